@@ -98,10 +98,10 @@ def measure(folder: RunFolder, *, profiled: bool) -> dict[str, float | int]:
         import pstats
 
         with cProfile.Profile() as profile:
-            document = cell_result(cell)
+            document = cell_result(cell).cell.document()
         pstats.Stats(profile).sort_stats("cumulative").print_stats(60)
     else:
-        document = cell_result(cell)
+        document = cell_result(cell).cell.document()
     (stream,) = document["streams"].values()
     return {
         "packets": stream["counts"]["scheduled"],

@@ -20,7 +20,8 @@ from latlab.analysis.comparison.student import critical
 from latlab.recordings.packets import build_packets
 from latlab.recordings.run_folder import CellFolder
 from latlab.run.agent import Agent
-from latlab.run.specs import Bed, listen_spec, stream_entries, talk_spec
+from latlab.run.entries import stream_entries
+from latlab.run.specs import Bed, listen_spec, talk_spec
 from latlab.scenario import Scenario, parse
 from latlab.testbed import make_hosts, test_bed_steps
 from latlab.testbed.apply import TestBed
@@ -122,9 +123,9 @@ async def ours(bed: TestBed, setting: Setting) -> Measured:
         talker = await Agent.start(bed, bed.hosts["a"], binary, "talk", talk)
         start = talker.tai_ns + LAUNCH_LEAD_NS
         talker.begin(start)
-        talked = await talker.done
+        talked = (await talker.done).document()
         await talker.stop(bed)
-        listened = await listener.stop(bed)
+        listened = (await listener.stop(bed)).document()
         folder.write_cell(
             {
                 "format": "latlab.cell/1",
@@ -137,8 +138,8 @@ async def ours(bed: TestBed, setting: Setting) -> Measured:
                 "start_tai_ns": start,
                 "warmup_ns": 0,
                 "duration_ns": wanted.duration,
-                "streams": stream_entries(wanted),
-                "agents": [talker.as_dict(), listener.as_dict()],
+                "streams": [stream.document() for stream in stream_entries(wanted)],
+                "agents": [agent.known.document() for agent in (talker, listener)],
             }
         )
         return Measured(build_packets(folder), talked, listened)

@@ -62,7 +62,7 @@ def measure(folder: CellFolder) -> dict[str, float | int]:
     began = time.perf_counter()
     build_packets(folder)
     joined = time.perf_counter()
-    document = cell_result(folder)
+    document = cell_result(folder).cell.document()
     ended = time.perf_counter()
     return {
         "packets": document["streams"]["control"]["counts"]["scheduled"],

@@ -102,8 +102,8 @@ async def latlab(
         await pong.stop(bed)
         sent, back = (read_recording(Path(f"{place}/ping.{name}.arrow"), name).table for name in ("sent", "received"))
     both = sent.join(back, on="sequence", suffix="_back")
-    if not len(both) == said["sent"] == said["received"]:
-        raise ValueError(f"{said['sent']} asked, {said['received']} answered, {len(both)} recorded both ways")
+    if not len(both) == said.sent == said.received:
+        raise ValueError(f"{said.sent} asked, {said.received} answered, {len(both)} recorded both ways")
     found: NDArray[np.int64] = (both["rx_user_tai_ns"] - both["submit_tai_ns"]).to_numpy()
     return found
 

@@ -15,10 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from latlab.analysis.buckets import buckets
-from latlab.analysis.confidence import confidence_document
+from latlab.analysis.confidence import confidence_of
 from latlab.analysis.statistics import statistics
-from latlab.analysis.tail import tail_document
-from latlab.analysis.variation import variation_document
+from latlab.analysis.tail import tail_of
+from latlab.analysis.variation import variation_of
 
 Ints = NDArray[np.int64]
 
@@ -37,10 +37,10 @@ def sequence(n: int) -> NDArray[np.uint64]:
 PARTS: dict[str, Callable[[Ints], object]] = {
     "values": lambda value_ns: None,
     "statistics": lambda value_ns: statistics(value_ns, sequence(len(value_ns))),
-    "confidence": lambda value_ns: confidence_document(value_ns, statistics(value_ns, sequence(len(value_ns)))),
-    "tail": tail_document,
+    "confidence": lambda value_ns: confidence_of(value_ns, statistics(value_ns, sequence(len(value_ns)))).document(),
+    "tail": tail_of,
     "buckets": buckets,
-    "variation": lambda value_ns: variation_document(sequence(len(value_ns)), value_ns),
+    "variation": lambda value_ns: variation_of(sequence(len(value_ns)), value_ns).document(),
 }
 """What is measured; `confidence` has `statistics` in it."""
 

@@ -28,7 +28,7 @@ from interval_coverage import (
     stalls,
 )
 
-from latlab.analysis.tail import tail_document
+from latlab.analysis.tail import tail_of
 
 
 @dataclass(frozen=True)
@@ -92,7 +92,7 @@ def report(tail: Tail, n: int, repetitions: int) -> None:
     reasons: Counter[str] = Counter()
     for seed, rows in batches(repetitions):
         for row in tail.make(np.random.default_rng((seed, n)), rows, n):
-            document = tail_document(np.floor(row * UNIT_NS).astype(np.int64), packets)
+            document = tail_of(np.floor(row * UNIT_NS).astype(np.int64), packets).document()
             if document["why"]:
                 reasons[document["why"].split(":")[0]] += 1
             for level in document["levels"]:

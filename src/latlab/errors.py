@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import re
+import stat
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -179,6 +180,19 @@ def making_sense_of(where: Path | str, remedy: str = "") -> Iterator[None]:
             where=str(where),
             remedy=remedy or "restore a complete copy; if the file is unchanged, please report this",
         ) from error
+
+
+def check_is_file(path: Path, remedy: str) -> None:
+    """Do nothing where there is a file, or nothing. LabError: it is a folder, a pipe or a device.
+
+    A pipe would be waited for, and a device has no end.
+    """
+    try:
+        is_file = stat.S_ISREG(path.stat().st_mode)
+    except OSError:
+        return
+    if not is_file:
+        raise LabError("cannot be read: it is a folder, a pipe or a device", where=str(path), remedy=remedy)
 
 
 def reads_files(function: Callable[P, T]) -> Callable[P, T]:

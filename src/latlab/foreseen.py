@@ -8,19 +8,20 @@ from __future__ import annotations
 
 import json
 import subprocess
-from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
 
 from latlab.analysis.evidence import Evidence
 from latlab.analysis.late import MEASURED
-from latlab.analysis.trust import Reason, judge, without_waived
+from latlab.analysis.trust import judge, without_waived
 from latlab.errors import LatlabError
-from latlab.recordings.cell import Guest, Ready, Realtime, RecordedAgent, RecordedCell, RecordedStream
+from latlab.model.facts import Facts
+from latlab.recordings.cell import Guest, Ready, Realtime, RecordedAgent, RecordedCell
 from latlab.report.thresholds import thresholds_of
-from latlab.run.probe_specs import leg_entries, pings, timer_entries, timers
-from latlab.run.specs import listeners, stream_entries, talkers
-from latlab.scenario import Loaded, Scenario
+from latlab.result.types import Reason
+from latlab.run.entries import stream_entries
+from latlab.run.probe_specs import pings, timers
+from latlab.run.specs import listeners, talkers
+from latlab.scenario import BoardHost, Loaded, Scenario
 from latlab.testbed.agent_binary import find_agent
 from latlab.testbed.guests.qemu import acceleration
 from latlab.testbed.machine import Machine
@@ -28,17 +29,17 @@ from latlab.testbed.machine import Machine
 _FACTS_S = 10
 
 
-def facts_of_this_machine() -> dict[str, Any]:
+def facts_of_this_machine() -> Facts:
     """What the agent tells of this machine now; nothing where it cannot be asked: preflight says why."""
     try:
         said = subprocess.run([find_agent(), "facts"], capture_output=True, timeout=_FACTS_S, check=True).stdout
-        found: dict[str, Any] = json.loads(said)
+        found: Facts = json.loads(said)
     except (LatlabError, OSError, subprocess.SubprocessError, ValueError):
         return {}
     return found
 
 
-def foreseen(loaded: Loaded, machine: Machine, facts: Mapping[str, Any]) -> list[Reason]:
+def foreseen(loaded: Loaded, machine: Machine, facts: Facts) -> list[Reason]:
     """The reasons that this machine's facts are known to give, those of rules that are turned off left out, each once.
 
     Hosts on other machines, and guests' own kernels, are not asked.
@@ -58,7 +59,7 @@ def as_line(reason: Reason) -> str:
     return f"{reason.finding} ({reason.id}): {where}{reason.actual} ({reason.remedy})"
 
 
-def _planned(scenario: Scenario, machine: Machine, facts: Mapping[str, Any]) -> Evidence:
+def _planned(scenario: Scenario, machine: Machine, facts: Facts) -> Evidence:
     """The evidence of a cell that has not been run: its streams, its agents as they are to run, facts of hosts here."""
     here = [name for name in scenario.hosts if scenario.machine_of(name) is None]
     guests = [
@@ -75,7 +76,7 @@ def _planned(scenario: Scenario, machine: Machine, facts: Mapping[str, Any]) -> 
         for name, guest in scenario.guests.items()
     ]
     emulated = any(one.acceleration == "tcg" for one in guests) or any(
-        host.kind == "board" for host in scenario.hosts.values()
+        isinstance(host, BoardHost) for host in scenario.hosts.values()
     )
     agents = [
         _agent(host, "talk", scenario.tuning_of(host).talker.cpus, facts) for host in talkers(scenario) if host in here
@@ -97,25 +98,27 @@ def _planned(scenario: Scenario, machine: Machine, facts: Mapping[str, Any]) -> 
         if host in here:
             agents.append(_agent(host, "timer", scenario.tuning_of(host).talker.cpus, facts, name))
     label = None if emulated else MEASURED
-    entries = (*stream_entries(scenario), *leg_entries(scenario), *timer_entries(scenario))
-    streams = [RecordedStream.model_validate(entry) for entry in entries]
     return Evidence(
         cell=RecordedCell(
-            slug="", repeat=1, status="planned", label=label, streams=streams, agents=agents, guests=guests
+            slug="",
+            repeat=1,
+            status="planned",
+            label=label,
+            streams=stream_entries(scenario),
+            agents=agents,
+            guests=guests,
         ),
         facts_before={host: _facts(scenario, host, facts) for host in here} if facts else {},
     )
 
 
-def _agent(
-    host: str, verb: str, cpus: tuple[int, ...] | None, facts: Mapping[str, Any], probe: str | None = None
-) -> RecordedAgent:
+def _agent(host: str, verb: str, cpus: tuple[int, ...] | None, facts: Facts, probe: str | None = None) -> RecordedAgent:
     """An agent as it is to run: on the CPUs that the scenario says, else on all that programs may use here."""
     used = list(cpus) if cpus else (facts.get("agent") or {}).get("cpus")
     return RecordedAgent(host=host, verb=verb, probe=probe, ready=Ready(realtime=Realtime(cpus=used)))
 
 
-def _facts(scenario: Scenario, host: str, facts: Mapping[str, Any]) -> dict[str, Any]:
+def _facts(scenario: Scenario, host: str, facts: Facts) -> Facts:
     """This machine's facts as the host's; of interfaces only cables' ends, without what a test bed sets up on them."""
     ends = {end.interface for link in scenario.links for end in link.ends if end.host == host}
     is_local = scenario.hosts[host].kind == "local"

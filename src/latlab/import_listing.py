@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from rich import box
 from rich.console import Console
 from rich.table import Table
@@ -13,9 +11,10 @@ from latlab.analysis.words import counted, left_out_text
 from latlab.imports.base import Figures, PacketStream
 from latlab.imports.table import FORMATS
 from latlab.imports.write import Outcome
+from latlab.model.part import Document
 
 
-def formats_document() -> list[dict[str, Any]]:
+def formats_document() -> list[Document]:
     """Every format: its name, what it is, and how many files make one measurement."""
     return [{"name": one.name, "what": one.what, "files": one.files} for one in FORMATS]
 
@@ -30,7 +29,7 @@ def print_formats(console: Console) -> None:
     console.print(table)
 
 
-def outcome_document(outcome: Outcome) -> dict[str, Any]:
+def outcome_document(outcome: Outcome) -> Document:
     """What the import came to, cell by cell."""
     return {
         "run": outcome.folder.id,
@@ -73,7 +72,7 @@ def print_outcome(outcome: Outcome, console: Console) -> None:
         console.print(line, highlight=False, markup=False, soft_wrap=True)
 
 
-def _packets(stream: PacketStream) -> dict[str, Any]:
+def _packets(stream: PacketStream) -> Document:
     return {
         "name": stream.name,
         "packets": len(stream.sent),
@@ -82,7 +81,7 @@ def _packets(stream: PacketStream) -> dict[str, Any]:
     }
 
 
-def _summed(figures: Figures) -> dict[str, Any]:
+def _summed(figures: Figures) -> Document:
     return {"name": figures.stream, "packets": 0, "n": figures.n, "metrics": [figures.metric], "kept": figures.kept}
 
 

@@ -59,7 +59,7 @@ def through(bed: Bed, folder: Path, rule: Rule, *, complete: bool = True) -> Rel
             while len(relay.came) < STREAM.count:
                 time.sleep(0.01)
         measured = measurement.end(complete=complete)
-    result = make_result(run)
+    result = make_result(run).document()
     assert json.loads(run.result_path.read_text()) == result
     (of_cell,) = result["cells"]
     of_stream = of_cell["streams"]["stream1"]

@@ -19,7 +19,7 @@ from lab_machine import run
 from timer_runs import over, timer_spec
 from trace_runs import NET_RX, THREADS, Traced, finished, trace_spec, tracing
 
-from latlab.analysis.interrupt_way import breakdown_document, packets_passage, timers_passage
+from latlab.analysis.interrupt_way import breakdown, packets_passage, timers_passage
 from latlab.analysis.interrupts import LOST, SWITCH, WAKING
 from latlab.testbed.agent_binary import find_agent
 
@@ -71,7 +71,7 @@ def test_each_packets_way_to_its_reader_is_told(bed: Bed, tmp_path: Path) -> Non
     backlog = found.stops.index("backlog")
     assert found.passed[woken, backlog].mean() > 0.9
     assert told["irq_tai_ns"].null_count() == told.height
-    document = breakdown_document(found, told, traced.tasks)
+    document = breakdown(found, told, traced.tasks).document()
     assert document["told"] == int(woken.sum())
     assert "latlab-agent" in {one["comm"] for one in document["raised_by"]}
 

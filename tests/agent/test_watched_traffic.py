@@ -71,13 +71,13 @@ def watching(folder: Path, act: Callable[[], None], at: tuple[str, ...], **asked
 
 
 def cell_of(folder: RunFolder) -> dict[str, Any]:
-    (cell,) = make_result(folder)["cells"]
+    (cell,) = make_result(folder).document()["cells"]
     return dict(cell)
 
 
 def reasons(folder: RunFolder) -> dict[str, str]:
     """{id of each broken rule: what was found}."""
-    return {one["id"]: one["actual"] for one in make_result(folder)["reasons"]}
+    return {one["id"]: one["actual"] for one in make_result(folder).document()["reasons"]}
 
 
 def payload(number: int) -> bytes:

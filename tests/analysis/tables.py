@@ -78,4 +78,4 @@ def changed(cell: RecordedCell, **changes: Any) -> RecordedCell:
 
 def result_streams(cell: RecordedCell, packets: pl.DataFrame | None) -> dict[str, Stream]:
     """The streams of the cell's result, but for what they were measured on."""
-    return {name: partial(Stream, block) for name, block in summarise_cell(cell, packets)["streams"].items()}
+    return summarise_cell(cell, packets).streams

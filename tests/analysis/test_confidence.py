@@ -20,7 +20,7 @@ from latlab.analysis.confidence import (
     TOO_FEW,
     TOO_SHORT,
     Interval,
-    confidence_document,
+    confidence_of,
     effective_needed,
     moment_intervals,
     percentile_intervals,
@@ -32,7 +32,7 @@ TRUTH = {name: -log(1 - p) * UNIT_NS for name, p in PERCENTILES.items()} | {"mea
 
 
 def document(value_ns: Ints) -> dict[str, Any]:
-    return confidence_document(value_ns, statistics(value_ns, np.arange(len(value_ns), dtype=np.uint64)))
+    return confidence_of(value_ns, statistics(value_ns, np.arange(len(value_ns), dtype=np.uint64))).document()
 
 
 def intervals(value_ns: Ints) -> dict[str, Interval]:

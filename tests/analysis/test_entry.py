@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-from trace_events import COUNT, KNOWN, READER, Event, listened, trace
+from trace_events import COUNT, KNOWN, READER, TIMER, Event, listened, trace
 
 from latlab.analysis.entry import interrupt_entries
 from latlab.analysis.interrupt_way import interval_name
-from latlab.analysis.interrupts import ACCEPT, ENTRY, GSI, INJECT, LOST, MSI
-from latlab.analysis.reception import VmHost, reception_documents
+from latlab.analysis.interrupts import ACCEPT, ENTRY, GSI, INJECT, LOST, MSI, SWITCH, TIMER_ENTRY, WAKING
+from latlab.analysis.reception import ADVANCE_NS, VmHost, receptions, timer_wakings
 from latlab.analysis.way import ONE_CLOCK, TWO_HOSTS
 
 VCPU, OTHER_VCPU, VHOST = 500, 501, 600
@@ -123,7 +123,8 @@ def test_a_packets_way_begins_on_the_vm_host_by_the_guests_clock() -> None:
     packets, events = listened()
     # Each handler begins 20 after the interrupt was asked for.
     host = [event for number in range(COUNT) for event in entry(10_000 + number * 1_000 - 20 - AHEAD)]
-    (document,) = reception_documents(packets, trace(*events), KNOWN, READER, vm_host(host)).values()
+    (found,) = receptions(packets, trace(*events), KNOWN, READER, vm_host(host)).values()
+    document = found.document()
     assert document["entry"] == {"told": COUNT, "uncertainty_ns": HALF, "interrupted": [], "ran": []}
     chain = document["chain"]
     assert chain["stops"][:5] == ["asked", "accepted", "injected", "entered", "irq"]
@@ -134,20 +135,57 @@ def test_a_packets_way_begins_on_the_vm_host_by_the_guests_clock() -> None:
     assert names == ["routing", "pending", "entry", "guest's entry code"]
 
 
+def test_what_was_under_way_before_a_timer_was_due_was_an_earlier_timers() -> None:
+    """KVM may set the VM host's timer 5 µs early, and no more."""
+    due, irq, run = 20_000, 20_030, 20_040
+    guest: list[Event] = [
+        (19_000, 0, SWITCH, READER, 0),
+        (irq, 0, TIMER_ENTRY, 0, TIMER),
+        (irq + 5, 0, WAKING, 0, READER),
+        (run, 0, SWITCH, 0, READER),
+    ]
+    instants = pl.DataFrame(
+        {"stream": [1], "sequence": [0], "wake_due_tai_ns": [due], "wake_tai_ns": [run + 5], "counted": [True]},
+        schema_overrides={"stream": pl.UInt32, "sequence": pl.UInt64},
+    )
+
+    def stages(begin: int) -> tuple[dict[str, Any], list[str]]:
+        """Of a timer of the VM host that began so long before the guest's handler."""
+        at = irq - begin - AHEAD
+        host: list[Event] = [
+            (at, 0, TIMER_ENTRY, 0, TIMER),
+            (at + 1, 0, WAKING, 0, VCPU),
+            (at + 2, 0, SWITCH, 0, VCPU),
+            (irq - AHEAD - 18, 0, ACCEPT, VCPU, TIMER_VECTOR, 0),
+            (irq - AHEAD - 10, 0, INJECT, VCPU, TIMER_VECTOR),
+            (irq - AHEAD - 7, 0, ENTRY, VCPU, 0),
+        ]
+        (told,) = timer_wakings(instants, trace(*guest), KNOWN, READER, vm_host(host)).values()
+        document = told.document()
+        return document, [one["from"] for one in document["intervals"]]
+
+    whole, of_whole = stages(20)
+    assert (whole["whole"], whole["missing"]) == (1, []) and "host_irq" in of_whole
+    cut, of_cut = stages(ADVANCE_NS + 30 + HALF + 1)
+    assert [one["id"] for one in cut["missing"]] == ["earlier-timer"]
+    assert "host_irq" not in of_cut and "host_run" not in of_cut and "accepted" in of_cut
+
+
 def test_clocks_that_nothing_compares_tell_nothing_of_it() -> None:
     packets, events = listened(100)
     host = [event for number in range(100) for event in entry(10_000 + number * 1_000 - 20 - AHEAD)]
-    (document,) = reception_documents(packets, trace(*events), KNOWN, READER, vm_host(host, known=False)).values()
+    (found,) = receptions(packets, trace(*events), KNOWN, READER, vm_host(host, known=False)).values()
+    document = found.document()
     assert document["entry"] == {"told": 0, "uncertainty_ns": None, "interrupted": [], "ran": []}
     assert document["chain"]["stops"][0] == "irq"
     assert (document["n"], document["told"]) == (100, 100)
-    plain = reception_documents(packets, trace(*events), KNOWN, READER)[1]
+    plain = receptions(packets, trace(*events), KNOWN, READER)[1].document()
     assert "entry" not in plain
     assert plain["intervals"] == document["intervals"]
 
 
 def test_a_listener_without_packets_has_none() -> None:
     packets, events = listened(10)
-    assert reception_documents(packets.clear(), trace(*events), KNOWN, READER, vm_host(entry(1_000))) == {}
+    assert receptions(packets.clear(), trace(*events), KNOWN, READER, vm_host(entry(1_000))) == {}
     late = packets.with_columns(rx_soft_tai_ns=pl.lit(None, pl.Int64))
-    assert reception_documents(late, trace(*events), KNOWN, READER, vm_host(entry(1_000))) == {}
+    assert receptions(late, trace(*events), KNOWN, READER, vm_host(entry(1_000))) == {}

@@ -8,7 +8,7 @@ from trace_events import COUNT, KNOWN, READER, Event, listened, trace
 
 from latlab.analysis.guest_state import GUEST_IDLE, GUEST_KERNEL, GUEST_USER, HYPERVISOR, guest_states
 from latlab.analysis.interrupts import ACCEPT, ENTRY, EXIT, INJECT, LOST, MSI
-from latlab.analysis.reception import VmHost, reception_documents
+from latlab.analysis.reception import VmHost, receptions
 from latlab.report.traces import whom_text
 from latlab.result.types import CameTo
 
@@ -84,7 +84,9 @@ def test_each_packet_of_a_guest_is_told_what_its_interrupt_came_to() -> None:
     def same_clock(at_ns: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         return np.zeros_like(at_ns), np.zeros_like(at_ns), np.ones(len(at_ns), np.bool_)
 
-    (document,) = reception_documents(packets, trace(*events), KNOWN, READER, VmHost(trace(*host), same_clock)).values()
+    (found,) = receptions(packets, trace(*events), KNOWN, READER, VmHost(trace(*host), same_clock)).values()
+
+    document = found.document()
     # Of the first packet it is not known whether its guest had been entered.
     assert document["entry"]["interrupted"] == [
         {"what": GUEST_KERNEL, "n": COUNT * 3 // 4},

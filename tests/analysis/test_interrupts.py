@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 from trace_events import HOG, KTHREAD, NET_RX, NIC, READER, SENDER, TIMER, VCPU_THREAD, Event, received, tasks, trace
 
-from latlab.analysis.interrupt_way import breakdown_document, interrupted, packets_passage, timers_passage
+from latlab.analysis.interrupt_way import breakdown, interrupted, packets_passage, timers_passage
 from latlab.analysis.interrupts import (
     AWAKE,
     EVENTS_LOST,
@@ -220,7 +220,7 @@ def test_what_was_interrupted_is_named(ran: int, flags: int, expected: tuple[str
 def test_the_document_counts_all_and_its_intervals_are_of_those_that_have_them() -> None:
     events = [*received(1_000, ran=HOG), *received(2_000), *received(3_000)]
     asked = packets((1_020, 1_047), (2_020, 2_048), (3_020, 3_049), (3_043, 3_060))
-    document = breakdown_document(*packets_passage(asked, trace(*events), READER), tasks((HOG, "hog", False)))
+    document = breakdown(*packets_passage(asked, trace(*events), READER), tasks((HOG, "hog", False))).document()
     assert {name: document[name] for name in ("n", "told", "awake", "untold", "shared")} == {
         "n": 4,
         "told": 3,

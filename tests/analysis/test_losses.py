@@ -8,8 +8,9 @@ import polars as pl
 import pytest
 from tables import packet_table
 
-from latlab.analysis.losses import Silent, losses_of, lost_sequences, silent_drops
+from latlab.analysis.losses import losses_of, lost_sequences, silent_drops
 from latlab.report.losses import lost_text
+from latlab.result.types import Silent
 
 ARRIVED = {"tx_soft": 10, "rx_soft": 20}
 LOST_ON_THE_WAY = {"tx_soft": 10, "arrival": None}
@@ -32,7 +33,7 @@ def test_what_nothing_was_heard_of_was_dropped_without_a_word() -> None:
 
 
 def test_a_stream_of_which_nothing_is_heard_at_all_was_dropped_without_a_word() -> None:
-    assert silent_drops(packet_table([SILENT] * 4)) == Silent(4, 0, 3)
+    assert silent_drops(packet_table([SILENT] * 4)) == Silent(count=4, first_sequence=0, last_sequence=3)
 
 
 @pytest.mark.parametrize("row", HEARD_OF.values(), ids=HEARD_OF)

@@ -8,12 +8,13 @@ import numpy as np
 import polars as pl
 from trace_events import COUNT, KNOWN, LATE, LATER, READER, Event, listened, trace
 
-from latlab.analysis.reception import RECEPTION, WORST_TOLD, reception_documents
+from latlab.analysis.reception import RECEPTION, WORST_TOLD, receptions
 from latlab.analysis.way import ONE_CLOCK
 
 
 def documents(packets: pl.DataFrame, events: list[Event]) -> dict[int, dict[str, Any]]:
-    return reception_documents(packets, trace(*events), KNOWN, READER)
+    found = receptions(packets, trace(*events), KNOWN, READER)
+    return {stream: one.document() for stream, one in found.items()}
 
 
 def test_typical_packets_and_the_latest_have_the_same_stops_and_the_interval_that_grew() -> None:

@@ -29,7 +29,7 @@ from latlab.analysis.missing_stages import (
     NOT_TRACED,
     REASONS,
 )
-from latlab.analysis.reception import VmHost, reception_documents, timer_documents
+from latlab.analysis.reception import VmHost, receptions, timer_wakings
 
 RECORDED = Path(__file__).parent / "recorded"
 WAITS = {"stream": pl.UInt16, "sequence": pl.UInt64}
@@ -52,13 +52,13 @@ class Recorded:
         self.waits = pl.DataFrame(said["waits"], schema_overrides=WAITS)
         self.tasks, self.entry_tasks = (pl.DataFrame(said[key], schema=TASKS) for key in ("tasks", "entry_tasks"))
         self.compared: list[int] | None = said["ahead"]
-        self.documents = timer_documents if "wake_due_tai_ns" in self.waits.columns else reception_documents
+        self.breakdowns = timer_wakings if "wake_due_tai_ns" in self.waits.columns else receptions
 
     def document(self, entries: pl.DataFrame | None = None) -> dict[str, Any]:
         """Its document, if these are the VM host's events."""
         host = VmHost(self.entries if entries is None else entries, self.ahead, self.entry_tasks)
-        (found,) = self.documents(self.waits, self.trace, self.tasks, self.thread, host).values()
-        return found
+        (found,) = self.breakdowns(self.waits, self.trace, self.tasks, self.thread, host).values()
+        return found.document()
 
     def ahead(self, at_ns: Any) -> Any:
         estimate_ns, half_ns = self.compared or (0, 0)
@@ -111,7 +111,8 @@ def test_a_threaded_handlers_interrupt_is_the_one_of_its_threads_number() -> Non
     assert [(one["comm"], one["n"]) for one in found["raised_by"]] == [("irq/27-virtio1-", found["n"])]
     nameless = packets.tasks.with_columns(comm=pl.lit(None, pl.String))
     host = VmHost(packets.entries, packets.ahead, packets.entry_tasks)
-    (unknown,) = reception_documents(packets.waits, packets.trace, nameless, packets.thread, host).values()
+    (unknown,) = receptions(packets.waits, packets.trace, nameless, packets.thread, host).values()
+    unknown = unknown.document()
     assert [(one["id"], one["n"]) for one in unknown["missing"]] == [("softirq-by-thread", found["n"])]
     assert unknown["whole"] == 0
 
@@ -140,9 +141,9 @@ def test_what_the_vm_host_does_not_report_is_the_reason(name: str, left_out: int
 def test_a_guest_whose_vm_host_was_not_traced_has_that_for_a_reason() -> None:
     timer = Recorded("rt-timer")
     args = (timer.waits, timer.trace, timer.tasks, timer.thread)
-    (found,) = timer_documents(*args, None, NOT_TRACED).values()
+    (without,), (bare,) = timer_wakings(*args, None, NOT_TRACED).values(), timer_wakings(*args).values()
+    found, native = without.document(), bare.document()
     assert found["missing"] == [{"id": NOT_TRACED, "n": found["n"], "reason": REASONS[NOT_TRACED]}]
-    (native,) = timer_documents(*args).values()
     assert (native["whole"], native["missing"]) == (native["n"], [])
 
 

@@ -11,8 +11,8 @@ from partial import partial
 from tables import packet_table, recorded_cell
 
 from latlab.analysis.accept import evaluate
-from latlab.analysis.summary import result_document, summarise_cell, uncorrected_uncertainty_ns, with_reasons
-from latlab.analysis.trust import Reason
+from latlab.analysis.summary import JudgedCell, result_of, summarise_cell, uncorrected_uncertainty_ns
+from latlab.analysis.trust import reason_of
 from latlab.result.types import Cell
 
 RUN = {"run": "20261121-205152-first-3f9a", "name": "first"}
@@ -26,7 +26,7 @@ PACKETS = packet_table(ROWS + [{"rx_soft": 20}] * 4)
 
 
 def a_cell(**changes: Any) -> dict[str, Any]:
-    return summarise_cell(recorded_cell(**changes), PACKETS)
+    return summarise_cell(recorded_cell(**changes), PACKETS).document()
 
 
 def as_result(document: dict[str, Any]) -> Cell:
@@ -80,13 +80,13 @@ def test_a_cell_has_counts_and_metrics_of_each_stream() -> None:
 def test_a_reordered_packet_of_the_warm_up_is_in_the_counts_only() -> None:
     overtaken = {"arrival": 1, "warmup": True, "rx_soft": 5}
     packets = packet_table([overtaken, {"arrival": 0, "rx_soft": 5}, {"rx_soft": 5}])
-    stream = summarise_cell(recorded_cell(), packets)["streams"]["control"]
+    stream = summarise_cell(recorded_cell(), packets).document()["streams"]["control"]
     assert (stream["counts"]["reordered"], stream["metrics"]["latency"]["reordered"]) == (1, 0)
 
 
 def test_a_cell_that_could_not_be_built_has_its_reason_and_no_streams() -> None:
     reason = {"what": "no driver", "where": "ecu", "remedy": "install it"}
-    document = summarise_cell(recorded_cell(status="unavailable", reason=reason), None)
+    document = summarise_cell(recorded_cell(status="unavailable", reason=reason), None).document()
     assert (document["status"], document["reason"], document["streams"]) == ("unavailable", reason, {})
 
 
@@ -94,7 +94,7 @@ def uncertainties(*bounds: int | None, **changes: Any) -> dict[str, Any]:
     """{metric: its ±} of packets with these bounds of the two clocks; the first two packets are warm-up."""
     rows = [{"rx_soft": 10, "rx_user": 30, "warmup": n < 2} for n in range(len(bounds))]
     packets = packet_table(rows).with_columns(pl.Series("clock_bound_ns", bounds, pl.Int64))
-    metrics = summarise_cell(recorded_cell(**changes), packets)["streams"]["control"]["metrics"]
+    metrics = summarise_cell(recorded_cell(**changes), packets).document()["streams"]["control"]["metrics"]
     return {name: figures["uncertainty_ns"] for name, figures in metrics.items()}
 
 
@@ -108,7 +108,7 @@ def test_one_way_figures_may_be_off_by_the_worst_bound_of_their_packets() -> Non
 def test_what_nothing_bounds_is_in_no_one_way_figure_and_is_counted() -> None:
     rows = [{"rx_soft": 10, "rx_user": 30}, {"rx_soft": -231_000_000, "rx_user": -230_000_000}, {"rx_soft": 12}]
     packets = packet_table(rows).with_columns(pl.Series("clock_bound_ns", [5, None, 5], pl.Int64))
-    metrics = summarise_cell(recorded_cell(), packets)["streams"]["control"]["metrics"]
+    metrics = summarise_cell(recorded_cell(), packets).document()["streams"]["control"]["metrics"]
     figures = {key: metrics["latency"][key] for key in ("n", "unbounded", "missing", "min", "max", "uncertainty_ns")}
     assert figures == {"n": 2, "unbounded": 1, "missing": 0, "min": 10, "max": 12, "uncertainty_ns": 5}
     assert (metrics["delivery"]["n"], metrics["delivery"]["unbounded"]) == (2, 0), "within the listener's own clock"
@@ -131,9 +131,9 @@ def test_clocks_that_nothing_bounds_have_no_uncertainty_to_show() -> None:
 
 
 def test_the_result_has_the_worst_verdict_and_says_where_each_reason_was_found() -> None:
-    reason = Reason("sends-succeeded", "not sent", "untrusted", "control.latency", "0", "1", "send again")
-    good, bad = a_cell(), with_reasons(a_cell(repeat=2), [reason])
-    result = result_document(RUN, [good, bad])
+    reason = reason_of("sends-succeeded", "not sent", "untrusted", "control.latency", "0", "1", "send again")
+    good, bad = (summarise_cell(recorded_cell(repeat=repeat), PACKETS) for repeat in (1, 2))
+    result = result_of(RUN, [JudgedCell(good), JudgedCell.of(bad, [reason])]).document()
     assert [cell["verdict"] for cell in result["cells"]] == ["trusted", "untrusted"]
     assert result["verdict"] == "untrusted"
     assert result["reasons"][0]["where"] == "loads=none/r2: control.latency"
@@ -148,14 +148,14 @@ def test_the_result_has_the_worst_verdict_and_says_where_each_reason_was_found()
 
 
 def test_a_result_in_which_nothing_was_measured_is_untrusted_and_says_so() -> None:
-    unavailable = summarise_cell(recorded_cell(status="unavailable"), None)
-    result = result_document(RUN, [unavailable])
+    unavailable = JudgedCell(summarise_cell(recorded_cell(status="unavailable"), None))
+    result = result_of(RUN, [unavailable]).document()
     assert (result["verdict"], [reason["finding"] for reason in result["reasons"]]) == (
         "untrusted",
         ["no cell was measured"],
     )
-    assert result_document(RUN, [])["verdict"] == "untrusted"
-    assert result_document(RUN, [unavailable, a_cell()])["verdict"] == "trusted"
+    assert result_of(RUN, []).verdict == "untrusted"
+    assert result_of(RUN, [unavailable, JudgedCell(summarise_cell(recorded_cell(), PACKETS))]).verdict == "trusted"
 
 
 def test_what_each_listener_refused_is_in_its_cell_and_out_of_range_with_the_stream() -> None:
@@ -176,7 +176,7 @@ def test_what_each_listener_refused_is_in_its_cell_and_out_of_range_with_the_str
 
 def test_the_slowest_packets_latency_is_split_at_every_timestamp_it_has() -> None:
     way = {"wake": -5, "submit": 2, "tx_soft": 7, "rx_soft": 10, "rx_user": 90}
-    cell = summarise_cell(recorded_cell(), packet_table([way, {**way, "rx_soft": 40}]))
+    cell = summarise_cell(recorded_cell(), packet_table([way, {**way, "rx_soft": 40}])).document()
     metrics = cell["streams"]["control"]["metrics"]
     for name, last in (("latency", "rx_soft"), ("latency_user", "rx_user")):
         worst = metrics[name]["worst"]
@@ -190,7 +190,7 @@ def test_the_slowest_packets_latency_is_split_at_every_timestamp_it_has() -> Non
 
 def test_a_latency_by_the_nics_stamps_goes_through_both_nics() -> None:
     packets = packet_table([{"submit": 2, "tx_soft": 7, "tx_hard": 9, "rx_hard": 10, "rx_soft": 20, "rx_user": 90}])
-    metrics = summarise_cell(recorded_cell(), packets)["streams"]["control"]["metrics"]
+    metrics = summarise_cell(recorded_cell(), packets).document()["streams"]["control"]["metrics"]
     ends = [(one["from"], one["to"]) for one in metrics["latency_user"]["worst"]["intervals"]]
     assert ends[-3:] == [("tx_soft", "tx_hard"), ("tx_hard", "rx_hard"), ("rx_hard", "rx_user")]
 

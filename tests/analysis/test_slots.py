@@ -12,7 +12,7 @@ from latlab.analysis.frames import Frame
 from latlab.analysis.gate_port import Port
 from latlab.analysis.gates import Entry, Schedule
 from latlab.analysis.promise import Flow, Handover, LaunchQueue, Mode
-from latlab.analysis.slots import gates_document, slots_of
+from latlab.analysis.slots import gates_of, slots_of
 
 CYCLE_NS = 500_000
 OPEN_NS = 100_000
@@ -65,13 +65,14 @@ def test_packets_that_left_in_later_windows_missed_their_slot() -> None:
 
 def test_what_is_told_without_them_is_of_the_others_alone() -> None:
     one = port()
-    document = gates_document(packets([20_000, 500_000, 30_000]), one, one.flows[0], PERIOD_NS)
-    assert document is not None
+    found = gates_of(packets([20_000, 500_000, 30_000]), one, one.flows[0], PERIOD_NS)
+    assert found is not None
+    document = found.document()
     assert document["from"] == "tx_soft" and document["missed"] == 1
     assert (document["in_slot"]["latency"]["n"], document["in_slot"]["latency"]["max"]) == (2, 35_000)
     assert document["promised"]["earliest_ns"] == document["promised"]["latest_ns"] == 0
-    kept = gates_document(packets([20_000, 40_000]), one, one.flows[0], PERIOD_NS)
-    assert kept is not None and (kept["missed"], kept["in_slot"]) == (0, {})
+    kept = gates_of(packets([20_000, 40_000]), one, one.flows[0], PERIOD_NS)
+    assert kept is not None and (kept.missed, kept.in_slot) == (0, {})
 
 
 def test_a_launch_in_a_closed_gate_has_the_next_window() -> None:
@@ -106,4 +107,4 @@ def test_a_nic_that_keeps_the_gates_says_itself_when_packets_left(mode: Mode, qu
 
 def test_a_stream_that_no_gate_holds_is_not_spoken_of() -> None:
     one = port("txtime-assist", LaunchQueue(200_000, deadline=True))
-    assert gates_document(packets([20_000]), one, one.flows[0], PERIOD_NS) is None
+    assert gates_of(packets([20_000]), one, one.flows[0], PERIOD_NS) is None

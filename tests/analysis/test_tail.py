@@ -13,7 +13,7 @@ from scipy import stats
 
 from latlab.analysis.clusters import Clusters
 from latlab.analysis.pareto import Pareto, Refits, anderson_darling, fitted, level_interval, quantile, refitted
-from latlab.analysis.tail import DRAWS, Fit, drift, refusal, tail_document
+from latlab.analysis.tail import DRAWS, Fit, drift, refusal, tail_of
 
 Floats = np.ndarray[Any, np.dtype[np.float64]]
 
@@ -93,7 +93,7 @@ def test_intervals_of_levels_hold_the_truth(shape: float) -> None:
 
 
 def test_an_exponential_tail_is_found_and_its_levels_are_right() -> None:
-    found = tail_document(exponential(0, 100_000, seed=7)[0])
+    found = tail_of(exponential(0, 100_000, seed=7)[0]).document()
     assert found["why"] is None
     assert found["fit"]["shape_low"] < 0 < found["fit"]["shape_high"]
     assert found["fit"]["scale_ns"] == pytest.approx(UNIT_NS, rel=0.15)
@@ -105,7 +105,7 @@ def test_an_exponential_tail_is_found_and_its_levels_are_right() -> None:
 
 def test_levels_of_what_comes_in_clusters_are_of_episodes() -> None:
     """An episode begins where a new value is the largest; in m packets one is above −log(1/m)."""
-    found = tail_document(clustered(10, 200_000, seed=8))
+    found = tail_of(clustered(10, 200_000, seed=8)).document()
     assert found["why"] is None
     assert found["fit"]["extremal_index"] == pytest.approx(0.1, rel=0.3)
     assert found["fit"]["clusters"] < 0.25 * found["fit"]["exceedances"]
@@ -114,7 +114,7 @@ def test_levels_of_what_comes_in_clusters_are_of_episodes() -> None:
 
 
 def test_the_stability_of_the_shape_is_told_for_every_threshold() -> None:
-    found = tail_document(pareto(0.2, 50_000, seed=9))
+    found = tail_of(pareto(0.2, 50_000, seed=9)).document()
     rows = found["stability"]
     assert found["fit"] in rows
     assert [row["threshold_ns"] for row in rows] == sorted(row["threshold_ns"] for row in rows)
@@ -132,7 +132,7 @@ def test_thresholds_below_the_chosen_one_are_those_that_do_not_fit() -> None:
     random = np.random.default_rng(15)
     noise = random.normal(2 * UNIT_NS, UNIT_NS / 10, 50_000)
     values = np.where(np.arange(50_000) % 100 == 0, 3 * UNIT_NS + random.exponential(UNIT_NS, 50_000), noise)
-    found = tail_document(values.astype(np.int64))
+    found = tail_of(values.astype(np.int64)).document()
     fits = [row["fits"] for row in found["stability"]]
     assert fits == sorted(fits)
     assert not fits[0]
@@ -141,7 +141,7 @@ def test_thresholds_below_the_chosen_one_are_those_that_do_not_fit() -> None:
 
 
 def test_where_no_threshold_fits_none_is_told_to_fit() -> None:
-    found = tail_document(TWO_KINDS.astype(np.int64))
+    found = tail_of(TWO_KINDS.astype(np.int64)).document()
     assert not any(row["fits"] for row in found["stability"])
     assert found["fit"] == found["stability"][-1]
 
@@ -149,7 +149,7 @@ def test_where_no_threshold_fits_none_is_told_to_fit() -> None:
 def test_the_peaks_stand_beside_the_fit_they_have() -> None:
     """All of them are counted, and the largest is one in as many packets as there are; a good fit is close to all."""
     n = 100_000
-    found = tail_document(exponential(0, n, seed=7)[0])
+    found = tail_of(exponential(0, n, seed=7)[0]).document()
     peaks, chosen = found["peaks"], found["fit"]
     value, share = np.array(peaks["value_ns"]), np.array(peaks["share"])
     assert len(value) <= 40
@@ -162,14 +162,14 @@ def test_the_peaks_stand_beside_the_fit_they_have() -> None:
 
 
 def test_it_says_that_it_is_extrapolated_and_how_far() -> None:
-    found = tail_document(exponential(0, 200_000, seed=10)[0])
+    found = tail_of(exponential(0, 200_000, seed=10)[0]).document()
     assert found["words"].startswith("Extrapolated, not a bound: from ")
     assert "5 times as many packets as were measured" in found["words"]
     assert json.loads(json.dumps(found, allow_nan=False)) == found
 
 
 def test_nothing_is_said_of_more_than_ten_times_the_packets() -> None:
-    found = tail_document(exponential(0, 20_000, seed=11)[0])
+    found = tail_of(exponential(0, 20_000, seed=11)[0]).document()
     assert found["why"] is None
     far = found["levels"][2]
     assert (far["packets"], far["value_ns"], far["beyond"]) == (1_000_000, None, 50.0)
@@ -177,7 +177,7 @@ def test_nothing_is_said_of_more_than_ten_times_the_packets() -> None:
 
 
 def test_levels_below_the_threshold_are_the_percentiles_to_tell() -> None:
-    level = tail_document(exponential(0, 100_000, seed=7)[0], packets=(10,))["levels"][0]
+    level = tail_of(exponential(0, 100_000, seed=7)[0], packets=(10,)).document()["levels"][0]
     assert (level["value_ns"], level["why"]) == (None, "below the threshold: see the percentiles")
 
 
@@ -201,7 +201,7 @@ TWO_KINDS = NOISE + np.where(np.arange(40_000) % 400 < 1, UNIT_NS * RANDOM.choic
     ids=["few", "equal", "none", "coarse", "heavy", "uneven", "two kinds", "abrupt"],
 )
 def test_a_tail_that_does_not_fit_is_refused_with_the_reason(values: Floats, why: str) -> None:
-    found = tail_document(values.astype(np.int64))
+    found = tail_of(values.astype(np.int64)).document()
     assert why in found["why"]
     assert (found["levels"], found["words"]) == ([], None)
 
@@ -270,7 +270,7 @@ LATTICES = {
 @pytest.mark.parametrize("values", LATTICES.values(), ids=LATTICES.keys())
 def test_what_no_distribution_fits_is_refused_without_leaving_the_numbers(values: Floats) -> None:
     """No logarithm, quotient or power outside its domain on the way, and every threshold has its excesses above 0."""
-    found = tail_document(values.astype(np.int64))
+    found = tail_of(values.astype(np.int64)).document()
     assert found["why"]
     assert all(row["shape"] < 1 and row["scale_ns"] > 0 and 0 < row["p_value"] <= 1 for row in found["stability"])
 
@@ -289,4 +289,4 @@ def test_a_shape_that_differs_higher_up_by_more_than_chance_is_not_stable() -> N
 
 def test_the_same_values_have_the_same_tail() -> None:
     values = pareto(0.1, 20_000, seed=13)
-    assert tail_document(values) == tail_document(values.copy())
+    assert tail_of(values).document() == tail_of(values.copy()).document()

@@ -80,7 +80,7 @@ ROWS: list[Row] = [
 
 
 def block(rows: list[Row] = ROWS, warmup: int = 0) -> dict[str, Any]:
-    found: dict[str, Any] = summarise_cell(timer_cell(len(rows)), timer_rows(rows, warmup))["streams"]["irq"]
+    found: dict[str, Any] = summarise_cell(timer_cell(len(rows)), timer_rows(rows, warmup)).document()["streams"]["irq"]
     return found
 
 
@@ -153,7 +153,8 @@ def test_windows_are_of_what_was_due_in_them_and_add_up_to_the_whole() -> None:
 
 
 def test_a_window_longer_than_the_schedule_is_as_long_as_that() -> None:
-    found = summarise_cell(timer_cell(8, window_ns=100 * PERIOD), timer_rows(ROWS[:8]))["streams"]["irq"]["timer"]
+    cell = summarise_cell(timer_cell(8, window_ns=100 * PERIOD), timer_rows(ROWS[:8])).document()
+    found = cell["streams"]["irq"]["timer"]
     assert (found["window_ns"], len(found["windows"])) == (8 * PERIOD, 1)
     assert block()["timer"]["window_ns"] == 4 * PERIOD
 
@@ -168,7 +169,7 @@ def test_the_warm_up_is_in_no_figure_and_no_window() -> None:
 
 def test_of_too_many_windows_none_is_told() -> None:
     cell = timer_cell(1_001, window_ns=PERIOD)
-    found = summarise_cell(cell, timer_rows([(None, 5, False)] * 1_001))["streams"]["irq"]["timer"]
+    found = summarise_cell(cell, timer_rows([(None, 5, False)] * 1_001)).document()["streams"]["irq"]["timer"]
     assert found["windows"] is None
     assert found["n"] == 1_001
 
@@ -178,7 +179,7 @@ def test_no_anomalies_of_packets_are_looked_for() -> None:
 
 
 def test_limits_of_a_timer_hold_its_whole_its_parts_and_its_counts() -> None:
-    document = summarise_cell(timer_cell(len(ROWS)), timer_rows(ROWS))
+    document = summarise_cell(timer_cell(len(ROWS)), timer_rows(ROWS)).document()
     limits = {"irq.wakeup.max": 90_000, "irq.interrupt.max": 11_999, "irq.counts.above": 1, "irq.counts.overdue": 1}
     assert {one.path: one.ok for one in evaluate(limits, [partial(Cell, document)])} == {
         "irq.wakeup.max": True,

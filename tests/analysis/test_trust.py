@@ -14,9 +14,10 @@ from tables import recorded_cell, result_streams
 from trust_evidence import GOOD, SILENT, Seen, agents, evidence
 
 from latlab.analysis.evidence import Evidence
-from latlab.analysis.trust import RULES, Reason, judge, verdict
+from latlab.analysis.trust import RULES, judge, verdict
 from latlab.model.rules import NAMES, OTHERS
 from latlab.model.rules import RULES as NAMED
+from latlab.result.types import Reason
 
 BROKEN = [*broken_recordings.BROKEN, *broken_clocks.BROKEN, *broken_machine.BROKEN, *broken_causes.BROKEN]
 
@@ -52,7 +53,7 @@ def test_an_id_is_short_and_is_given_once() -> None:
 
 def test_a_reason_of_a_version_without_ids_has_its_rules() -> None:
     (reason,) = judge(replace(GOOD, findings={"y": Seen(complete=False)}))
-    document = reason.as_dict()
+    document = reason.document()
     assert (document["id"], document["check"]) == ("recordings-whole", "recordings are whole")
     assert Reason.of(document) == reason
     del document["id"]

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, replace
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
 import pytest
 
 from latlab.analysis.anomalies import Anomalies, find_anomalies
-from latlab.analysis.confidence import confidence_document
-from latlab.analysis.statistics import Statistics, statistics
-from latlab.analysis.windows import BY_HAND, Windows, clean_rows, clean_windows, is_cut, windows_document
+from latlab.analysis.confidence import confidence_of
+from latlab.analysis.statistics import statistics
+from latlab.analysis.windows import BY_HAND, Selection, clean_rows, clean_windows, is_cut, windows_of
 from latlab.synthetic import Description, Synthetic, generate
 from latlab.synthetic.description import (
     Drift,
@@ -51,12 +51,12 @@ def made(*ingredients: Ingredient, **changes: object) -> tuple[Synthetic, Anomal
     return synthetic, find_anomalies(synthetic.packets, synthetic.context())
 
 
-def windows(*ingredients: Ingredient, **changes: object) -> Windows:
+def windows(*ingredients: Ingredient, **changes: object) -> Selection:
     synthetic, anomalies = made(*ingredients, **changes)
     return clean_windows(synthetic.packets, anomalies)
 
 
-def spans(found: Windows) -> list[tuple[float, float]]:
+def spans(found: Selection) -> list[tuple[float, float]]:
     """What is kept, in seconds from the first launch."""
     return [((one.from_tai_ns - START) / SECOND, (one.to_tai_ns - START) / SECOND) for one in found.kept]
 
@@ -138,7 +138,7 @@ def test_in_a_cut_one_cause_is_told_once_whatever_the_last_digit_of_its_length(m
     synthetic, anomalies = made(Throttling(5 * SECOND, "talker"))
     first = next(one for one in anomalies.episodes if is_cut(one))
     again = [
-        replace(first, text=first.text.replace("throttled for ", f"throttled for {length} ms, not "))
+        first.model_copy(update={"text": first.text.replace("throttled for ", f"throttled for {length} ms, not ")})
         for length in ("50", "50.01", "49.99", "80")
     ]
     monkeypatch.setattr(type(anomalies.episodes), "of", lambda episodes, classes: iter(again))
@@ -159,7 +159,7 @@ def test_windows_that_somebody_names_are_taken_whatever_is_in_them() -> None:
     found = clean_windows(synthetic.packets, anomalies, chosen)
     assert found.chosen and spans(found) == [(12, 14), (30, pytest.approx(40, abs=0.002))]
     assert {one.reason for one in found.cuts} == {BY_HAND} and len(found.cuts) == 2
-    assert [name for name, _ in found.passed_over] == ["clock_swing"]
+    assert [one.class_ for one in found.passed_over] == ["clock_swing"]
 
 
 def test_named_windows_that_overlap_are_one() -> None:
@@ -177,13 +177,13 @@ def test_a_named_window_without_packets_is_an_error(begin: int, end: int) -> Non
 
 def test_a_stream_without_packets_after_the_warm_up_has_no_windows() -> None:
     synthetic, anomalies = made()
-    assert clean_windows(synthetic.packets.head(500), anomalies) == Windows((), (), False)
+    assert clean_windows(synthetic.packets.head(500), anomalies) == Selection((), (), False)
 
 
 def test_statistics_of_both_stand_side_by_side() -> None:
     synthetic, anomalies = made(Step(15 * SECOND, -60_000, 8 * SECOND, compared=True), Stall(30 * SECOND, 20_000_000))
     found = clean_windows(synthetic.packets, anomalies)
-    document = windows_document(synthetic.packets, found, PERIOD_NS)
+    document = windows_of(synthetic.packets, found, PERIOD_NS).document()
     assert json.loads(json.dumps(document)) == document
     assert document["packets"] == {"whole": 39_000, "kept": 31_000, "cut": 8_000}
     latency = document["metrics"]["latency"]
@@ -195,7 +195,7 @@ def test_statistics_of_both_stand_side_by_side() -> None:
     values = (rows["rx_soft_tai_ns"] - rows["launch_tai_ns"]).to_numpy()
     inside = np.abs(np.arange(1_000, PACKETS) - 19_000 + 0.5) > 4_000
     expected = statistics(values[inside], rows["sequence"].to_numpy()[inside])
-    assert latency["clean"] == asdict(expected) | {"confidence": confidence_document(values[inside], expected)}
+    assert latency["clean"] == expected.document() | {"confidence": confidence_of(values[inside], expected).document()}
     assert "confidence" not in document["metrics"]["lateness"]["clean"]
 
 
@@ -203,8 +203,9 @@ def test_where_all_is_cut_there_are_no_figures_but_the_wholes() -> None:
     synthetic, anomalies = made(Drift(-900.0, compared=True))
     found = clean_windows(synthetic.packets, anomalies)
     assert not found.kept and [one.reason for one in found.cuts] == ["clock_swing"]
-    latency = windows_document(synthetic.packets, found, PERIOD_NS)["metrics"]["latency"]
-    assert latency["clean"] == asdict(Statistics(0)) and latency["whole"]["n"] == 39_000
+    latency = windows_of(synthetic.packets, found, PERIOD_NS).document()["metrics"]["latency"]
+    nothing = statistics(np.empty(0, np.int64), np.empty(0, np.uint64))
+    assert latency["clean"] == nothing.document() and latency["whole"]["n"] == 39_000
 
 
 def test_clean_rows_keep_the_warm_up_which_is_in_no_statistic() -> None:

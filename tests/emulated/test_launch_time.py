@@ -10,7 +10,8 @@ import pytest
 from emulated_machine import AGENT, Machine
 from two_hosts import MS, Found, Hosts, Stream, launched
 
-from latlab.analysis.losses import Silent, silent_drops
+from latlab.analysis.losses import silent_drops
+from latlab.result.types import Silent
 
 INVALID, MISSED = 3, 4
 """Kinds of rows in the stamps recording."""
@@ -110,7 +111,7 @@ def test_what_fq_drops_beyond_its_horizon_is_lost_without_a_word(hosts: Hosts) -
     found = hosts.measure(Stream(count=10, launch_time=launched(200 * MS)))
     assert (found.total("sent"), found.total("received"), found.lost.height) == (10, 0, 10)
     assert set(found.lost["launch_error"]) == {0}
-    assert silent_drops(found.packets) == Silent(10, 0, 9)
+    assert silent_drops(found.packets) == Silent(count=10, first_sequence=0, last_sequence=9)
     [fq] = hosts.facts("sensor")["interfaces"]["eth0"]["qdiscs"]
     assert (fq["kind"], fq["horizon_drops"]) == ("fq", 10)
 
@@ -194,7 +195,7 @@ def test_fq_drops_without_a_word_what_is_beyond_its_horizon_in_its_own_clock(hos
     far = Stream(2, count=10, launch_time=launched(600 * MS, clock="monotonic"))
     found = hosts.measure(near, far, start_after_ns=1000 * MS)
     silent = {number: silent_drops(found.packets.filter(pl.col("stream") == number)) for number in (1, 2)}
-    assert silent == {1: None, 2: Silent(10, 0, 9)}
+    assert silent == {1: None, 2: Silent(count=10, first_sequence=0, last_sequence=9)}
     assert set(found.arrived["stream"]) == {1}
     [fq] = hosts.facts("sensor")["interfaces"]["eth0"]["qdiscs"]
     assert fq["horizon_drops"] == 10

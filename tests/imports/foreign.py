@@ -22,7 +22,7 @@ class Import:
 
     def __init__(self, outcome: Outcome) -> None:
         self.outcome = outcome
-        self.result: dict[str, Any] = make_result(outcome.folder)
+        self.result: dict[str, Any] = make_result(outcome.folder).document()
 
     @property
     def found(self) -> Any:

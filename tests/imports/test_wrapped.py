@@ -48,6 +48,7 @@ WRAPPED = {
     "script": f'Script started [TERM="xterm"]\n$ cyclictest -q\n{PLAIN}\nScript done\n'.replace("\n", "\r\n").encode(),
     "a serial console": each("[    3.141592] ").encode(),
     "docker compose": each("rt-1  | ").encode(),
+    "kubectl --prefix": each("[pod/latency-7d9f/cyclictest] ").encode(),
     "a container engine": "".join(json.dumps({"log": line + "\n", "time": "now"}) + "\n" for line in LINES).encode(),
     "kubernetes": each("2023-11-14T10:12:03.000000001Z stdout F ").encode(),
     "indentation": each("    ").encode(),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
@@ -29,6 +30,12 @@ Rows = dict[str, list[Row]]
 Damage = Callable[["Kept"], None]
 
 
+def judged(folder: CellFolder) -> dict[str, Any]:
+    """A cell's part of the result, and why it is not trusted."""
+    found = cell_result(folder)
+    return found.cell.document() | {"reasons": [one.document() for one in found.reasons]}
+
+
 @dataclass(frozen=True)
 class Kept:
     """A cell's folder as a run leaves it: one stream, every packet sent, stamped and received, every agent done."""
@@ -41,7 +48,7 @@ class Kept:
     def result(self) -> dict[str, Any]:
         """What `latlab report` says of it."""
         self.folder.packets_path.unlink(missing_ok=True)
-        return cell_result(self.folder)
+        return judged(self.folder)
 
     def agents(self, **changes: Any) -> None:
         """Change the listener's entry in cell.json."""
@@ -228,6 +235,20 @@ def test_a_recording_with_more_rows_than_its_agent_counted_is_named(kept: Kept) 
     assert (result["verdict"], reason["actual"]) == ("untrusted", f"{PACKETS + 100}: 100 rows too many")
 
 
+@pytest.mark.parametrize(
+    ("verb", "which"), [("listen", "reordered"), ("talk", "launch_late"), ("talk", "launch_moved")]
+)
+def test_a_total_that_the_rows_do_not_have_is_named(kept: Kept, verb: str, which: str) -> None:
+    for agent in (cell := kept.folder.cell().document())["agents"]:
+        if agent["verb"] == verb:
+            agent["done"]["streams"][0][which] = 7
+    kept.folder.write_cell(cell)
+    result = kept.result()
+    (reason,) = reasons(result, "every packet is accounted for")
+    assert (result["verdict"], reason["actual"]) == ("untrusted", "7, by the agent's own counters")
+    assert reason["expected"] == f"0 packets {which.replace('_', ' ')}, as recorded"
+
+
 def test_a_total_below_the_rows_is_named_once_and_not_as_missing_readings(kept: Kept) -> None:
     for agent in (cell := kept.folder.cell().document())["agents"]:
         if agent["verb"] == "talk":
@@ -304,6 +325,28 @@ def test_a_recording_that_is_not_there_is_absent(kept: Kept, name: str) -> None:
     assert (result["verdict"], counts(result)["lost"], counts(result)["unsent"]) == ("untrusted", 0, 0)
 
 
+@pytest.mark.parametrize("make", [Path.mkdir, os.mkfifo], ids=["folder", "pipe"])
+def test_a_recording_that_is_no_file_is_an_error_that_names_it(kept: Kept, make: Callable[[Path], None]) -> None:
+    path = kept.path("listener-ecu.received")
+    path.unlink()
+    make(path)
+    with pytest.raises(LabError, match="cannot be read: it is a folder, a pipe or a device") as told:
+        kept.result()
+    assert told.value.where == str(path)
+
+
+@pytest.mark.parametrize("checked", [True, False])
+def test_a_recording_with_another_behind_it_is_damaged_and_its_packets_stay(kept: Kept, checked: bool) -> None:
+    name = "listener-ecu.received"
+    data = with_checksums(kept, name) if checked else kept.path(name).read_bytes()
+    kept.path(name).write_bytes(data * 2)
+    result = kept.result()
+    (reason,) = reasons(result, "recordings are whole")
+    assert (result["verdict"], reason["where"]) == ("untrusted", name)
+    assert "damaged" in reason["actual"]
+    assert [counts(result)[name] for name in ("received", "lost", "unknown")] == [PACKETS, 0, 0]
+
+
 def with_checksums(kept: Kept, name: str) -> bytes:
     """Write a recording as agents do that add checksums; its bytes."""
     table, rows = name.rpartition(".")[2], packet_rows()[name]
@@ -327,7 +370,7 @@ def test_a_damaged_batch_is_one_finding_and_its_packets_are_unknown(kept: Kept, 
     assert counts(result)["lost"] == counts(result)["unsent"] == 0
     kept.path(name).write_bytes(with_checksums(kept, name))
     whole_packets(kept.folder)
-    assert cell_result(kept.folder)["verdict"] == "trusted"
+    assert cell_result(kept.folder).cell.verdict == "trusted"
 
 
 def test_a_recording_without_one_whole_batch_is_an_error_that_names_it(kept: Kept) -> None:
@@ -579,7 +622,7 @@ def with_timer(path: Path, rows: list[Row], *, ended: bool = True, events: int) 
 
 @pytest.mark.parametrize("ended", [True, False])
 def test_instants_that_a_timers_recording_misses_are_unknown(tmp_path: Path, ended: bool) -> None:
-    result = cell_result(with_timer(tmp_path / "r1", timer_rows()[:15], ended=ended, events=20))
+    result = judged(with_timer(tmp_path / "r1", timer_rows()[:15], ended=ended, events=20))
     block = result["streams"]["irq"]
     assert [block["counts"][name] for name in ("came", "unrecorded", "unknown")] == [15, 0, 5]
     assert block["metrics"]["wakeup"]["lost"] == 0
@@ -590,7 +633,7 @@ def test_instants_that_a_timers_recording_misses_are_unknown(tmp_path: Path, end
 def test_a_timer_that_is_awake_before_its_instant_is_a_finding_and_in_no_statistic(tmp_path: Path) -> None:
     rows = timer_rows()
     rows[7] = (*rows[7][:4], rows[7][2] - 9_000, False)
-    result = cell_result(with_timer(tmp_path / "r1", rows, events=20))
+    result = judged(with_timer(tmp_path / "r1", rows, events=20))
     (reason,) = reasons(result, "timestamps are possible")
     assert (reason["where"], reason["actual"]) == ("timer-irq.timer", "1 instant of irq, sequence 7: in no figure")
     assert result["streams"]["irq"]["metrics"]["wakeup"]["min"] == 5_000

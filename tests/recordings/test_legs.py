@@ -109,7 +109,7 @@ def test_a_question_that_never_came_leaves_an_answer_that_was_never_due(tmp_path
     up, down = legs_of(join_cell(folder).packets)
     assert up["arrival"].to_list() == [0, 1, None, 2, 3]
     assert down["launch_tai_ns"].is_null().to_list() == [False, False, True, False, False]
-    blocks = summarise_cell(folder.cell(), join_cell(folder).packets)["streams"]
+    blocks = summarise_cell(folder.cell(), join_cell(folder).packets).document()["streams"]
     assert [blocks[name]["counts"]["lost"] for name in ("rr.up", "rr.down")] == [1, 0]
     assert [blocks["rr.down"]["counts"][name] for name in ("scheduled", "sent", "unsent")] == [4, 4, 0]
     counts = blocks["rr"]["counts"]
@@ -119,7 +119,7 @@ def test_a_question_that_never_came_leaves_an_answer_that_was_never_due(tmp_path
 def test_an_answer_that_is_lost_is_the_way_downs(tmp_path: Path) -> None:
     tables = whole() | {"ping_received": [came_down(n) for n in (0, 1, 2, 4)]}
     folder = folder_of(tmp_path, cell(), **tables)
-    blocks = summarise_cell(folder.cell(), join_cell(folder).packets)["streams"]
+    blocks = summarise_cell(folder.cell(), join_cell(folder).packets).document()["streams"]
     assert [blocks[name]["counts"]["lost"] for name in ("rr.up", "rr.down")] == [0, 1]
     assert blocks["rr"]["counts"]["unanswered"] == 1
     assert blocks["rr"]["metrics"]["round_trip"]["lost"] == 1
@@ -130,7 +130,7 @@ def test_an_answer_after_its_timeout_counts_as_late(tmp_path: Path) -> None:
     # Of 600 ns, from when the question was due: it was sent 20 ns after that.
     late = [came_down(n, {2: 600, 3: 610}.get(n, 500)) for n in range(5)]
     folder = folder_of(tmp_path, cell(), **whole() | {"ping_received": late})
-    blocks = summarise_cell(folder.cell(), join_cell(folder).packets)["streams"]
+    blocks = summarise_cell(folder.cell(), join_cell(folder).packets).document()["streams"]
     assert blocks["rr"]["counts"]["late"] == 1
     assert blocks["rr"]["metrics"]["round_trip"]["max"] == 610
 
@@ -152,7 +152,7 @@ def test_a_closed_loop_has_as_many_rows_as_were_asked_and_its_warm_up_comes_firs
     assert up["launch_tai_ns"].to_list() == launches
     assert up["warmup"].to_list() == down["warmup"].to_list() == [True, True, True, False]
     assert not any(found.stray or found.launch_mismatched for found in joined.findings.values())
-    blocks = summarise_cell(folder.cell(), joined.packets)["streams"]
+    blocks = summarise_cell(folder.cell(), joined.packets).document()["streams"]
     assert blocks["rr"]["metrics"]["round_trip"]["n"] == 1
     assert blocks["rr.up"]["anomalies"] is None, "without a period there is nothing to hold packets against"
     assert "arrival_offset" not in blocks["rr.up"]["metrics"]
@@ -160,7 +160,7 @@ def test_a_closed_loop_has_as_many_rows_as_were_asked_and_its_warm_up_comes_firs
 
 def test_without_a_bound_the_ways_are_unbounded_and_the_round_trip_stays_exact(tmp_path: Path) -> None:
     folder = folder_of(tmp_path, cell() | {"clocks": []}, **whole())
-    blocks = summarise_cell(folder.cell(), join_cell(folder).packets)["streams"]
+    blocks = summarise_cell(folder.cell(), join_cell(folder).packets).document()["streams"]
     for name in ("rr.up", "rr.down"):
         latency = blocks[name]["metrics"]["latency_user"]
         assert (latency["n"], latency["unbounded"]) == (0, 3)
@@ -197,7 +197,7 @@ def test_what_a_cut_recording_does_not_say_of_a_probe_is_unknown(
 ) -> None:
     folder = folder_of(tmp_path, cell(), **whole())
     cut_after(folder, verb, table, whole()[f"{verb}_{table}"], 3)
-    blocks = summarise_cell(folder.cell(), join_cell(folder).packets)["streams"]
+    blocks = summarise_cell(folder.cell(), join_cell(folder).packets).document()["streams"]
     counts = {name: block["counts"] for name, block in blocks.items()}
     found = {"rr": tuple(counts["rr"][name] for name in ("answered", "unanswered", "unknown"))}
     legs = {name: tuple(counts[name][one] for one in ("received", "lost", "unknown")) for name in ("rr.up", "rr.down")}

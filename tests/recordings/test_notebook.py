@@ -16,7 +16,7 @@ from latlab.errors import LabError, UsageError
 from latlab.recordings.packets import build_packets
 from latlab.recordings.run_folder import RunFolder
 from latlab.report.result import make_result
-from latlab.result.store import document, schema_text
+from latlab.result.store import schema_text
 
 LAUNCH = [1_000_000 + n * 1000 for n in range(10)]
 SENT = [(1, n, launch, launch, launch + 7, launch + 9, 0, 0) for n, launch in enumerate(LAUNCH)]
@@ -81,7 +81,7 @@ def test_the_result_is_the_result_document(run: RunFolder) -> None:
     assert result.run == run.id
     assert [cell.slug for cell in result.cells] == ["loads=a+b", "loads=c"]
     assert result.cells[0].streams["control"].metrics["wakeup"].n == 8
-    assert document(result) == run.result()
+    assert result.document() == run.result()
 
 
 def test_a_result_of_another_shape_is_an_error_that_says_what_to_do(run: RunFolder) -> None:

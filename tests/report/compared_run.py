@@ -10,7 +10,7 @@ from typing import Any
 from latlab.analysis.statistics import NAMES
 from latlab.recordings.run_folder import RunFolder
 from latlab.report.comparison.cells import cell_comparisons
-from latlab.result.store import document, typed
+from latlab.result.store import typed
 
 US = 1_000
 STREAM: dict[str, Any] = {
@@ -95,7 +95,7 @@ def write_figures_run(
 
 def with_comparisons(result: Mapping[str, Any]) -> dict[str, Any]:
     """The result, and in it how its cells differ."""
-    return {**result, "comparisons": [document(one) for one in cell_comparisons(typed(result))]}
+    return {**result, "comparisons": [one.document() for one in cell_comparisons(typed(result))]}
 
 
 def _write(path: Path, document: Mapping[str, Any]) -> None:

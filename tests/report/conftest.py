@@ -15,12 +15,11 @@ from matrix_run import write_matrix_run
 from numpy.typing import NDArray
 
 from latlab.analysis.statistics import NAMES
-from latlab.analysis.summary import summarise_cell, with_reasons
-from latlab.analysis.trust import Reason
+from latlab.analysis.summary import JudgedCell, summarise_cell
+from latlab.analysis.trust import reason_of
 from latlab.recordings.run_folder import RunFolder
 from latlab.report.build import write_report
 from latlab.report.result import judged_result
-from latlab.report.testbed import with_test_bed
 
 START_TAI_NS = 1_795_294_349_000_000_000
 WARMUP_NS = 1_000_000_000
@@ -206,8 +205,8 @@ MATRIX = (
     ("loads=flood1", 2, "ok"),
     ("loads=none", 2, "ok"),
 )
-ISOLATION = Reason(
-    id="cpus-isolated",
+ISOLATION = reason_of(
+    id_="cpus-isolated",
     finding="the agents' CPUs are not isolated",
     severity="suspect",
     where="sensor",
@@ -234,19 +233,19 @@ def write_run(path: Path, *, scenario: str = "first") -> Path:
         }
     )
     cells = [write_cell(folder, order, *cell) for order, cell in enumerate(MATRIX, start=1)]
-    folder.write_result(judged_result(folder.run(), cells, {"control.latency.max": 500_000}))
+    folder.write_result(judged_result(folder.run(), cells, {"control.latency.max": 500_000}).document())
     folder.scenario_path.write_text(f"name: {json.dumps(scenario)}\nduration: 8s\nwarmup: 1s\n")
     folder.plan_path.write_text("# on sensor\nip link add eth0 type veth peer name eth0 netns ecu\n")
     return path
 
 
-def write_cell(run: RunFolder, order: int, slug: str, repeat: int, status: str) -> dict[str, Any]:
+def write_cell(run: RunFolder, order: int, slug: str, repeat: int, status: str) -> JudgedCell:
     """One cell's folder; returns its part of the result."""
     cell = run.add_cell(slug, repeat)
     cell.write_cell(cell_document(slug, repeat, order, status))
     document = cell.cell()
     if status != "ok":
-        return with_test_bed(summarise_cell(document, None), document)
+        return JudgedCell(summarise_cell(document, None))
     for moment in ("before", "after"):
         cell.write_facts(moment, {host: facts(host, moment) for host in ("sensor", "ecu")})
     packets = pl.concat(
@@ -254,7 +253,7 @@ def write_cell(run: RunFolder, order: int, slug: str, repeat: int, status: str) 
         for number, period_ns in enumerate(PERIODS_NS.values(), start=1)
     )
     packets.write_parquet(cell.packets_path)
-    return with_reasons(with_test_bed(summarise_cell(document, packets), document), [ISOLATION])
+    return JudgedCell.of(summarise_cell(document, packets), [ISOLATION])
 
 
 @pytest.fixture(scope="session")

@@ -11,12 +11,10 @@ import numpy as np
 import polars as pl
 
 from latlab.analysis.evidence import Evidence
-from latlab.analysis.summary import summarise_cell, with_reasons
+from latlab.analysis.summary import JudgedCell, summarise_cell
 from latlab.analysis.trust import judge
 from latlab.recordings.run_folder import RunFolder
 from latlab.report.result import judged_result
-from latlab.report.testbed import with_test_bed
-from latlab.result.store import result_streams
 
 START_TAI_NS = 1_795_294_349_000_000_000
 PERIOD_NS = 1_006_000
@@ -50,7 +48,7 @@ def write_matrix_run(path: Path) -> Path:
         }
     )
     cells = [_cell(folder, order, *one) for order, one in enumerate(runs, start=1)]
-    folder.write_result(judged_result(folder.run(), cells, {"down.counts.lost": 0}))
+    folder.write_result(judged_result(folder.run(), cells, {"down.counts.lost": 0}).document())
     folder.scenario_path.write_text("name: bridges\n")
     folder.plan_path.write_text("# on sensor\n")
     return path
@@ -138,7 +136,7 @@ def packet_table(number: int, bridge: str, load: str, repeat: int) -> pl.DataFra
     )
 
 
-def _cell(run: RunFolder, order: int, bridge: str, load: str, repeat: int) -> dict[str, Any]:
+def _cell(run: RunFolder, order: int, bridge: str, load: str, repeat: int) -> JudgedCell:
     folder = run.add_cell(slug(bridge, load), repeat)
     folder.write_cell(json.loads(json.dumps(cell_document(order, bridge, load, repeat))))
     cell = folder.cell()
@@ -146,8 +144,8 @@ def _cell(run: RunFolder, order: int, bridge: str, load: str, repeat: int) -> di
     if cell.status == "ok":
         packets = pl.concat(packet_table(stream.stream, bridge, load, repeat) for stream in cell.streams)
         packets.write_parquet(folder.packets_path)
-    document = with_test_bed(summarise_cell(cell, packets), cell)
-    return with_reasons(document, judge(Evidence(cell, result_streams(document))))
+    found = summarise_cell(cell, packets)
+    return JudgedCell.of(found, judge(Evidence(cell, found.streams)))
 
 
 def _stream(number: int, name: str, talker: str, listener: str) -> dict[str, Any]:

@@ -7,10 +7,10 @@ from typing import Any
 
 from latlab.analysis.imported import no_counts
 from latlab.analysis.statistics import NAMES
-from latlab.analysis.summary import summarise_cell, with_reasons
+from latlab.analysis.summary import JudgedCell, cell_of, stream_of
 from latlab.recordings.run_folder import RunFolder
 from latlab.report.result import judged_result
-from latlab.report.testbed import with_test_bed
+from latlab.result.types import Metric
 from latlab.scenario import Cell, cells, load_scenario
 
 US = 1_000
@@ -46,11 +46,11 @@ def write_swept_run(path: Path, scenario: str = SCENARIO) -> RunFolder:
     folder.scenario_path.write_text(scenario)
     runs = [(one, repeat) for one in cells(load_scenario(folder.scenario_path)) for repeat in range(1, REPEATS + 1)]
     documents = [_cell(folder, order, *one) for order, one in enumerate(runs, start=1)]
-    folder.write_result(judged_result(folder.run(), documents, {}))
+    folder.write_result(judged_result(folder.run(), documents, {}).document())
     return folder
 
 
-def _cell(folder: RunFolder, order: int, one: Cell, repeat: int) -> dict[str, Any]:
+def _cell(folder: RunFolder, order: int, one: Cell, repeat: int) -> JudgedCell:
     ((name, probe),) = one.scenario.probes.items()
     ends, mtu = (getattr(probe, "from_"), getattr(probe, "to")), one.scenario.links[0].mtu  # noqa: B009
     tuned = one.scenario.tuning_of("ecu").listener.fifo is not None
@@ -78,9 +78,7 @@ def _cell(folder: RunFolder, order: int, one: Cell, repeat: int) -> dict[str, An
         "to": "answered",
         "uncertainty_ns": 0,
     }
-    block = {
-        "talker": ends[0],
-        "listener": ends[1],
+    block: dict[str, Any] = {
         "counts": no_counts(),
         "silent": None,
         "gates": None,
@@ -88,10 +86,10 @@ def _cell(folder: RunFolder, order: int, one: Cell, repeat: int) -> dict[str, An
         "windows": None,
     }
     # Nothing but figures is known, as of what a tool measures: there is no packet to draw.
-    streams = {name: {**block, "metrics": {"round_trip": shared | found | {"kept": "summary"}}}}
+    metric = Metric.model_validate(shared | found | {"kept": "summary"})
+    streams = {name: stream_of(home.cell(), name, **block, metrics={"round_trip": metric})}
     left_out = (mtu, size) == (9000, 32_000)
-    document = summarise_cell(home.cell(), None) | {"streams": {} if left_out else streams}
-    return with_reasons(with_test_bed(document, home.cell()), [])
+    return JudgedCell.of(cell_of(home.cell(), {} if left_out else streams), [])
 
 
 SEVERAL = """\

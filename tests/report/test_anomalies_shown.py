@@ -44,7 +44,7 @@ def analysed(tmp_path_factory: pytest.TempPathFactory, pristine_run: Path) -> di
     metadata = pl.read_parquet_metadata(cell.packets_path)
     kept = {key: value for key, value in metadata.items() if key.startswith("latlab.")}
     packets.with_columns(stamps).write_parquet(cell.packets_path, metadata=kept)
-    return make_result(folder)
+    return make_result(folder).document()
 
 
 @pytest.fixture

@@ -137,7 +137,7 @@ def test_the_comparison_of_two_cards_is_by_their_ports() -> None:
 
 
 def result_of(folder: Path) -> dict[str, Any]:
-    (cell,) = make_result(RunFolder.open(folder))["cells"]
+    (cell,) = make_result(RunFolder.open(folder)).document()["cells"]
     block: dict[str, Any] = cell["streams"]["control"]["anomalies"]
     return block
 

@@ -17,7 +17,6 @@ from latlab.recordings.run_folder import RunFolder
 from latlab.report.build import write_report
 from latlab.report.clock_series import HEIGHT, WIDTH, ClockChart, clock_charts
 from latlab.report.result import make_result
-from latlab.result.store import typed
 
 OFFSETS_NS = [None, -40, 60, None, 10]
 PORT = {"port": "ecu.eth0", "role": "slave", "profile": "default", "timestamps": "software", "clock": None}
@@ -56,7 +55,7 @@ def folder(new_run: Callable[..., Path]) -> RunFolder:
 
 @pytest.fixture
 def charts(folder: RunFolder) -> list[ClockChart]:
-    return list(clock_charts(folder, typed(make_result(folder))))
+    return list(clock_charts(folder, make_result(folder)))
 
 
 def points(path: str) -> list[tuple[float, float]]:
@@ -91,7 +90,7 @@ def compared(folder: RunFolder, low_ns: list[int], wide_ns: int) -> ClockChart:
     ]
     document["clocks"][0]["windows"] = windows
     cell.write_cell(document)
-    return list(clock_charts(folder, typed(make_result(folder))))[1]
+    return list(clock_charts(folder, make_result(folder)))[1]
 
 
 def test_clocks_that_run_apart_are_drawn_beside_their_line_so_that_the_band_is_seen(folder: RunFolder) -> None:
@@ -128,4 +127,4 @@ def test_the_page_has_them_with_words_for_who_does_not_see_them(folder: RunFolde
 
 def test_nothing_is_drawn_of_clocks_that_nobody_compared(new_run: Callable[..., Path]) -> None:
     run = RunFolder(new_run())
-    assert list(clock_charts(run, typed(make_result(run)))) == []
+    assert list(clock_charts(run, make_result(run))) == []

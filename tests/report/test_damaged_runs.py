@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import random
 import shutil
 from collections.abc import Callable, Iterator
@@ -17,7 +18,7 @@ from rich.console import Console
 
 import latlab
 import latlab.cli
-from latlab.errors import EXIT_LAB, LatlabError, making_sense_of
+from latlab.errors import EXIT_LAB, EXIT_USAGE, LatlabError, making_sense_of
 from latlab.listing import print_runs
 from latlab.recordings.run_folder import RunFolder, list_runs
 from latlab.report.build import write_report
@@ -88,7 +89,7 @@ def read_everything(run: Path) -> list[LatlabError]:
     for read in (
         lambda: write_report(RunFolder(run), formats=()),
         tables,
-        lambda: make_result(RunFolder(run)),
+        lambda: make_result(RunFolder(run)).document(),
         lambda: write_report(RunFolder(run), formats=()),
         lambda: print_runs(list_runs(run.parent), run.parent, Console(file=io.StringIO())),
     ):
@@ -134,13 +135,31 @@ def a_folder(path: Path) -> None:
     path.mkdir()
 
 
-@pytest.mark.parametrize("damage", [emptied, a_folder])
+def a_pipe(path: Path) -> None:
+    path.unlink()
+    os.mkfifo(path)
+
+
+def without_an_end(path: Path) -> None:
+    path.unlink()
+    path.symlink_to("/dev/zero")
+
+
+@pytest.mark.parametrize("damage", [emptied, a_folder, a_pipe, without_an_end])
 @pytest.mark.parametrize("name", ["scenario.yaml", *(f"{CELL}/{one}" for one in ("cell.json", "packets.parquet"))])
-def test_a_file_that_is_empty_or_a_folder_is_one_error(run: Path, name: str, damage: Callable[[Path], None]) -> None:
+def test_a_file_that_is_empty_or_no_file_is_one_error(run: Path, name: str, damage: Callable[[Path], None]) -> None:
     damage(run / name)
     said = read_everything(run)
     assert {(error.where, error.exit_code) for error in said} == {(str(run / name), EXIT_LAB)}
     assert all(error.remedy for error in said)
+
+
+@pytest.mark.parametrize("name", ["run.json", "result.json", f"{CELL}/facts-before.json", f"{CELL}/classes.parquet"])
+def test_nothing_waits_for_a_pipe_that_lies_in_the_folder(run: Path, name: str) -> None:
+    write_report(RunFolder(run), formats=())
+    a_pipe(run / name)
+    for error in read_everything(run):
+        assert (error.where, error.exit_code) in {(str(run / name), EXIT_LAB), (str(run), EXIT_USAGE)}
 
 
 @pytest.mark.parametrize(
@@ -152,7 +171,7 @@ def test_a_file_that_is_empty_or_a_folder_is_one_error(run: Path, name: str, dam
 )
 def test_a_file_that_is_gone_is_a_reason(run: Path, name: str, check: str, actual: str) -> None:
     (run / CELL / name).unlink()
-    result = make_result(RunFolder(run))
+    result = make_result(RunFolder(run)).document()
     assert result["verdict"] == "untrusted"
     assert actual in [reason["actual"] for reason in result["reasons"] if reason["check"] == check]
 
@@ -161,10 +180,28 @@ def test_a_file_that_is_gone_is_a_reason(run: Path, name: str, check: str, actua
 def test_a_file_of_another_run_contradicts_what_the_agents_counted(run: Path, tmp_path: Path, name: str) -> None:
     other = write_run(generate(replace(DESCRIPTION, seed=6, packets=200)), tmp_path / "other")
     shutil.copy(other / CELL / name, run / CELL / name)
-    result = make_result(RunFolder(run))
+    result = make_result(RunFolder(run)).document()
     said = [reason["actual"] for reason in result["reasons"] if reason["check"] == "every packet is accounted for"]
     counted = 300 if name == "packets.parquet" else 200
     assert said == [f"{counted}, by the {end}'s own counters" for end in ("talker", "listener")]
+
+
+@pytest.mark.parametrize("copy", ["cells/all/r2", "cells/all/r01", "cells/other/r1"])
+def test_a_measurement_that_was_copied_does_not_count_twice(run: Path, copy: str) -> None:
+    shutil.copytree(run / CELL, run / copy)
+    with pytest.raises(LatlabError, match=r"a copy: .* is repetition 1 of all, too \(remove the one") as told:
+        make_result(RunFolder(run))
+    assert told.value.where in {str(run / one) for one in (CELL, copy)}
+
+
+@pytest.mark.parametrize(("change", "said"), [({"name": "other"}, "number 1"), ({"stream": 2}, "name control")])
+def test_streams_that_cannot_be_told_apart_are_an_error(run: Path, change: dict[str, Any], said: str) -> None:
+    cell = json.loads((run / CELL / "cell.json").read_text())
+    cell["streams"].append(cell["streams"][0] | change)
+    (run / CELL / "cell.json").write_text(json.dumps(cell))
+    with pytest.raises(LatlabError, match=f"streams: .*two have the {said}") as told:
+        make_result(RunFolder(run))
+    assert told.value.where == str(run / CELL / "cell.json")
 
 
 def test_what_is_wrong_in_the_program_itself_says_where_it_came_from(tmp_path: Path) -> None:

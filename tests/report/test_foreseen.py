@@ -118,5 +118,5 @@ def test_validate_tells_it_in_a_line_each_and_in_its_document(
     said = CliRunner().invoke(app, ["validate", str(path)]).stdout
     assert said.splitlines()[-1] == f"on this machine suspect in any case: {as_line(reason)}"
     document = json.loads(CliRunner().invoke(app, ["validate", str(path), "--json"]).stdout)
-    assert document["foreseen"] == [reason.as_dict()]
+    assert document["foreseen"] == [reason.document()]
     assert "(preempt-rt)" in as_line(reason)

@@ -19,7 +19,9 @@ from browser import Elements, acted, opened
 from matrix_run import REPEATS, slug
 from rich.console import Console
 
+from latlab.analysis.described import clock_source
 from latlab.analysis.metrics import METRICS_BY_NAME, metric_values
+from latlab.analysis.summary import JudgedCell
 from latlab.recordings.cell import ClockEdge
 from latlab.recordings.run_folder import RunFolder
 from latlab.report import repeats
@@ -28,8 +30,9 @@ from latlab.report.payload import PAGE_BYTES
 from latlab.report.result import exit_code, judged_result
 from latlab.report.rows import summaries
 from latlab.report.terminal import print_result
-from latlab.report.testbed import clock_source, label_reasons
+from latlab.report.testbed import label_reasons
 from latlab.result.store import typed
+from latlab.result.types import Cell
 
 RUN = {"run": "20261121-205152-bridges-3f9a", "name": "bridges"}
 
@@ -92,13 +95,18 @@ def test_what_this_machine_cannot_build_is_told_once_and_is_in_no_other_table(ma
     assert "27 of 27 limits kept" in text
 
 
+def judged(cells: list[dict[str, Any]]) -> list[JudgedCell]:
+    """The cells, trusted."""
+    return [JudgedCell(Cell.model_validate(cell)) for cell in cells]
+
+
 def test_unavailable_cells_change_neither_verdict_nor_exit_code(matrix: dict[str, Any]) -> None:
     there = [cell for cell in matrix["cells"] if cell["status"] == "ok"]
     gone = [cell for cell in matrix["cells"] if cell["status"] == "unavailable"]
     assert len(gone) == 3 * REPEATS
     limits = {"down.latency.max": 10**12}
-    whole = judged_result(RUN, matrix["cells"], limits)
-    without = judged_result(RUN, there, limits)
+    whole = judged_result(RUN, judged(matrix["cells"]), limits).document()
+    without = judged_result(RUN, judged(there), limits).document()
     assert exit_code(typed(whole)) == exit_code(typed(without)) == 0
     assert {key: whole[key] for key in ("verdict", "label", "reasons", "accept")} == {
         key: without[key] for key in ("verdict", "label", "reasons", "accept")
@@ -107,7 +115,7 @@ def test_unavailable_cells_change_neither_verdict_nor_exit_code(matrix: dict[str
 
 def test_where_every_cell_is_unavailable_nothing_was_measured(matrix: dict[str, Any]) -> None:
     gone = [cell for cell in matrix["cells"] if cell["status"] == "unavailable"]
-    result = judged_result(RUN, gone, {})
+    result = judged_result(RUN, judged(gone), {}).document()
     assert (exit_code(typed(result)), result["verdict"]) == (3, "untrusted")
     assert [reason["finding"] for reason in result["reasons"]] == ["no cell was measured"]
 
@@ -115,7 +123,7 @@ def test_where_every_cell_is_unavailable_nothing_was_measured(matrix: dict[str, 
 def test_a_failed_cell_is_a_failure_whatever_could_not_be_built(matrix: dict[str, Any]) -> None:
     cells = copy.deepcopy(matrix["cells"])
     cells[0] |= {"status": "failed", "reason": {"what": "x", "where": "", "remedy": ""}}
-    assert exit_code(typed(judged_result(RUN, cells, {}))) == 3
+    assert exit_code(judged_result(RUN, judged(cells), {})) == 3
 
 
 def test_the_clock_stands_beside_the_uncertainty(matrix: dict[str, Any], page: str) -> None:

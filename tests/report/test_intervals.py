@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import json
 import re
-from dataclasses import asdict
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,7 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from latlab.analysis.confidence import HEAVY, TOO_SHORT, confidence_document
+from latlab.analysis.confidence import HEAVY, TOO_SHORT, confidence_of
 from latlab.analysis.statistics import statistics
 from latlab.report.anomalies import window_rows
 from latlab.report.intervals import HEADINGS, LARGE, MEANINGS, NAMES, SHORT, TITLE, Intervals, intervals
@@ -169,9 +168,10 @@ def test_without_any_interval_the_terminal_says_what_is_lacking(result: dict[str
 )
 def test_where_no_packet_has_figures_it_is_said_why(matrix: dict[str, Any], changed: dict[str, int], said: str) -> None:
     cell = copy.deepcopy(next(one for one in matrix["cells"] if one["streams"]))
-    nothing = asdict(statistics(np.empty(0, np.int64), np.empty(0, np.uint64)))
+    none = statistics(np.empty(0, np.int64), np.empty(0, np.uint64))
+    nothing = none.document()
     for block in cell["streams"].values():
-        unknown = confidence_document(np.empty(0, np.int64), statistics(np.empty(0, np.int64), np.empty(0, np.uint64)))
+        unknown = confidence_of(np.empty(0, np.int64), none).document()
         block["metrics"] = {"latency": block["metrics"]["latency"] | nothing | changed | {"confidence": unknown}}
         block["windows"] |= {
             "cuts": [{"from_tai_ns": 0, "to_tai_ns": 1, "reason": "Startup", "text": "a slow beginning", "packets": 1}],

@@ -217,7 +217,7 @@ def test_a_metric_without_any_value_has_the_time_axis_of_its_packets(tmp_path: P
     stalls = (Stall(3 * S, 6_300_000), Stall(9 * S, 8_300_000))
     made = Description(seed=5, packets=12_000, period_ns=1_000_000, warmup=1_000, ingredients=stalls)
     folder = RunFolder(write_run(generate(made), tmp_path / "unbounded"))
-    unbounded = view(folder, typed(make_result(folder)), "control", "latency")
+    unbounded = view(folder, make_result(folder), "control", "latency")
     (trace,) = unbounded.traces
     assert len(trace.value_ns) == 0 and unbounded.span_ns == (1 * S, 12 * S - 1_000_000)
     write_pictures(unbounded, tmp_path, formats=("png",), caption="it")

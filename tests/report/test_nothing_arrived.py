@@ -15,7 +15,7 @@ import pytest
 from rich.console import Console
 
 from latlab.analysis.evidence import Evidence
-from latlab.analysis.summary import summarise_cell, with_reasons
+from latlab.analysis.summary import JudgedCell, summarise_cell
 from latlab.analysis.trust import judge
 from latlab.recordings.run_folder import RunFolder
 from latlab.report.build import write_report
@@ -23,8 +23,7 @@ from latlab.report.junit import result_junit
 from latlab.report.markdown import result_markdown
 from latlab.report.result import judged_result
 from latlab.report.terminal import print_result
-from latlab.report.testbed import with_test_bed
-from latlab.result.store import result_streams, typed
+from latlab.result.store import typed
 
 METRICS = ("latency", "latency_user")
 IDLE = ("loads=none", 1)
@@ -45,9 +44,9 @@ def lose(run: Path, cells: Collection[tuple[str, int]]) -> dict[str, Any]:
             gone = [pl.when(pl.col("stream") != 1).then(pl.col(name)).alias(name) for name in arrived]
             packets = packets.with_columns(gone)
             packets.write_parquet(one.packets_path)
-        document = with_test_bed(summarise_cell(cell, packets), cell)
-        documents.append(with_reasons(document, judge(Evidence(cell, result_streams(document)))))
-    result = judged_result(folder.run(), documents, {"control.latency.max": 500_000})
+        found = summarise_cell(cell, packets)
+        documents.append(JudgedCell.of(found, judge(Evidence(cell, found.streams))))
+    result = judged_result(folder.run(), documents, {"control.latency.max": 500_000}).document()
     folder.write_result(result)
     return result
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from partial import partial
 
-from latlab.report.probes import notes
+from latlab.report.rows import _probe_notes as notes
 from latlab.result.types import Stream
 
 CLOSED = "udp; each answer starts the next question"

@@ -75,7 +75,7 @@ def test_they_come_from_the_scenario_and_stand_on_the_page(new_run: Callable[...
         "matrix: {loads: [none, flood1, iperf3]}\n"
         "published: [{source: theirs, row: of theirs, metric: latency, max: 40us}]\n"
     )
-    (one,) = make_result(folder)["published"]
+    (one,) = make_result(folder).document()["published"]
     assert one == NONE | {"source": "theirs", "row": "of theirs", "metric": "latency", "max": 40_000}
     page = render(folder, {}).before
     assert f"latency, {MARK}, µs · theirs" in page and "of theirs" in page
@@ -92,7 +92,7 @@ def test_the_headline_comes_first_with_its_published_figures_in_one_table(new_ru
         "headline: arrival_offset\n"
         "published: [{source: theirs, row: of theirs, metric: arrival_offset, max: 568ns, n: 600000}]\n"
     )
-    result = make_result(folder)
+    result = make_result(folder).document()
     assert default_metrics(typed(result))[0] == "arrival_offset"
     (table,) = headline_tables(typed(result), "arrival_offset")
     assert (

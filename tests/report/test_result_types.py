@@ -8,7 +8,7 @@ import pytest
 
 from latlab.errors import LabError
 from latlab.report.unmeasured import unfinished
-from latlab.result.store import document, typed
+from latlab.result.store import typed
 
 
 def test_a_failure_of_several_problems_is_read_with_each_of_them(result: dict[str, Any]) -> None:
@@ -16,13 +16,13 @@ def test_a_failure_of_several_problems_is_read_with_each_of_them(result: dict[st
     reason = {"what": "2 problems", "where": "", "remedy": "", "problems": problems}
     result["cells"][0] |= {"status": "failed", "reason": reason}
     assert [one.what for one in unfinished(typed(result))] == ["no iperf3", "no qemu"]
-    assert document(typed(result)) == result
+    assert typed(result).document() == result
 
 
 def test_what_another_version_wrote_of_a_load_is_kept(result: dict[str, Any]) -> None:
     cell = next(cell for cell in result["cells"] if cell["loads"])
     cell["loads"][0]["colour"] = "red"
-    assert document(typed(result)) == result
+    assert typed(result).document() == result
 
 
 def test_what_no_type_declares_elsewhere_is_an_error_that_names_it(result: dict[str, Any]) -> None:

@@ -10,12 +10,12 @@ import pytest
 from compared_run import with_comparisons
 from partial import partial
 
+from latlab.analysis.described import sent_as
 from latlab.recordings.cell import RecordedStream
 from latlab.recordings.run_folder import RunFolder
 from latlab.report.build import write_report
 from latlab.report.markdown import result_markdown
 from latlab.report.rows import summaries
-from latlab.report.testbed import sent_as
 from latlab.result.store import typed
 from latlab.result.types import Result
 

@@ -14,7 +14,7 @@ from matplotlib.collections import LineCollection
 from PIL import Image
 
 import latlab.report
-from latlab.analysis.tail import tail_document
+from latlab.analysis.tail import tail_of
 from latlab.report.tail_page import tail_drawing
 from latlab.report.tail_pictures import tail_figure, write_tail_picture
 from latlab.report.tail_view import CHOSEN, FITS, UNFIT, WARNING, TailCell, TailView, tail_view, tail_views
@@ -39,7 +39,7 @@ def cells() -> dict[str, dict[str, Any]]:
         EVIL: noise * np.linspace(1, 3, COUNT),
         "short": noise[:900],
     }
-    return {name: tail_document(value.astype(np.int64)) for name, value in values.items()}
+    return {name: tail_of(value.astype(np.int64)).document() for name, value in values.items()}
 
 
 @pytest.fixture(scope="module")
@@ -75,7 +75,7 @@ def test_a_shape_of_0_is_in_the_middle_and_the_refused_are_beyond_the_quarters(s
 
 def far_out(shapes: list[float], levels_ns: list[float], *, fits: bool) -> Tail:
     """A tail with these shapes and levels of its thresholds, and peaks to 10 units."""
-    found = tail_document(3 * UNIT_NS + np.random.default_rng(3).exponential(UNIT_NS, COUNT).astype(np.int64))
+    found = tail_of(3 * UNIT_NS + np.random.default_rng(3).exponential(UNIT_NS, COUNT).astype(np.int64)).document()
     pairs = zip(found["stability"], shapes, levels_ns, strict=False)
     rows = [
         row | {"shape": shape, "shape_low": shape - 0.2, "shape_high": shape + 0.2, "fits": fits}
@@ -186,7 +186,7 @@ def test_the_levels_told_are_those_of_the_result(shown: TailView, documents: dic
 
 def test_a_single_threshold_stands_alone_with_its_number() -> None:
     random = np.random.default_rng(16)
-    found = tail_document(random.exponential(UNIT_NS, 1400).astype(np.int64))
+    found = tail_of(random.exponential(UNIT_NS, 1400).astype(np.int64)).document()
     assert [row["exceedances"] for row in found["stability"]] == [70]
     view = tail_view("control", "latency", [("all", Tail.model_validate(found))])
     assert view.exceedances == ((pytest.approx(0.5), "70"),)

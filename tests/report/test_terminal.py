@@ -10,12 +10,13 @@ import pytest
 from partial import partial
 from rich.console import Console
 
+from latlab.analysis.summary import JudgedCell
 from latlab.report.result import judged_result
 from latlab.report.rows import counted_title, summaries
 from latlab.report.sections import Shown, parts_of
 from latlab.report.terminal import print_parts, print_result
 from latlab.result.store import typed
-from latlab.result.types import Result
+from latlab.result.types import Cell, Result
 
 
 def printed(result: dict[str, Any], width: int = 80, **options: Any) -> str:
@@ -119,7 +120,8 @@ def test_the_verdict_says_what_was_found_not_what_ought_to_be(result: dict[str, 
 
 def test_a_result_without_a_label_says_that_nothing_was_measured(result: dict[str, Any]) -> None:
     gone = [cell for cell in result["cells"] if cell["status"] == "unavailable"]
-    empty = judged_result({"run": "20261121-205152-first-3f9a", "name": "first"}, gone, {})
+    cells = [JudgedCell(Cell.model_validate(one)) for one in gone]
+    empty = judged_result({"run": "20261121-205152-first-3f9a", "name": "first"}, cells, {}).document()
     assert empty["label"] is None
     assert "Verdict: untrusted · nothing measured · first (20261121-205152-first-3f9a)" in printed(empty, 200)
 

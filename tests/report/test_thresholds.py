@@ -23,7 +23,7 @@ from latlab.report.build import write_report
 from latlab.report.markdown import result_markdown
 from latlab.report.result import make_result
 from latlab.report.terminal import print_result
-from latlab.report.thresholds import off_lines, threshold_lines, thresholds_document, thresholds_of
+from latlab.report.thresholds import off_lines, threshold_lines, threshold_values, thresholds_of
 from latlab.result.store import typed
 from latlab.scenario import Trust
 
@@ -73,19 +73,19 @@ def test_every_threshold_can_be_given_and_the_result_marks_those_that_were() -> 
     durations = {name.removesuffix("_ns"): "7us" for name in asdict(Thresholds()) if name.endswith("_ns")}
     shares = {name: "7%" for name in asdict(Thresholds()) if not name.endswith("_ns")}
     assert {**durations, **shares}.keys() == Trust.model_fields.keys() - {"off"}
-    given = thresholds_document(Trust.model_validate(durations | shares))
-    assert all(one["given"] for one in given.values())
-    assert {one["value"] for name, one in given.items() if name.endswith("_ns")} == {7_000}
-    assert {one["value"] for name, one in given.items() if not name.endswith("_ns")} == {0.07}
-    plain = thresholds_document(Trust())
-    assert not any(one["given"] for one in plain.values())
-    assert {name: one["value"] for name, one in plain.items()} == asdict(Thresholds())
-    assert all(one["value"] == one["default"] for one in plain.values())
+    given = threshold_values(Trust.model_validate(durations | shares))
+    assert all(one.given for one in given.values())
+    assert {one.value for name, one in given.items() if name.endswith("_ns")} == {7_000}
+    assert {one.value for name, one in given.items() if not name.endswith("_ns")} == {0.07}
+    plain = threshold_values(Trust())
+    assert not any(one.given for one in plain.values())
+    assert {name: one.value for name, one in plain.items()} == asdict(Thresholds())
+    assert all(one.value == one.default for one in plain.values())
 
 
 def test_a_threshold_of_the_scenario_decides_and_stands_in_the_result(judged: Callable[..., RunFolder]) -> None:
-    assert BOUND in checks(make_result(judged()))
-    result = make_result(judged(clock_bound_share="50%"))
+    assert BOUND in checks(make_result(judged()).document())
+    result = make_result(judged(clock_bound_share="50%")).document()
     assert BOUND not in checks(result)
     assert result["thresholds"]["clock_bound_share"] == {"value": 0.5, "default": 0.1, "given": True}
     assert result["thresholds"]["steal_share"]["given"] is False
@@ -94,8 +94,8 @@ def test_a_threshold_of_the_scenario_decides_and_stands_in_the_result(judged: Ca
 
 
 def test_what_a_rule_that_is_turned_off_finds_is_kept_with_the_reason_why(judged: Callable[..., RunFolder]) -> None:
-    assert {RT, SETTINGS} <= checks(make_result(judged()))
-    result = make_result(judged(off=OFF, clock_bound_share="50%"))
+    assert {RT, SETTINGS} <= checks(make_result(judged()).document())
+    result = make_result(judged(off=OFF, clock_bound_share="50%")).document()
     assert (result["verdict"], checks(result)) == ("trusted", set())
     assert {cell["verdict"] for cell in result["cells"]} == {"trusted"}
     assert checks(result, "waived") == {RT, SETTINGS}
@@ -113,11 +113,11 @@ def test_what_a_rule_that_is_turned_off_finds_is_kept_with_the_reason_why(judged
 
 
 def test_a_rule_that_is_turned_off_is_told_even_where_it_found_nothing(judged: Callable[..., RunFolder]) -> None:
-    result = make_result(judged(off={"cpu-stolen": "it is a guest"}, clock_bound_share="50%"))
+    result = make_result(judged(off={"cpu-stolen": "it is a guest"}, clock_bound_share="50%")).document()
     assert off_lines(typed(result)) == [
         "turned off by the scenario: cpu-stolen, no CPU time was stolen (it is a guest); it found nothing",
     ]
-    (line, _) = off_lines(typed(make_result(judged(off=OFF))))
+    (line, _) = off_lines(make_result(judged(off=OFF)))
     assert line.startswith("turned off by the scenario: preempt-rt, the kernel is PREEMPT_RT (bridges are compared); ")
     assert line.endswith("its 4 findings do not count")
 
@@ -128,7 +128,7 @@ def test_what_makes_a_cell_untrusted_is_never_turned_off(judged: Callable[..., R
     document = cell.cell().document()
     document["agents"][0]["done"]["ring_full"] = 1
     cell.write_cell(document)
-    result = make_result(folder)
+    result = make_result(folder).document()
     assert (result["verdict"], checks(result)) == ("untrusted", {"ring-full"})
 
 
@@ -137,11 +137,11 @@ def test_a_scenario_that_cannot_be_read_any_more_leaves_what_the_run_noted(judge
     folder.scenario_path.write_text("name: first\nunknown: 1\n")
     named = {NAMES[id_]: why for id_, why in OFF.items()}  # as versions without ids wrote them
     folder.write_run(folder.run() | {"trust": {"clock_bound_share": "50%", "off": named}})
-    result = make_result(folder)
+    result = make_result(folder).document()
     assert result["thresholds"]["clock_bound_share"]["given"] is True
     assert checks(result, "waived") == {RT, SETTINGS}
     folder.write_run(folder.run() | {"trust": {"of_a_later": "latlab"}})
-    assert not any(one["given"] for one in make_result(folder)["thresholds"].values())
+    assert not any(one["given"] for one in make_result(folder).document()["thresholds"].values())
 
 
 STRICT: dict[str, tuple[dict[str, Any], tuple[str, ...], int]] = {
@@ -167,7 +167,7 @@ def test_what_the_scenario_changed_stands_beside_the_verdict_wherever_it_is_told
     judged: Callable[..., RunFolder],
 ) -> None:
     folder = judged(late="1ms", off={RT: "bridges are compared"})
-    result = make_result(folder)
+    result = make_result(folder).document()
     page = write_report(folder, formats=()).read_text()
     with Console(width=200, record=True, file=StringIO()) as console:
         print_result(typed(result), console)
@@ -182,7 +182,7 @@ def test_what_the_scenario_changed_stands_beside_the_verdict_wherever_it_is_told
 
 def test_a_reason_names_the_id_by_which_it_is_explained(judged: Callable[..., RunFolder]) -> None:
     folder = judged()
-    result = make_result(folder)
+    result = make_result(folder).document()
     page = write_report(folder, formats=()).read_text()
     with Console(width=200, record=True, file=StringIO()) as console:
         print_result(typed(result), console)
@@ -200,15 +200,15 @@ def test_a_scenario_that_was_changed_since_is_told_and_another_runs_is_refused(
     judged: Callable[..., RunFolder],
 ) -> None:
     folder = judged()
-    assert make_result(folder)["scenario_changed"] is None
+    assert make_result(folder).document()["scenario_changed"] is None
     folder.write_run(folder.run() | {"scenario_sha256": folder.scenario_digest()})
-    assert make_result(folder)["scenario_changed"] is False
+    assert make_result(folder).document()["scenario_changed"] is False
     judged(clock_bound_share="50%")
-    result = make_result(folder)
+    result = make_result(folder).document()
     assert result["scenario_changed"] is True
     assert "scenario.yaml was changed after the measurement" in result_markdown(typed(result), ["latency"])
     folder.write_scenario(yaml.safe_dump(SCENARIO | {"matrix": {"streams.status.size": ["64B", "128B"]}}))
     with pytest.raises(LabError, match="the scenario is another run's"):
         make_result(folder)
     folder.scenario_path.unlink()
-    assert make_result(folder)["scenario_changed"] is False
+    assert make_result(folder).document()["scenario_changed"] is False

@@ -19,7 +19,7 @@ from partial import partial
 from trace_events import COUNT, KNOWN, LATE, READER, listened, trace
 
 from latlab.analysis.missing_stages import NO_CLOCK, REASONS
-from latlab.analysis.reception import RECEPTION, reception_documents
+from latlab.analysis.reception import RECEPTION, receptions
 from latlab.recordings.run_folder import RunFolder
 from latlab.report.build import write_report
 from latlab.report.chain_page import chain_drawing
@@ -40,7 +40,8 @@ SLUG = "loads=flood1"
 def with_trace(result: dict[str, Any], **said: Any) -> dict[str, Any]:
     """The result, in which the listener of `control` in one cell was traced."""
     packets, events = listened()
-    (document,) = reception_documents(packets, trace(*events), KNOWN, READER).values()
+    (found,) = receptions(packets, trace(*events), KNOWN, READER).values()
+    document = found.document()
     block = next(cell for cell in result["cells"] if (cell["slug"], cell["repeat"]) == (SLUG, 1))["streams"]["control"]
     block["trace"] = {"host": "ecu", "events": len(events), "lost": 0, **document, **said}
     return result

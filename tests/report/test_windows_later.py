@@ -53,7 +53,7 @@ def told(result: dict[str, Any]) -> list[dict[str, str]]:
 
 
 def test_a_scenarios_window_stands_beside_the_whole_run_and_the_clean_windows(swung: Path) -> None:
-    result = make_result(RunFolder(swung))
+    result = make_result(RunFolder(swung)).document()
     whole, clean, window = told(result)
     assert (whole["of"], whole["n"]) == ("whole run", "19000")
     assert clean["of"] == "clean windows" and clean["why"].startswith("cut: at ")
@@ -65,7 +65,7 @@ def test_a_scenarios_window_stands_beside_the_whole_run_and_the_clean_windows(sw
 
 def test_windows_after_the_fact_are_marked_and_gone_with_the_next_report(swung: Path) -> None:
     later = chosen_later(["9s..10s its top", "17s..18s"])
-    rows = told(make_result(RunFolder(swung), later))
+    rows = told(make_result(RunFolder(swung), later).document())
     assert [row["of"] for row in rows[3:]] == [
         "9s to 10s, user-defined, after the fact",
         "17s to 18s, user-defined, after the fact",
@@ -73,12 +73,12 @@ def test_windows_after_the_fact_are_marked_and_gone_with_the_next_report(swung: 
     ]
     assert [row["why"] for row in rows[3:5]] == ["its top", "no reason given"]
     assert rows[5]["n"] == "2000" and rows[5]["why"].startswith("not cut there: all latencies moved by up to +")
-    assert len(told(make_result(RunFolder(swung)))) == 3
+    assert len(told(make_result(RunFolder(swung)).document())) == 3
 
 
 def test_terminal_markdown_and_page_have_them(swung: Path) -> None:
     folder = RunFolder(swung)
-    result = make_result(folder, chosen_later(["9s..10s its top"]))
+    result = make_result(folder, chosen_later(["9s..10s its top"])).document()
     with Console(width=240, record=True, file=StringIO()) as console:
         print_result(typed(result), console)
     page = html.unescape(write_report(folder, formats=()).read_text())

@@ -44,6 +44,6 @@ class Bench:
         folder = asyncio.run(run(load_scenario(path), self.folder / "runs", tell))
         assert dump() == before
         assert list(self.journals.iterdir()) == []
-        (cell,) = make_result(folder)["cells"]
+        (cell,) = make_result(folder).document()["cells"]
         (cell_folder,) = folder.cells()
         return cell, cell_folder, folder

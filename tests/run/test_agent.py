@@ -12,6 +12,7 @@ import pytest
 
 from latlab.errors import LabError
 from latlab.hosts import LocalHost
+from latlab.recordings.cell import Totals
 from latlab.run import agent as module
 from latlab.run.agent import Agent
 from latlab.run.events import Event, Latencies, Packets, Seen
@@ -70,7 +71,7 @@ def error_of(binary: str, deeds: list[str], then: Callable[[Agent, TestBed], Awa
     return raised.value
 
 
-async def stop(agent: Agent, bed: TestBed) -> dict[str, Any]:
+async def stop(agent: Agent, bed: TestBed) -> Totals:
     return await agent.stop(bed)
 
 
@@ -84,7 +85,7 @@ async def never(agent: Agent, bed: TestBed) -> None:
 
 def test_an_agent_that_behaves_is_ready_runs_and_is_done(binary: str) -> None:
     said = conversation(binary, ["ready", "wait", "done"], stop)
-    assert said == {"streams": [], "ring_full": 0, "recorded": 0}
+    assert said.document() == {"streams": [], "ring_full": 0, "recorded": 0}
 
 
 GONE = {
@@ -130,7 +131,7 @@ def test_an_error_in_mid_run_ends_the_wait_for_done_and_stands_in_the_cell(binar
         try:
             await agent.done
         finally:
-            kept.append(agent.as_dict())
+            kept.append(agent.known.document())
 
     assert error_of(binary, ["ready", "error", "wait"], then).what == "no such interface"
     (entry,) = kept
@@ -178,11 +179,11 @@ def test_an_agent_that_is_done_and_does_not_go_is_killed_and_told_of(binary: str
 def test_nonsense_between_events_is_passed_over(binary: str) -> None:
     deeds = ["garbage", "bytes", "ready", "shapeless", "garbage", "long line", "complete", "wait", "done"]
 
-    async def then(agent: Agent, bed: TestBed) -> dict[str, Any]:
+    async def then(agent: Agent, bed: TestBed) -> Totals:
         await agent.complete
         return await agent.stop(bed)
 
-    assert conversation(binary, deeds, then)["recorded"] == 0
+    assert conversation(binary, deeds, then).recorded == 0
 
 
 def test_progress_is_heard_by_stream(binary: str) -> None:

@@ -71,7 +71,7 @@ def test_idle_and_busy_are_cells_of_one_run_and_a_missing_tool_takes_its_own_onl
     assert load["work_per_s"]["calls"] > 0
     # It ran from before the first instant until after the last.
     assert load["detail"]["elapsed_ns"] > 500_000_000
-    result = make_result(folder)
+    result = make_result(folder).document()
     for cell in result["cells"]:
         if cell["status"] == "ok":
             assert cell["streams"]["native"]["metrics"]["wakeup"]["n"] == 100

@@ -42,7 +42,7 @@ def test_streams_of_every_kind_in_both_directions_are_measured_against_the_bound
     assert dump() == before
     assert list(journals.iterdir()) == []
 
-    (cell,) = make_result(folder)["cells"]
+    (cell,) = make_result(folder).document()["cells"]
     assert (cell["status"], cell["reason"]) == ("ok", None)
     for name, packets in PACKETS.items():
         counts = cell["streams"][name]["counts"]

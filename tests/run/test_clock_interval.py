@@ -7,6 +7,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
+from latlab.recordings.cell import Totals
 from latlab.run.clocks import offset_interval
 
 SECOND = 1_000_000_000
@@ -25,7 +26,7 @@ def bound(lower: int, upper: int, span: int = 0, drift: tuple[float | None, floa
 
 
 def interval(whole: Any, *windows: Any) -> tuple[int, int] | None:
-    return offset_interval({"bound": whole, "windows": list(windows)})
+    return offset_interval(Totals(bound=whole, windows=list(windows)))
 
 
 def test_clocks_that_do_not_drift_stay_inside_their_bound() -> None:

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from latlab.run.probe_specs import leg_entries, ping_spec, pings, pong_spec, probe_entries, verb_of
+from latlab.run.entries import probe_entries, stream_entries
+from latlab.run.probe_specs import ping_spec, pings, pong_spec, verb_of
 from latlab.run.specs import Bed
 from latlab.scenario import Scenario
 from latlab.scenario.parts import End
@@ -61,12 +62,12 @@ def test_cyclones_receiving_thread_runs_as_who_asks_and_who_answers(scenario: Ma
 
 def test_its_legs_are_told_to_be_ddss(scenario: Make) -> None:
     small = scenario(streams={}, probes={"rr": DDS})
-    assert [(leg["transport"], leg["frames"], leg["port"]) for leg in leg_entries(small)] == [
+    assert [(leg.transport, leg.frames, leg.port) for leg in stream_entries(small)] == [
         ("dds", None, "eth0"),
         ("dds", None, "eth1"),
     ]
     (entry,) = probe_entries(small)
-    assert (entry["asked"]["domain"], entry["asked"]["reliable"], entry["period_ns"]) == (40, True, None)
+    assert (entry.asked.domain, entry.asked.reliable, entry.period_ns) == (40, True, None)
 
 
 def test_ddsperf_is_told_the_same_of_interfaces_and_addresses(scenario: Make) -> None:

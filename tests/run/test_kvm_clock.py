@@ -28,11 +28,11 @@ sys.path.append(str(Path(__file__).parents[1] / "recordings"))
 
 from recorded import Row, cell_document, stream_of, write_cell
 
+from latlab.analysis.described import clock_source
 from latlab.hosts import Host, LocalHost
 from latlab.recordings.arrow import read_recording
 from latlab.recordings.packets import join_cell
 from latlab.recordings.run_folder import CellFolder
-from latlab.report.testbed import clock_source
 from latlab.run.clocks import ClockWatch
 from latlab.run.fetch import Recordings
 from latlab.run.kvm_clock import KVM_CLOCK
@@ -86,7 +86,7 @@ class Guest(LocalHost):
 class Compared:
     """What became of the comparison: cell.json's `clocks`, and the recorded readings."""
 
-    clocks: list[dict[str, Any]]
+    clocks: list[ClockEdge]
     readings: pl.DataFrame
     begun_real_ns: int
     guest_tai_offset_s: int
@@ -134,13 +134,12 @@ async def compare(scenario: Scenario, path: Path) -> Compared:
 
 
 def test_the_guest_is_joined_to_its_host_by_kvms_clock_and_its_name_is_told(compared: Compared) -> None:
-    assert [(leg["from"], leg["to"], leg["source"]) for leg in compared.clocks] == [
+    assert [(leg.from_, leg.to, leg.source) for leg in compared.clocks] == [
         ("sensor", "pc", "one kernel"),
         ("pc", "ecu", "ptp_kvm"),
     ]
-    edges = [ClockEdge.model_validate(leg) for leg in compared.clocks]
-    assert clock_source(edges, "sensor", "ecu") == "ptp_kvm"
-    assert (compared.clocks[1]["exchanges"], compared.clocks[1]["lost"]) == (compared.readings.height, 0)
+    assert clock_source(compared.clocks, "sensor", "ecu") == "ptp_kvm"
+    assert (compared.clocks[1].exchanges, compared.clocks[1].lost) == (compared.readings.height, 0)
 
 
 def test_every_reading_and_every_window_holds_the_true_offset(compared: Compared) -> None:
@@ -148,13 +147,15 @@ def test_every_reading_and_every_window_holds_the_true_offset(compared: Compared
         assert row["t1_tai_ns"] == row["t4_tai_ns"]
         # The reading stood between the two of this machine's clock.
         assert compared.host_tai_ns(row["t3_tai_ns"]) <= row["t1_tai_ns"] <= compared.host_tai_ns(row["t2_tai_ns"])
-    (leg,) = (leg for leg in compared.clocks if leg["windows"])
-    for window in leg["windows"]:
-        at = window["reference_tai_ns"]
+    (leg,) = (leg for leg in compared.clocks if leg.windows)
+    assert leg.lower_ns is not None and leg.upper_ns is not None
+    for window in leg.windows:
+        assert window.drift_lower_ppb is not None and window.drift_upper_ppb is not None
+        at = window.reference_tai_ns
         true = compared.guest_tai_ns(at) - at
-        assert window["lower_ns"] - 2 <= true <= window["upper_ns"] + 2
-        assert window["drift_lower_ppb"] <= GAIN_PPB / (1 - GAIN_PPB * 1e-9) <= window["drift_upper_ppb"]
-        assert leg["lower_ns"] <= true <= leg["upper_ns"]
+        assert window.lower_ns - 2 <= true <= window.upper_ns + 2
+        assert window.drift_lower_ppb <= GAIN_PPB / (1 - GAIN_PPB * 1e-9) <= window.drift_upper_ppb
+        assert leg.lower_ns <= true <= leg.upper_ns
 
 
 def test_packets_that_the_guest_received_are_put_on_the_hosts_clock_within_the_bound(
@@ -166,7 +167,9 @@ def test_packets_that_the_guest_received_are_put_on_the_hosts_clock_within_the_b
     count = (last - first) // PERIOD_NS
     launches = [first + n * PERIOD_NS for n in range(count)]
     stream = stream_of(1, period_ns=PERIOD_NS, count=count)
-    cell = cell_document([stream], clocks=compared.clocks, start_tai_ns=first, duration_ns=count * PERIOD_NS)
+    cell = cell_document(
+        [stream], clocks=[leg.document() for leg in compared.clocks], start_tai_ns=first, duration_ns=count * PERIOD_NS
+    )
     utc = compared.guest_tai_offset_s * NS_PER_S
     arrivals = [compared.guest_tai_ns(launch + LATENCY_NS) for launch in launches]
     readings: list[Row] = [(at, at - utc, at, at, 50) for at in (arrivals[0], arrivals[-1])]

@@ -12,7 +12,8 @@ from latlab.errors import LabError
 from latlab.hosts import LocalHost
 from latlab.report.gates import scenario_ports
 from latlab.run.clock_legs import needed_legs
-from latlab.run.probe_specs import leg_entries, ping_spec, pong_spec
+from latlab.run.entries import stream_entries
+from latlab.run.probe_specs import ping_spec, pong_spec
 from latlab.run.room import check_room
 from latlab.run.specs import Bed
 from latlab.scenario import Cell, Scenario
@@ -68,7 +69,7 @@ def test_a_closed_loop_has_neither_period_nor_count(scenario: Make) -> None:
     small = scenario(probes={"loop": loop | {"transport": "tcp"}})
     ping = ping_spec(small, "loop", Bed({}), "8f3c5e0d12ab34cd", "/r/ping-loop")
     assert (ping["period_ns"], ping["count"], ping["transport"]["kind"]) == (None, None, "tcp")
-    assert [(leg["period_ns"], leg["count"]) for leg in leg_entries(small)] == [(None, None)] * 2
+    assert [(leg.period_ns, leg.count) for leg in stream_entries(small) if leg.leg] == [(None, None)] * 2
 
 
 def test_frames_of_a_ping_go_to_the_answerers_address_and_back_to_the_askers(scenario: Make) -> None:
@@ -89,7 +90,7 @@ def test_frames_of_a_ping_go_to_the_answerers_address_and_back_to_the_askers(sce
 )
 def test_a_packet_goes_in_so_many_frames(scenario: Make, transport: str, size: str, frames: int) -> None:
     small = scenario(probes={"rr": PING | {"transport": transport, "size": size}})
-    assert [leg["frames"] for leg in leg_entries(small)] == [frames, frames]
+    assert [leg.frames for leg in stream_entries(small) if leg.leg] == [frames, frames]
 
 
 def test_the_way_of_a_probe_to_a_guest_is_tried_and_let_in_through_its_bridge(scenario: Make) -> None:

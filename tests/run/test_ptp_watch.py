@@ -23,6 +23,7 @@ from recorded import recorded_cell, recording_bytes
 from latlab.analysis.ptp import SLAVE, ptp_port
 from latlab.errors import LabError
 from latlab.hosts import Host
+from latlab.recordings.cell import ClockEdge, ClockWindow, Totals
 from latlab.recordings.ptp_series import read_ptp
 from latlab.recordings.run_folder import CellFolder
 from latlab.run.agent import Agent
@@ -51,17 +52,17 @@ TRUE_NS = HOSTS_APART_NS + CARDS_NS["board2"] - CARDS_NS["board1"]
 CARD = (Path(__file__).parents[1] / "testbed/captured/ethtool-igc.txt").read_text()
 
 
-def card_read(host: str) -> dict[str, Any]:
+def card_read(host: str) -> Totals:
     """What the agent says that has read the host's card: the host's clock − the card's."""
-    bound = {
-        "reference_tai_ns": START,
-        "lower_ns": -CARDS_NS[host] - HALF_NS,
-        "upper_ns": -CARDS_NS[host] + HALF_NS,
-        "drift_lower_ppb": 0.0,
-        "drift_upper_ppb": 0.0,
-        "span_ns": 60 * SECOND,
-    }
-    return {"exchanges": 600, "lost": 0, "bound": bound, "windows": [bound]}
+    bound = ClockWindow(
+        reference_tai_ns=START,
+        lower_ns=-CARDS_NS[host] - HALF_NS,
+        upper_ns=-CARDS_NS[host] + HALF_NS,
+        drift_lower_ppb=0.0,
+        drift_upper_ppb=0.0,
+        span_ns=60 * SECOND,
+    )
+    return Totals(exchanges=600, lost=0, bound=bound, windows=[bound])
 
 
 @dataclass
@@ -73,10 +74,10 @@ class Talking:
     spec: Mapping[str, Any]
     ends_well: bool = True
 
-    async def stop(self, _: object) -> dict[str, Any]:
+    async def stop(self, _: object) -> Totals:
         if not self.ends_well:
             raise LabError("did not stop", where=self.host.name)
-        return card_read(self.host.name) if self.verb == "clock" else {"answers": 1, "unanswered": 0}
+        return card_read(self.host.name) if self.verb == "clock" else Totals()
 
 
 @dataclass
@@ -131,7 +132,7 @@ def watch_of(one: Scenario) -> PtpWatch:
 BED = cast(TestBed, None)
 
 
-async def watched(watch: PtpWatch, folder: CellFolder) -> tuple[list[dict[str, Any]], LabError | None]:
+async def watched(watch: PtpWatch, folder: CellFolder) -> tuple[list[ClockEdge], LabError | None]:
     await watch.start(BED, "8f3c5e0d12ab34cd", folder)
     starts = {"board1": START, "board2": START + HOSTS_APART_NS}
     watch.begin(lambda agent: starts[agent.host.name])
@@ -162,9 +163,9 @@ def test_what_is_known_of_a_port_has_its_master_its_syncs_and_its_hosts_start(
     watch = watch_of(scenario(**BOARDS))
     asyncio.run(watched(watch, CellFolder(tmp_path)))
     master, slave = watch.known()
-    assert (master["master"], slave["master"]) == (None, "board1.eth0")
-    assert (master["start_tai_ns"], slave["start_tai_ns"]) == (START, START + HOSTS_APART_NS)
-    assert slave["sync_interval_ns"] == SECOND, "the automotive profile's slave asks for one a second"
+    assert (master.master, slave.master) == (None, "board1.eth0")
+    assert (master.start_tai_ns, slave.start_tai_ns) == (START, START + HOSTS_APART_NS)
+    assert slave.sync_interval_ns == SECOND, "the automotive profile's slave asks for one a second"
     assert longest_sync_interval_ns("gptp") == SECOND // 8
 
 
@@ -176,12 +177,12 @@ def test_a_claim_is_held_against_the_offset_that_the_cards_truly_have(
     watch = watch_of(scenario(**BOARDS | {"clock": {"ptp": BOARDS["clock"]["ptp"] | {"limit": "100us"}}}))
     cards, failure = asyncio.run(watched(watch, folder))
     assert failure is None
-    assert [(one["from"], one["to"], one["source"]) for one in cards] == [
+    assert [(one.from_, one.to, one.source) for one in cards] == [
         ("board1.eth0", "board1", "card"),
         ("board2.eth0", "board2", "card"),
     ]
     apart = {"from": "board1", "to": "board2", "source": "exchange", "windows": []}
-    hosts = apart | {"lower_ns": HOSTS_APART_NS, "upper_ns": HOSTS_APART_NS}
+    hosts = ClockEdge.model_validate(apart | {"lower_ns": HOSTS_APART_NS, "upper_ns": HOSTS_APART_NS})
     first = START + HOSTS_APART_NS
     said = [
         (first + at, at, True, SLAVE, claim_ns if at >= 0 else 99_999, first + at, 34, 1, 1, 0)
@@ -205,7 +206,7 @@ def test_one_that_fails_keeps_no_other_from_being_told(
 ) -> None:
     started.unwell = ("board1", "clock")
     cards, failure = asyncio.run(watched(watch_of(scenario(**BOARDS)), CellFolder(tmp_path)))
-    assert [one["from"] for one in cards] == ["board2.eth0"]
+    assert [one.from_ for one in cards] == ["board2.eth0"]
     assert failure is not None and failure.where == "board1"
 
 
@@ -225,7 +226,7 @@ def test_a_port_at_which_nothing_is_started_is_known_with_why(
     guest = {"host": "board2", "uplink": "eth0", "bridge": "vfio", "image": "debian-rt", "acceleration": "kvm"}
     watch = watch_of(scenario(**BOARDS, guests={"vm1": guest}))
     asyncio.run(watched(watch, CellFolder(tmp_path)))
-    assert [(port["port"], port["absent"]) for port in watch.known()] == [
+    assert [(port.port, port.absent) for port in watch.known()] == [
         ("board1.eth0", None),
         ("board2.eth0", "vfio, for vm1: the card itself is passed to the guest"),
     ]

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from latlab.run.entries import stream_entries
 from latlab.run.specs import (
     Bed,
     clock_specs,
     listen_spec,
     listeners,
-    stream_entries,
     talk_spec,
     talkers,
 )
@@ -23,6 +23,12 @@ BED = Bed({"sensor.eth0": "02:00:00:00:00:01", "ecu.eth1": "02:00:00:00:00:02"})
 
 def stream(**parts: Any) -> dict[str, Any]:
     return {"talker": "sensor", "listener": "ecu", "period": "1ms", "size": "64B"} | parts
+
+
+def launched(small: Scenario) -> dict[str, Any]:
+    """How the first stream's packets have launch times, as cell.json has it."""
+    launch: dict[str, Any] = stream_entries(small)[0].document()["launch_time"]
+    return launch
 
 
 def test_a_talker_is_told_its_streams_and_how_to_run(scenario: Make) -> None:
@@ -118,7 +124,7 @@ def test_a_launch_time_brings_its_lead_and_its_batch(scenario: Make) -> None:
     assert talked["batch"] == 8
     left_to_the_kernel = {"late": "report", "allowed_lateness_ns": 0, "margin_ns": 50_000}
     assert talked["launch_time"] == {"lead_ns": 500_000, "clock": "tai", "deadline": True, **left_to_the_kernel}
-    assert stream_entries(small)[0]["launch_time"] == talked["launch_time"]
+    assert launched(small) == talked["launch_time"]
 
 
 def test_a_stream_by_a_vlan_interface_is_sent_there_and_told_with_its_port_and_its_tag(scenario: Make) -> None:
@@ -129,7 +135,7 @@ def test_a_stream_by_a_vlan_interface_is_sent_there_and_told_with_its_port_and_i
     assert (talked["interface"], talked["transport"]["destination"]) == ("eth0.5", "10.80.0.2:5557")
     assert (listened["interface"], listened["transport"]["listen"]) == ("eth1.5", "10.80.0.2:5557")
     (entry,) = stream_entries(small)
-    assert (entry["interface"], entry["port"], entry["vlan"]) == ("eth0.5", "eth0", 5)
+    assert (entry.interface, entry.port, entry.vlan) == ("eth0.5", "eth0", 5)
 
 
 def test_a_launch_time_brings_its_clock_and_what_becomes_of_late_packets(scenario: Make) -> None:
@@ -138,7 +144,7 @@ def test_a_launch_time_brings_its_clock_and_what_becomes_of_late_packets(scenari
     (talked,) = talk_spec(small, "sensor", BED, RUN, "")["streams"]
     late = {"late": "send", "allowed_lateness_ns": 2_000_000, "margin_ns": 20_000}
     assert talked["launch_time"] == {"lead_ns": 1_000_000, "clock": "monotonic", "deadline": False, **late}
-    assert stream_entries(small)[0]["launch_time"] == talked["launch_time"]
+    assert launched(small) == talked["launch_time"]
 
 
 def test_tuning_reaches_the_agents_of_its_host(scenario: Make) -> None:
@@ -180,12 +186,12 @@ def test_the_two_sides_of_a_clock_exchange_name_each_other(scenario: Make) -> No
 def test_the_cell_document_lists_every_stream_as_it_is_sent(scenario: Make) -> None:
     small = scenario(streams={"control": stream(period="3ms", offset="1ms"), "frames": stream(vlan=9)})
     entries = stream_entries(small)
-    assert [(one["name"], one["stream"], one["transport"], one["vlan"]) for one in entries] == [
+    assert [(one.name, one.stream, one.transport, one.vlan) for one in entries] == [
         ("control", 1, "udp", None),
         ("frames", 2, "ethernet", 9),
     ]
     told = talk_spec(small, "sensor", BED, RUN, "")["streams"]
     for entry, said in zip(entries, told, strict=True):
         shared = ("name", "stream", "period_ns", "offset_ns", "size", "count", "priority", "launch_time")
-        assert {key: entry[key] for key in shared} == {key: said[key] for key in shared}
-        assert (entry["talker"], entry["listener"]) == ("sensor", "ecu")
+        assert {key: entry.document()[key] for key in shared} == {key: said[key] for key in shared}
+        assert (entry.talker, entry.listener) == ("sensor", "ecu")

@@ -12,10 +12,10 @@ import pytest
 
 from latlab.errors import LabError
 from latlab.hosts import MACHINE
+from latlab.run.entries import stream_entries
 from latlab.run.matrix import plan
-from latlab.run.probe_specs import leg_entries, timer_entries, timer_spec
+from latlab.run.probe_specs import timer_spec
 from latlab.run.room import check_room
-from latlab.run.specs import stream_entries
 from latlab.scenario import Cell, Scenario, load_scenario
 from latlab.testbed.guests.planned import planned_site
 from latlab.testbed.guests.unavailable import unavailable
@@ -54,8 +54,7 @@ def test_a_timer_is_told_what_the_scenario_says_of_it(scenario: Make) -> None:
 def test_no_two_ways_of_measuring_have_the_same_number(scenario: Make) -> None:
     ping = {"probe": "ping", "from": "sensor", "to": "ecu", "size": "64B", "period": "1ms"}
     small = scenario(probes={"irq": TIMER, "rr": ping, "irq2": TIMER | {"on": "sensor"}})
-    entries = [*stream_entries(small), *leg_entries(small), *timer_entries(small)]
-    assert {one["name"]: one["stream"] for one in entries} == {
+    assert {one.name: one.stream for one in stream_entries(small)} == {
         "control": 1,
         "irq": 2,
         "rr.up": 4,

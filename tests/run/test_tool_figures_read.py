@@ -31,8 +31,8 @@ def document(**changes: Any) -> str:
 def test_a_histogram_of_cyclictests_gives_percentiles(tmp_path: Path) -> None:
     log = tmp_path / "wake.json"
     log.write_text(document())
-    (figures,) = tool_figures(RAN, 1, log, CellFolder(tmp_path)).entry["tool"]["figures"]
-    assert (figures["n"], figures["max"]) == (3, 5_000)
+    (figures,) = tool_figures(RAN, 1, log, CellFolder(tmp_path)).found.figures
+    assert (figures.n, figures.max) == (3, 5_000)
 
 
 @pytest.mark.parametrize("changes", [{"histogram": None}, {"histogram": {}}])

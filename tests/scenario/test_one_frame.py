@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from latlab.run.probe_specs import frame_count
+from latlab.run.entries import frame_count
 from latlab.scenario import Loaded, Scenario
 from latlab.scenario.one_frame import Room, room
 

@@ -33,7 +33,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_its_result_and_page_are_made_as_of_a_measured_one(folder: Path) -> None:
-    result = make_result(RunFolder.open(folder))
+    result = make_result(RunFolder.open(folder)).document()
     (cell,) = result["cells"]
     stream = cell["streams"]["control"]
     assert (result["label"], cell["status"]) == ("synthetic", "ok")
@@ -67,7 +67,7 @@ def test_the_truth_lies_beside_it(folder: Path) -> None:
 def test_the_facts_say_that_it_was_throttled(tmp_path: Path) -> None:
     description = Description(seed=1, packets=3_000, period_ns=1_000_000, ingredients=(Throttling(0),))
     folder = RunFolder.open(write_run(generate(description), tmp_path / "throttled"))
-    findings = [reason["finding"] for reason in make_result(folder)["reasons"]]
+    findings = [reason["finding"] for reason in make_result(folder).document()["reasons"]]
     assert "real-time threads have been throttled" in findings
 
 

@@ -200,7 +200,7 @@ async def loaded(
             (result,) = await runner.stop()
         finally:
             await runner.kill()
-    return result.as_dict()
+    return result.document()
 
 
 def agent_path() -> str:

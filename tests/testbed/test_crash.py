@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -256,14 +257,23 @@ def test_a_damaged_journal_keeps_nothing_else_from_being_undone_and_is_named(lin
     assert "undo those of these lines by hand, then delete the file" in said
 
 
-def test_a_journal_that_cannot_be_opened_keeps_no_other_from_being_undone(journals: Path) -> None:
+NO_JOURNALS: dict[str, tuple[Callable[[Path], None], str]] = {
+    "a link": (lambda path: path.symlink_to("/etc/passwd"), "cannot open the journal"),
+    "a folder": (lambda path: path.mkdir(), "it is a folder, a pipe or a device"),
+    "a pipe": (os.mkfifo, "it is a folder, a pipe or a device"),
+}
+
+
+@pytest.mark.parametrize("kind", NO_JOURNALS)
+def test_a_journal_that_cannot_be_opened_keeps_no_other_from_being_undone(kind: str, journals: Path) -> None:
+    make, said = NO_JOURNALS[kind]
     journal = Journal.create("whole")
-    (journals / "a-link.jsonl").symlink_to("/etc/passwd")
+    make(journals / "another.jsonl")
     journal.record(LocalHost(MACHINE), "whole", ("true",), None)
     journal.close()
-    with pytest.raises(LabError, match=r"a-link\.jsonl: cannot open the journal"):
+    with pytest.raises(LabError, match=rf"another\.jsonl: .*{said}"):
         asyncio.run(clean_stale())
-    assert [path.name for path in journals.iterdir()] == ["a-link.jsonl"]
+    assert [path.name for path in journals.iterdir()] == ["another.jsonl"]
 
 
 def test_the_journal_of_a_living_run_is_not_stale() -> None:

@@ -149,7 +149,7 @@ async def loaded(plan_change: dict[str, Any], seconds: float, **load: Any) -> An
         await runner.start()
         try:
             await asyncio.sleep(seconds)
-            return [result.as_dict() for result in await runner.stop()]
+            return [result.document() for result in await runner.stop()]
         finally:
             await runner.kill()
 

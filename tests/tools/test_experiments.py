@@ -321,3 +321,13 @@ def names(experiment: Experiment) -> list[Claim]:
 
 def test_a_claim_has_a_reason_for_where_it_may_not_agree() -> None:
     assert all(claim.why for one in FIVE for claim in names(one))
+
+
+def test_what_is_written_by_hand_below_the_sections_stays(tmp_path: Path) -> None:
+    pages = tmp_path / "pages"
+    run = made_up(tmp_path / "run", "txtime", by_bridge())
+    write_pages([run], pages)
+    page = pages / "launch-time.md"
+    page.write_text(page.read_text() + "\n## By hand\n")
+    write_pages([run], pages)
+    assert page.read_text().count("## By hand") == 1 and page.read_text().endswith("## By hand\n")

@@ -129,7 +129,7 @@ def test_of_several_codes_the_worst_is_the_exit_code(
     code: int,
     strict: int,
 ) -> None:
-    result = make_result(changed(accept, cell))
+    result = make_result(changed(accept, cell)).document()
     assert (exit_code(typed(result)), exit_code(typed(result), strict=True)) == (code, strict)
 
 

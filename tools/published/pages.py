@@ -105,7 +105,14 @@ def _page(experiment: Experiment, runs: Mapping[str, Run], path: Path) -> str:
         else:
             text = f"## {part.title}\n\nNot measured yet: `make experiments ONLY={part.scenario}`.\n\n"
         lines.append(f"<!-- {part.scenario} -->\n{text}<!-- /{part.scenario} -->\n")
-    return "\n".join(lines)
+    return "\n".join(lines) + _after(path)
+
+
+def _after(path: Path) -> str:
+    """What was written by hand below a page's sections."""
+    text = path.read_text(encoding="utf-8") if path.exists() else ""
+    ends = [found.end() for found in _SECTION.finditer(text)]
+    return text[ends[-1] :] if ends else ""
 
 
 def section(part: Part, figures: Figures, pictures: Sequence[str] = ()) -> Iterator[str]:

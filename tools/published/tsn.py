@@ -23,8 +23,10 @@ LOADS: Final = ("none", "load-same", "load-opposite")
 _NAMED: Final = {"none": " idle", "load-same": " loaded"}
 CYCLE_NS: Final = 503_000
 _POLLS: Final = (
-    "The card's port of Open vSwitch is served by the switch's main thread here (afxdp-nonpmd); the article's by a "
-    "polling thread with a CPU of its own. Virtual time cannot show what that thread gains."
+    "The card's port of Open vSwitch is served by the switch's main thread here (afxdp-nonpmd), and the "
+    "guest's by a tap that vhost-net carries; the article's by a polling thread with a CPU of its own, and by "
+    "vhost-user, for which Open vSwitch must be built with DPDK. Virtual time cannot show what the polling "
+    "thread gains."
 )
 _SENDER: Final = (
     "Our latency counts from the schedule, and the load takes the clock from the sender, too: it leaves its own later."
@@ -383,10 +385,13 @@ TSN = Experiment(
                 ),
                 Picture("control-latency-ccdf.png", "tsn-tail", "Share of packets above a latency, each repetition"),
             ],
-            "Sensor and VM host are two namespaces of one emulated board. Its gates are software: its cards have no "
-            "Qbv. ptp4l has the profile `default`, not the automotive one. A cell is 1 s of virtual time, not 900 s. "
-            "The load is 3 × 20 Mbit/s of iperf3; netperf's UDP_STREAM sends as fast as it can. User NAT is measured, "
-            "and in no claim.",
+            "Sensor and VM host are two namespaces of one emulated board. Its gates are software: its cards have "
+            "no Qbv. ptp4l has the profile `default`, not the automotive one, by which the emulated card now and "
+            "then measures a peer delay wrong; priority 5 and SCHED_FIFO 1 are the article's. Receive queues are "
+            "chosen by hash, not by VLAN priority: PTP comes by the stream's queue. A cell is 1 s of virtual "
+            "time, not 900 s. The load is 3 × 20 Mbit/s of iperf3: a sixth of what its gate window carries at 1 "
+            "Gbit/s, and about as much as the emulated CPUs can, which share one clock. netperf's UDP_STREAM "
+            "keeps the queue full. User NAT is measured, and in no claim.",
         )
     ],
 )

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
 
 from latlab.analysis.evidence import Broken, Evidence
 from latlab.analysis.late import held_up, speed_counts, vm_hosts
 from latlab.analysis.trust_readings import fact, listed, pinned
 from latlab.analysis.words import duration, percent
+from latlab.model.facts import Facts
 
 _SKIPPED = ("tx_hwtstamp_skipped", "tx_hwtstamp_timeouts", "rx_hwtstamp_cleared")
 """Timestamps that a driver did not hand over, as Intel's count them (`ethtool -S`): the one before was still being read
@@ -104,7 +104,7 @@ def links_stayed_up(evidence: Evidence) -> Iterator[Broken]:
             yield Broken(f"{host}.{name}", "a link that is up from before the streams until after them", changes)
 
 
-def _interfaces(evidence: Evidence) -> Iterator[tuple[str, str, Mapping[str, Any], Mapping[str, Any]]]:
+def _interfaces(evidence: Evidence) -> Iterator[tuple[str, str, Facts, Facts]]:
     """(host, name, facts before, facts after) of every measured interface that was there."""
     for host, facts in evidence.facts_before.items():
         for name, before in (fact(facts, "interfaces") or {}).items():
@@ -122,7 +122,7 @@ def _came(evidence: Evidence, host: str, irq: int, cpu: int) -> int:
     return int(now.get(str(cpu), 0) - then.get(str(cpu), 0))
 
 
-def _received(before: Mapping[str, Any], after: Mapping[str, Any]) -> int:
+def _received(before: Facts, after: Facts) -> int:
     """Packets that came in by an interface between the facts."""
     then, now = fact(before, "statistics", "rx_packets"), fact(after, "statistics", "rx_packets")
     return int(now - then) if then is not None and now is not None else 0

@@ -13,14 +13,15 @@ from fractions import Fraction
 from functools import lru_cache
 from math import ceil, exp, floor, log, sqrt
 from statistics import NormalDist
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from latlab.analysis.dependence import Dependence, Floats, TooShort, cell_size, cell_sums, dependence
 from latlab.analysis.pareto import Pareto, fitted
-from latlab.analysis.statistics import PERCENTILES, Statistics, ranked
+from latlab.analysis.statistics import PERCENTILES, ranked
+from latlab.result.types import Confidence, Interval, LargestValue, Statistics
 
 CONFIDENCE: Final = 0.95
 DRAWS: Final = 2000
@@ -53,7 +54,7 @@ _NORMAL: Final = NormalDist()
 
 
 @dataclass(frozen=True)
-class Interval:
+class Estimate:
     """A 95 % interval for a statistic of the process the values are a sample of; low and high are None where blank.
 
     inflation: the variance of the estimate as a multiple of that from as many independent values; None where it is not
@@ -67,33 +68,32 @@ class Interval:
     needs: int | None = None
     why: str | None = None
 
-    def mapped(self, function: Callable[[float], float]) -> Interval:
+    def mapped(self, function: Callable[[float], float]) -> Estimate:
         """The interval for an increasing function of the statistic."""
         if self.low is None or self.high is None:
             return self
         return replace(self, low=function(self.low), high=function(self.high))
 
 
-def confidence_document(value_ns: NDArray[np.int64], found: Statistics) -> dict[str, Any]:
-    """The statistics `found` of int64 values [n], in order of sequence, with an interval for each, for JSON.
+def confidence_of(value_ns: NDArray[np.int64], found: Statistics) -> Confidence:
+    """The statistics `found` of int64 values [n], in order of sequence, with an interval for each.
 
-    `mean`, `stddev` and each of `PERCENTILES` are {value, low, high, effective_n, block, needs_n, why}: ns;
-    effective_n, at most n, is how many independent values would tell as much. low and high are null where n is too
-    small: why says so in words, needs_n how many values with this dependence it would take, null where nobody can
-    tell. `max` is {value, share_above, effective_n}: with 95 % confidence less than this share of the process's values
-    is above it, null where the dependence is not known. `supports` is what n can and cannot support, in words.
+    effective_n, at most n, is how many independent values would tell as much. low and high are None where n is too
+    small: why says so in words, needs_n how many values with this dependence it would take, None where nobody can
+    tell. max: with 95 % confidence less than share_above of the process's values is above it, None where the dependence
+    is not known.
     """
-    n = found.n
-    intervals = {**moment_intervals(value_ns), **percentile_intervals(value_ns)}
-    figures = {name: _entry(getattr(found, name), intervals[name], n) for name in ("mean", "stddev", *PERCENTILES)}
-    return {
-        "n": n,
-        "confidence": CONFIDENCE,
-        "method": f"circular block bootstrap, {DRAWS} draws",
+    n = found.n or 0
+    estimates = {**moment_intervals(value_ns), **percentile_intervals(value_ns)}
+    figures = {name: _entry(getattr(found, name), estimates[name], n) for name in ("mean", "stddev", *PERCENTILES)}
+    return Confidence(
+        n=n,
+        confidence=CONFIDENCE,
+        method=f"circular block bootstrap, {DRAWS} draws",
         **figures,
-        "max": _maximum(found, [intervals[name] for name in PERCENTILES]),
-        "supports": _supports(n, figures),
-    }
+        max=_maximum(found, [estimates[name] for name in PERCENTILES]),
+        supports=_supports(n, figures),
+    )
 
 
 def effective_needed(p: Fraction) -> int:
@@ -101,7 +101,7 @@ def effective_needed(p: Fraction) -> int:
     return max(FEWEST, ceil(BEYOND / min(p, 1 - p)))
 
 
-def moment_intervals(value_ns: NDArray[np.int64]) -> dict[str, Interval]:
+def moment_intervals(value_ns: NDArray[np.int64]) -> dict[str, Estimate]:
     """The intervals of the `mean` and the population's `stddev` of values [n], by the bootstrap-t.
 
     Each draw's deviation is divided by its own standard error, which makes the interval right for skewed values too
@@ -143,7 +143,7 @@ def moment_intervals(value_ns: NDArray[np.int64]) -> dict[str, Interval]:
 
 def percentile_intervals(
     value_ns: NDArray[np.int64], percentiles: Mapping[str, Fraction] = PERCENTILES
-) -> dict[str, Interval]:
+) -> dict[str, Estimate]:
     """The interval of each percentile of values [n], between two of the values; `percentiles` from the middle outwards.
 
     Woodruff (Confidence intervals for medians and other position measures, JASA 47, 1952): of the values above the
@@ -152,7 +152,7 @@ def percentile_intervals(
     percentiles before, of which more values tell.
     """
     n = len(value_ns)
-    found: dict[str, Interval] = {}
+    found: dict[str, Estimate] = {}
     ranks: dict[str, tuple[int, int]] = {}
     ordered = ranked(value_ns, [ceil(p * n) - 1 for p in percentiles.values() if n >= effective_needed(p)])
     inflation, block = 1.0, 1
@@ -160,15 +160,15 @@ def percentile_intervals(
     for name, p in percentiles.items():
         needed = effective_needed(p)
         if n < needed:
-            found[name] = Interval(None, None, why=short) if short else _too_few(ceil(needed * inflation))
+            found[name] = Estimate(None, None, why=short) if short else _too_few(ceil(needed * inflation))
             continue
         if short:
-            found[name] = Interval(None, None, why=short)
+            found[name] = Estimate(None, None, why=short)
             continue
         known = _above(value_ns, int(ordered[ceil(p * n) - 1]), p, block)
         if isinstance(known, TooShort):
             short = _too_short(known)
-            found[name] = Interval(None, None, why=short)
+            found[name] = Estimate(None, None, why=short)
             continue
         block = max(block, known.block)
         inflation = max(inflation, known.variance / float(p * (1 - p)))
@@ -178,7 +178,7 @@ def percentile_intervals(
             continue
         fewest, most = within
         ranks[name] = (n - 1 - most, n - fewest)
-        found[name] = Interval(None, None, inflation, known.block)
+        found[name] = Estimate(None, None, inflation, known.block)
     ordered = ranked(ordered, [rank for pair in ranks.values() for rank in pair])
     limits = {name: (int(ordered[low]), int(ordered[high])) for name, (low, high) in ranks.items()}
     return {
@@ -207,7 +207,7 @@ def _tail(deviation: Floats, one_in: int) -> Pareto:
 
 def _moment(
     sums: Floats, variance: float, n: int, needed: int, *, heavy: bool, within: tuple[float, float] | None = None
-) -> Interval:
+) -> Estimate:
     """The interval of a mean about its estimate, from sums of deviations over cells.
 
     within: the least and the largest deviation, beyond which no mean lies. None: it is of 1 + the mean, in the
@@ -216,22 +216,22 @@ def _moment(
     if n < needed:
         return _too_few(needed)
     if variance == 0:
-        return Interval(0.0, 0.0, 1.0, 1)
+        return Estimate(0.0, 0.0, 1.0, 1)
     known = dependence(sums, cell_size(n), n)
     if isinstance(known, TooShort):
-        return Interval(None, None, why=_too_short(known))
+        return Estimate(None, None, why=_too_short(known))
     inflation = max(1.0, known.variance / variance)
     if n < needed * inflation:
         return replace(_too_few(ceil(needed * inflation)), inflation=inflation, block=known.block)
     if heavy:
-        return Interval(None, None, inflation, known.block, why=HEAVY)
+        return Estimate(None, None, inflation, known.block, why=HEAVY)
     drawn = known.sums[_draws(len(known.sums), known.count)] / known.block
     shift = drawn.mean(axis=1)
     spread = np.einsum("ij,ij->i", drawn, drawn) / known.count - np.square(shift)
     error = np.sqrt(np.maximum(spread, 0.0) / known.count)
     if within is not None and np.mean(error < _NO_ERROR * np.median(error)) >= (1 - CONFIDENCE) / 4:
         # They would be the limits: half of what lies beyond one.
-        return Interval(*_between_draws(known, shift), inflation, known.block)
+        return Estimate(*_between_draws(known, shift), inflation, known.block)
     if within is None:
         shift = np.maximum(shift, -0.99)
         shift, error = np.log1p(shift), error / (1 + shift)
@@ -239,11 +239,11 @@ def _moment(
     low, high = np.quantile(ratio, [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2])
     scale = sqrt(known.variance / n)
     if within is None and -low * scale > _WIDEST:
-        return Interval(None, None, inflation, known.block, why=HEAVY)
+        return Estimate(None, None, inflation, known.block, why=HEAVY)
     first, last = float(-high) * scale, float(-low) * scale
     if within is not None and not within[0] <= first <= last <= within[1]:
         first, last = _between_draws(known, shift)
-    return Interval(first, last, inflation, known.block)
+    return Estimate(first, last, inflation, known.block)
 
 
 def _between_draws(known: Dependence, shift: Floats) -> tuple[float, float]:
@@ -318,8 +318,8 @@ def _student(p: float, freedom: float) -> float:
     )
 
 
-def _too_few(needs: int) -> Interval:
-    return Interval(None, None, needs=needs, why=TOO_FEW)
+def _too_few(needs: int) -> Estimate:
+    return Estimate(None, None, needs=needs, why=TOO_FEW)
 
 
 def _too_short(found: TooShort) -> str:
@@ -332,23 +332,23 @@ def _is_short(why: str | None) -> bool:
     return why is not None and why.startswith(TOO_SHORT)
 
 
-def _entry(value: float | None, interval: Interval, n: int) -> dict[str, Any]:
-    return {
-        "value": value,
-        "low": interval.low,
-        "high": interval.high,
-        "effective_n": _effective(n, interval.inflation),
-        "block": interval.block,
-        "needs_n": interval.needs,
-        "why": interval.why,
-    }
+def _entry(value: float | None, estimate: Estimate, n: int) -> Interval:
+    return Interval(
+        value=value,
+        low=estimate.low,
+        high=estimate.high,
+        effective_n=_effective(n, estimate.inflation),
+        block=estimate.block,
+        needs_n=estimate.needs,
+        why=estimate.why,
+    )
 
 
 def _effective(n: int, inflation: float | None) -> int | None:
     return None if inflation is None else floor(n / max(1.0, inflation))
 
 
-def _maximum(found: Statistics, percentiles: list[Interval]) -> dict[str, Any]:
+def _maximum(found: Statistics, percentiles: list[Estimate]) -> LargestValue:
     """What the largest of n values says of the share above it.
 
     P(all n ≤ x) = (share ≤ x)^(effective n): were the share above x more than 1 − 0.05^(1 / effective n), fewer than
@@ -358,21 +358,21 @@ def _maximum(found: Statistics, percentiles: list[Interval]) -> dict[str, Any]:
     """
     known = [interval.inflation for interval in percentiles if interval.inflation is not None]
     short = any(_is_short(interval.why) for interval in percentiles)
-    effective = None if short or not known else _effective(found.n, max(known))
+    effective = None if short or not known else _effective(found.n or 0, max(known))
     share = None if not effective else 1 - (1 - CONFIDENCE) ** (1 / effective)
-    return {"value": found.max, "share_above": share, "effective_n": effective}
+    return LargestValue(value=found.max, share_above=share, effective_n=effective)
 
 
-def _supports(n: int, figures: Mapping[str, Mapping[str, Any]]) -> str:
+def _supports(n: int, figures: Mapping[str, Interval]) -> str:
     """What n can and cannot support, in words."""
     told = {name.replace("_", "."): figure for name, figure in figures.items()}
-    given = [name for name, figure in told.items() if figure["low"] is not None]
-    lacking = [f"{name} {figure['needs_n']:,}" for name, figure in told.items() if figure["needs_n"] is not None]
+    given = [name for name, figure in told.items() if figure.low is not None]
+    lacking = [f"{name} {figure.needs_n:,}" for name, figure in told.items() if figure.needs_n is not None]
     short: dict[str, list[str]] = {}
     for name, figure in told.items():
-        if _is_short(figure["why"]):
-            short.setdefault(figure["why"], []).append(name)
-    worth = figures["mean"]["effective_n"]
+        if figure.why and _is_short(figure.why):
+            short.setdefault(figure.why, []).append(name)
+    worth = figures["mean"].effective_n
     values = "1 value" if n == 1 else f"{n:,} values"
     said = [values if worth is None else f"for the mean {values} are as precise as {worth:,} independent ones"]
     said.append(f"intervals are given for {', '.join(given)}" if given else "no interval is given")

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any, Final
 
 from latlab.analysis.evidence import Broken, Evidence
 from latlab.analysis.late import held_up, speed_counts
 from latlab.analysis.trust_readings import MEASURING, counters, elapsed_ns, fact, listed, pinned, vcpus
 from latlab.analysis.words import duration, percent
+from latlab.model.facts import Facts
 
 _STEADY: Final = ("performance", "userspace")
 """Governors that leave a CPU's frequency alone (Documentation/admin-guide/pm/cpufreq.rst)."""
@@ -95,7 +96,7 @@ def vcpus_are_apart(evidence: Evidence) -> Iterator[Broken]:
     """
     for host, facts in evidence.facts_before.items():
         isolated = frozenset(fact(facts, "cpu", "isolated") or ())
-        machines: dict[int, list[tuple[str, Mapping[str, Any]]]] = {}
+        machines: dict[int, list[tuple[str, Facts]]] = {}
         for name, thread in vcpus(evidence, host):
             machines.setdefault(thread["process"], []).append((name, thread))
         later = fact(evidence.facts_after.get(host, {}), "processes", "threads") or {}
@@ -183,12 +184,12 @@ def _frequency(facts: Any, cpu: int) -> str:
     return f"governor {one['governor']}{between}"
 
 
-def _is_steady(one: Mapping[str, Any]) -> bool:
+def _is_steady(one: Facts) -> bool:
     low = one.get("minimum_khz")
     return one.get("governor") in _STEADY or (low is not None and low == one.get("maximum_khz"))
 
 
-def _grown(before: Mapping[str, Any], after: Mapping[str, Any], key: str) -> int:
+def _grown(before: Facts, after: Facts, key: str) -> int:
     """How much a counter grew; 0 where it is not known."""
     then, now = before.get(key), after.get(key)
     return now - then if then is not None and now is not None else 0

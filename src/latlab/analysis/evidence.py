@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Protocol
 
 import polars as pl
 
+from latlab.model.facts import Facts
 from latlab.recordings.cell import RecordedCell
 from latlab.result.types import PtpPort, Stream
 
@@ -134,8 +135,8 @@ class Evidence:
     ptp: Sequence[PtpPort] = ()
     findings: Mapping[str, RecordingSeen] = field(default_factory=dict)
     clocks: Mapping[str, pl.DataFrame] = field(default_factory=dict)
-    facts_before: Mapping[str, Any] = field(default_factory=dict)
-    facts_after: Mapping[str, Any] = field(default_factory=dict)
+    facts_before: Facts = field(default_factory=dict)
+    facts_after: Facts = field(default_factory=dict)
     thresholds: Thresholds = Thresholds()
 
 

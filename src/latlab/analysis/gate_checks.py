@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from itertools import combinations
-from typing import Any, Final
+from typing import Final
 
 from latlab.analysis.gate_port import Port, nearest_departures_ns
 from latlab.analysis.promise import Flow, Promise, openings_of
 from latlab.analysis.words import duration
+from latlab.model.part import Document
 
 COMPARED_MAX = 24
 """So many streams of a class are compared, each with each."""
@@ -24,7 +25,7 @@ class Warned:
     expected: str
     remedy: str
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> Document:
         """As it stands in `--json` output."""
         return asdict(self)
 

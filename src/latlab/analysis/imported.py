@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
 from typing import Any, Final
 
 import numpy as np
 import polars as pl
 
-from latlab.analysis.anomalies import anomalies_document, find_anomalies
+from latlab.analysis.anomalies import by_class, find_anomalies
 from latlab.analysis.buckets import buckets
 from latlab.analysis.cell_anomalies import NOTHING, context_of
 from latlab.analysis.counts import lost_after_warmup, reordered_sequences, stream_counts, stream_rows
 from latlab.analysis.metrics import METRICS_BY_NAME, Values, metric_values
-from latlab.analysis.pooled import BUCKETS
 from latlab.analysis.round_trip import with_every_launch
 from latlab.analysis.statistics import PERCENTILES, statistics
 from latlab.analysis.tally import Tally, bin_of_percentiles
 from latlab.analysis.worst import EXPLAINED, worst_packet
 from latlab.recordings.cell import RecordedStream, ToolFigures, Totals
+from latlab.result.types import Anomaly, LateLimits, Metric, Series, Stream
 
 BINS: Final = "bins and digits"
 DIGITS: Final = "digits"
@@ -36,16 +35,18 @@ _NOTHING: Final = pl.DataFrame(
 )
 
 
-def packet_figures(stream: RecordedStream, packets: pl.DataFrame, bound_ns: int | None) -> dict[str, Any]:
-    """{"counts", "metrics"} of one stream, as in the result document, from the packet table.
+def packet_figures(
+    stream: RecordedStream, packets: pl.DataFrame, bound_ns: int | None
+) -> tuple[dict[str, int | None], dict[str, Metric]]:
+    """Counts and metrics of one stream, from the packet table.
 
     stream: of cell.json; its `metrics` are computed and no others, and its `counts` stand instead of the rows'.
     bound_ns: by how much clocks may differ, ±; None where nothing says it: values are shown then nevertheless, and
-    their uncertainty is null.
+    their uncertainty is not known.
     """
     rows = stream_rows(packets, stream.stream)
     told = dict(stream.counts)
-    counts = {**stream_counts(rows, Totals(), stream.stream), "launch_silent": 0, **told}
+    counts: dict[str, int | None] = {**stream_counts(rows, Totals(), stream.stream), "launch_silent": 0, **told}
     shared = {
         "lost": told["lost"] if "lost" in told else lost_after_warmup(rows),
         "duplicated": counts["duplicated"],
@@ -56,7 +57,7 @@ def packet_figures(stream: RecordedStream, packets: pl.DataFrame, bound_ns: int 
         values = metric_values(rows, METRICS_BY_NAME[name], stream.period_ns)
         if values is not None:
             metrics[name] = _of_values(rows, values, shared, bound_ns if stream.two_clocks else 0)
-    return {"counts": counts, "metrics": metrics}
+    return counts, metrics
 
 
 def launch_gap_ns(rows: pl.DataFrame) -> int | None:
@@ -65,9 +66,10 @@ def launch_gap_ns(rows: pl.DataFrame) -> int | None:
     return max(1, int(np.median(np.diff(launch)))) if len(launch) > 1 else None
 
 
-def packet_anomalies(stream: RecordedStream, packets: pl.DataFrame) -> dict[str, Any]:
-    """{"anomalies", "late_limits", "windows"} of one stream, as in the result document; None each where no packet says
-    when it was due.
+def packet_anomalies(
+    stream: RecordedStream, packets: pl.DataFrame
+) -> tuple[dict[str, Anomaly] | None, LateLimits | None]:
+    """The anomalies of one stream, and what packets were compared with; None each where no packet says when it was due.
 
     Packets are compared with their own launch times; how regular these are is `launch_gap_ns`. There are no clean
     windows: an import's figures are compared with what its program said of the whole.
@@ -75,35 +77,30 @@ def packet_anomalies(stream: RecordedStream, packets: pl.DataFrame) -> dict[str,
     rows = stream_rows(packets, stream.stream)
     period_ns = launch_gap_ns(rows)
     if period_ns is None:
-        return {"anomalies": None, "late_limits": None, "windows": None}
+        return None, None
     duplicated = stream_counts(rows, Totals(), stream.stream)["duplicated"]
     context = context_of(stream.model_copy(update={"period_ns": period_ns}), rows, (), duplicated, NOTHING)
     found = find_anomalies(with_every_launch(rows), context)
-    return {
-        "anomalies": anomalies_document(found),
-        "late_limits": found.limits.document() if found.limits else None,
-        "windows": None,
-    }
+    return by_class(found), found.limits
 
 
-def _of_values(rows: pl.DataFrame, values: Values, shared: Mapping[str, Any], bound_ns: int | None) -> dict[str, Any]:
-    found = asdict(statistics(values.value_ns, values.sequence))
+def _of_values(rows: pl.DataFrame, values: Values, shared: Mapping[str, int | None], bound_ns: int | None) -> Metric:
+    found = statistics(values.value_ns, values.sequence)
     # Of a round trip that a tool measured, no timestamp between its two ends is known.
     is_explained = values.metric.name in EXPLAINED and values.to != "answered"
-    latest = found["max_sequence"] if is_explained else None
-    return {
-        "n": found.pop("n"),
-        **shared,
-        "missing": values.missing,
-        "unbounded": 0,
-        "from": values.from_,
-        "to": values.to,
-        "uncertainty_ns": bound_ns if _crosses(values) else 0,
-        **({"uncertainty_of": TOLD} if bound_ns and _crosses(values) else {}),
-        **found,
-        **({} if latest is None else {"worst": worst_packet(rows, latest, values.to)}),
-        BUCKETS: buckets(values.value_ns).as_result().model_dump(),
-    }
+    latest = found.max_sequence if is_explained else None
+    more: dict[str, Any] = {**shared} | ({} if latest is None else {"worst": worst_packet(rows, latest, values.to)})
+    more |= {"uncertainty_of": TOLD} if bound_ns and _crosses(values) else {}
+    return Metric(
+        **vars(found),
+        missing=values.missing,
+        unbounded=0,
+        from_=values.from_,
+        to=values.to,
+        uncertainty_ns=bound_ns if _crosses(values) else 0,
+        buckets=buckets(values.value_ns).as_result(),
+        **more,
+    )
 
 
 def _crosses(values: Values) -> bool:
@@ -116,8 +113,8 @@ def _crosses(values: Values) -> bool:
 
 def summed_up(
     figures: ToolFigures, tally: Tally | None, intervals: pl.DataFrame | None, bound_ns: int | None
-) -> dict[str, Any]:
-    """One metric's entry of the result document, of which single values are not known.
+) -> Metric:
+    """One metric of which single values are not known.
 
     figures: of cell.json's `imported`, or of a tool's probe. tally: its bins. intervals: its rows of intervals.parquet.
     Percentiles are those that the tool said of all values, or those of the bins: the lower end of the bin that the
@@ -130,33 +127,30 @@ def summed_up(
     least, most = figures.min, figures.max
     resolution_ns = max(figures.resolution_ns, tally.width_ns if tally else 0)
     known = not figures.two_clocks or bound_ns is not None
-    return {
-        "n": figures.n,
-        "lost": figures.lost,
-        "duplicated": None,
-        "reordered": None,
-        "missing": None,
-        "unbounded": 0,
-        "from": figures.between[0],
-        "to": figures.between[1],
-        "uncertainty_ns": resolution_ns + (bound_ns or 0 if figures.two_clocks else 0) if known else None,
-        "uncertainty_of": _of_what(figures, bound_ns),
-        "min": least,
-        "mean": figures.mean,
-        **{name: told.get(name) if found is None else found[0] for name, found in bins.items()},
-        "max": most,
-        "stddev": figures.stddev,
-        "pk_pk": most - least if most is not None and least is not None else None,
-        "min_sequence": figures.min_sequence,
-        "max_sequence": figures.max_sequence,
-        "kept": figures.kept,
-        **({"bins": _as_lists(bins), "below": tally.below, "above": tally.above} if tally else {}),
-        **({} if intervals is None else {"intervals": interval_range(intervals)}),
-    }
-
-
-def _as_lists(bins: Mapping[str, tuple[int, int] | None]) -> dict[str, list[int] | None]:
-    return {name: None if found is None else list(found) for name, found in bins.items()}
+    more: dict[str, Any] = {name: told.get(name) if found is None else found[0] for name, found in bins.items()}
+    more |= {"bins": bins, "below": tally.below, "above": tally.above} if tally else {}
+    more |= {} if intervals is None else {"intervals": interval_range(intervals)}
+    return Metric(
+        n=figures.n,
+        lost=figures.lost,
+        duplicated=None,
+        reordered=None,
+        missing=None,
+        unbounded=0,
+        from_=figures.between[0],
+        to=figures.between[1],
+        uncertainty_ns=resolution_ns + (bound_ns or 0 if figures.two_clocks else 0) if known else None,
+        uncertainty_of=_of_what(figures, bound_ns),
+        min=least,
+        mean=figures.mean,
+        max=most,
+        stddev=figures.stddev,
+        pk_pk=most - least if most is not None and least is not None else None,
+        min_sequence=figures.min_sequence,
+        max_sequence=figures.max_sequence,
+        kept=figures.kept,
+        **more,
+    )
 
 
 def _of_what(figures: ToolFigures, bound_ns: int | None) -> str:
@@ -164,29 +158,30 @@ def _of_what(figures: ToolFigures, bound_ns: int | None) -> str:
     return f"{own} + {TOLD}" if figures.two_clocks and bound_ns is not None else own
 
 
-def interval_range(intervals: pl.DataFrame) -> dict[str, Any]:
-    """{"count", and the least and the greatest of each figure that any interval has}: {"p99": [132000, 693000], …}.
+def interval_range(intervals: pl.DataFrame) -> Series:
+    """How many there are, and the least and the greatest of each figure that all of them have.
 
     This, and no more, is exact of percentiles that were taken of each interval by itself.
     """
     names = ("n", "min", "mean", "p50", "p90", "p99", "max")
-    return {"count": intervals.height} | {
+    found: dict[str, Any] = {
         name: [intervals[name].min(), intervals[name].max()] for name in names if intervals[name].null_count() == 0
     }
+    return Series(count=intervals.height, **found)
 
 
-def no_counts() -> dict[str, None]:
+def no_counts() -> dict[str, int | None]:
     """The counts of a stream of which no packet is known."""
     return dict.fromkeys((*stream_counts(_NOTHING, Totals(), 0), "launch_silent"))
 
 
-def unbounded(streams: Mapping[str, Mapping[str, Any]]) -> Sequence[str]:
+def unbounded(streams: Mapping[str, Stream]) -> Sequence[str]:
     """`stream.metric` of every figure that nothing bounds."""
     return [
         f"{stream}.{metric}"
         for stream, block in streams.items()
-        for metric, figures in block["metrics"].items()
-        if figures["uncertainty_ns"] is None
+        for metric, figures in block.metrics.items()
+        if figures.uncertainty_ns is None
     ]
 
 
@@ -195,7 +190,7 @@ _NEVER_NEGATIVE: Final = frozenset({"delivery", "round_trip", "half_round_trip"}
 _FROM_LAUNCH: Final = frozenset({"latency", "latency_user"})
 
 
-def before_they_left(streams: Mapping[str, Mapping[str, Any]]) -> Sequence[tuple[str, int, int]]:
+def before_they_left(streams: Mapping[str, Stream]) -> Sequence[tuple[str, int, int]]:
     """(`stream.metric`, least value, bound) of the figures that are further below zero than the clocks' bound.
 
     Without a launch time that the card keeps, packets leave before their launch: what counts from there may be as far
@@ -203,10 +198,12 @@ def before_they_left(streams: Mapping[str, Mapping[str, Any]]) -> Sequence[tuple
     """
     found = []
     for stream, block in streams.items():
-        early = block["metrics"].get("lateness", {}).get("min")
-        for metric, figures in block["metrics"].items():
-            least, bound = figures["min"], figures["uncertainty_ns"]
-            if not (METRICS_BY_NAME[metric].crosses_hosts or metric in _NEVER_NEGATIVE) or None in (least, bound):
+        early = block.metrics["lateness"].min if "lateness" in block.metrics else None
+        for metric, figures in block.metrics.items():
+            least, bound = figures.min, figures.uncertainty_ns
+            if not (METRICS_BY_NAME[metric].crosses_hosts or metric in _NEVER_NEGATIVE):
+                continue
+            if least is None or bound is None:
                 continue
             allowed = min(0, early) if metric in _FROM_LAUNCH and early is not None else 0
             if least < allowed - bound:
@@ -227,12 +224,12 @@ def scales_apart(least_ns: float, most_ns: float) -> str | None:
     return None
 
 
-def on_two_scales(streams: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, float]]:
+def on_two_scales(streams: Mapping[str, Stream]) -> dict[str, dict[str, float]]:
     """{which time scales: {`stream.metric`: least value}} of the figures that are all as far from 0 as two scales."""
     found: dict[str, dict[str, float]] = {}
     for stream, block in streams.items():
-        for metric, figures in block["metrics"].items():
-            least, most = figures["min"], figures["max"]
+        for metric, figures in block.metrics.items():
+            least, most = figures.min, figures.max
             if least is None or most is None or METRICS_BY_NAME[metric].periodic:
                 continue
             if scales := scales_apart(least, most):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import polars as pl
@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from latlab.analysis import way
 from latlab.analysis.interrupts import AWAKE, handler_threads, wakings
 from latlab.analysis.statistics import statistics
+from latlab.result.types import Breakdown, CameTo, TraceStage
 
 PACKET_WAY: Final = ("irq", "softirq", "rx_soft", "backlog", "waking", "run", "rx_user")
 """Where a received packet passes. The kernel's stamp is made in the softirq that polls the card, or before it: what a
@@ -245,27 +246,23 @@ def interrupted(
     return joined.select(what=what, comm="comm")
 
 
-def breakdown_document(
-    passage: Passage, told: pl.DataFrame, tasks: pl.DataFrame, vcpus: Collection[int] = ()
-) -> dict[str, Any]:
-    """The way of all packets or instants together, ready for JSON (docs/explanation/where-the-time-went.md).
+def breakdown(passage: Passage, told: pl.DataFrame, tasks: pl.DataFrame, vcpus: Collection[int] = ()) -> Breakdown:
+    """The way of all packets or instants together (docs/explanation/where-the-time-went.md).
 
-    {"n", "told", "awake", "untold", "shared", "intervals": [{"from", "to", "name", "n", "min", "mean", "p50", "p99",
-    "max"}], "interrupted": [{"what", "comm", "n"}], "raised_by": [{"comm", "n"}]}. Intervals in the order of the way,
-    of those whose stops are known, ns.
+    Its intervals are in the order of the way, of those whose stops are known.
     """
     counts = told.group_by("why").len()
     of = dict(zip(counts["why"].to_list(), counts["len"].to_list(), strict=True))
-    return {
-        "n": told.height,
-        "told": of.get(None, 0),
-        "awake": of.get(AWAKE, 0),
-        "untold": told.height - of.get(None, 0) - of.get(AWAKE, 0),
-        "shared": int((told["shared"].fill_null(0) > 0).sum()),
-        "intervals": list(_intervals(passage)),
-        "interrupted": counted(interrupted(told, tasks, vcpus).drop_nulls("what"), ("what", "comm")),
-        "raised_by": counted(_raisers(told, tasks), ("comm",)),
-    }
+    return Breakdown(
+        n=told.height,
+        told=of.get(None, 0),
+        awake=of.get(AWAKE, 0),
+        untold=told.height - of.get(None, 0) - of.get(AWAKE, 0),
+        shared=int((told["shared"].fill_null(0) > 0).sum()),
+        intervals=list(_intervals(passage)),
+        interrupted=counted(interrupted(told, tasks, vcpus).drop_nulls("what"), ("what", "comm")),
+        raised_by=counted(_raisers(told, tasks), ("comm",)),
+    )
 
 
 def interval_name(start: str, end: str) -> str:
@@ -275,14 +272,14 @@ def interval_name(start: str, end: str) -> str:
     return INTERVALS.get((start, end)) or way.interval_name(start, end)
 
 
-def _intervals(passage: Passage) -> Iterator[dict[str, Any]]:
+def _intervals(passage: Passage) -> Iterator[TraceStage]:
     """Each pair of stops that follow each other on some packet's way."""
     for start, end in combinations(passage.stops, 2):
         found_ns = passage.between(start, end)
         if len(found_ns):
-            row = statistics(found_ns, np.arange(len(found_ns), dtype=np.uint64))
-            figures = {name: getattr(row, name) for name in ("n", "min", "mean", "p50", "p99", "max")}
-            yield {"from": start, "to": end, "name": interval_name(start, end), **figures}
+            row = vars(statistics(found_ns, np.arange(len(found_ns), dtype=np.uint64)))
+            figures = {name: row[name] for name in ("n", "min", "mean", "p50", "p99", "max")}
+            yield TraceStage(from_=start, to=end, name=interval_name(start, end), **figures)
 
 
 def _raisers(told: pl.DataFrame, tasks: pl.DataFrame) -> pl.DataFrame:
@@ -292,8 +289,7 @@ def _raisers(told: pl.DataFrame, tasks: pl.DataFrame) -> pl.DataFrame:
     return asked.select("raised_by").join(known, on="raised_by", how="left").select("comm")
 
 
-def counted(rows: pl.DataFrame, names: Sequence[str]) -> list[dict[str, Any]]:
+def counted(rows: pl.DataFrame, names: Sequence[str]) -> list[CameTo]:
     """How many rows are alike, the most first."""
-    return (
-        rows.group_by(*names).agg(n=pl.len()).sort(["n", *names], descending=[True, *(False for _ in names)]).to_dicts()
-    )
+    found = rows.group_by(*names).agg(n=pl.len()).sort(["n", *names], descending=[True, *(False for _ in names)])
+    return [CameTo(**one) for one in found.to_dicts()]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
@@ -11,7 +10,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from latlab.analysis.counts import STAMPS, lost, unknown
-from latlab.result.types import Losses, LostAt
+from latlab.result.types import Losses, LostAt, Silent
 
 
 def lost_sequences(packets: pl.DataFrame) -> NDArray[np.int64]:
@@ -21,15 +20,6 @@ def lost_sequences(packets: pl.DataFrame) -> NDArray[np.int64]:
     """
     found = packets.filter(lost(packets) & ~pl.col("warmup"))
     return found["sequence"].cast(pl.Int64).to_numpy()
-
-
-@dataclass(frozen=True)
-class Silent:
-    """Packets of a stream that something dropped without a word: how many, the first and the last of them."""
-
-    count: int
-    first_sequence: int
-    last_sequence: int
 
 
 def silent_drops(packets: pl.DataFrame) -> Silent | None:
@@ -47,7 +37,9 @@ def silent_drops(packets: pl.DataFrame) -> Silent | None:
     if unstamped and not stamped:
         return None
     sequences = packets.filter(silent)["sequence"]
-    return Silent(len(sequences), int(sequences[0]), int(sequences[-1])) if len(sequences) else None
+    if sequences.is_empty():
+        return None
+    return Silent(count=len(sequences), first_sequence=int(sequences[0]), last_sequence=int(sequences[-1]))
 
 
 _NOT_MEANT: Final = "OTHERHOST"

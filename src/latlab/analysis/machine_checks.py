@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any, Final
+from collections.abc import Iterator
+from typing import Final
 
 from latlab.analysis.counts import counted
 from latlab.analysis.evidence import Broken, Evidence
 from latlab.analysis.late import held_up, speed_counts, vm_hosts
 from latlab.analysis.trust_readings import MEASURING, counters, fact, vcpus
 from latlab.analysis.words import duration, plural
+from latlab.model.facts import Facts
 
 _SECOND_NS: Final = 1_000_000_000
 _GRAVE: Final = frozenset({"oops", "out_of_memory"})
@@ -103,7 +104,7 @@ def kernels_did_not_complain(evidence: Evidence) -> Iterator[Broken]:
             yield Broken(host, "no such line in the kernel's log", said)
 
 
-def _ticks_a_second(facts: Mapping[str, Any]) -> int | None:
+def _ticks_a_second(facts: Facts) -> int | None:
     """CONFIG_HZ, by the tick's period or the kernel's configuration; None if neither is known."""
     tick_ns: int | None = fact(facts, "clock", "tick_ns")
     if tick_ns:

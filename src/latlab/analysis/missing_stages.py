@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from typing import Any, Final
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
 
 import polars as pl
 
 from latlab.analysis.interrupt_way import Passage
 from latlab.analysis.interrupts import AWAKE, EVENTS_LOST, NO_WAKING
+from latlab.result.types import MissingStage
 
 EMULATED: Final = "emulated"
 NOT_TRACED: Final = "vm-host-not-traced"
@@ -20,6 +21,7 @@ NO_INJECTION: Final = "no-injection"
 ENTERED_LATER: Final = "entered-later"
 NO_ACCEPTANCE: Final = "no-acceptance"
 NO_REQUEST: Final = "no-request"
+EARLIER_TIMER: Final = "earlier-timer"
 VM_HOST_EVENTS_LOST: Final = "vm-host-events-lost"
 
 REASONS: Final = {
@@ -43,6 +45,7 @@ REASONS: Final = {
     ENTERED_LATER: "KVM entered the guest only after this handler had begun",
     NO_ACCEPTANCE: "the kernel did not report that the vCPU's APIC took the interrupt",
     NO_REQUEST: "the kernel did not report what raised the guest's interrupt",
+    EARLIER_TIMER: "on the VM host its interrupt was under way before it was due: it was an earlier timer's",
     VM_HOST_EVENTS_LOST: "the VM host's kernel lost events of that time",
 }
 """{id: what it means}. A packet or an instant has the first that applies, from its thread back to its interrupt."""
@@ -68,15 +71,15 @@ def missing_stages(passage: Passage, told: pl.DataFrame, entry: Sequence[str | N
     return found
 
 
-def missing_document(reasons: Iterable[str | None]) -> dict[str, Any]:
-    """{"whole": n, "missing": [{"id", "n", "reason"}]}: how many breakdowns are whole, and why the others are not."""
+def missing_of(reasons: Iterable[str | None]) -> tuple[int, list[MissingStage]]:
+    """How many breakdowns are whole, and why the others are not."""
     counts = Counter(reasons)
     whole = counts.pop(None, 0)
     ordered = sorted(((one, n) for one, n in counts.items() if one), key=lambda item: (-item[1], item[0]))
-    return {"whole": whole, "missing": [{"id": one, "n": n, "reason": REASONS[one]} for one, n in ordered]}
+    return whole, [MissingStage(id=one, n=n, reason=REASONS[one]) for one, n in ordered]
 
 
-def _no_interrupt(row: dict[str, Any]) -> str:
+def _no_interrupt(row: Mapping[str, int | None]) -> str:
     if row["irq_tai_ns"] is not None:
         return "earlier-handler"
     if row["softirq_tai_ns"] is None:

@@ -5,14 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
-from typing import Final
 
 from latlab.analysis.buckets import Buckets, from_result
 from latlab.analysis.statistics import PERCENTILES, smallest_n
 from latlab.result.types import Metric
-
-BUCKETS: Final = "buckets"
-"""Where a metric's figures keep them."""
 
 
 @dataclass(frozen=True)

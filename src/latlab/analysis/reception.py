@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import compress, pairwise
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import polars as pl
@@ -21,23 +21,26 @@ from latlab.analysis.guest_state import guest_states
 from latlab.analysis.host_way import HostWays, host_ways
 from latlab.analysis.interrupt_way import (
     ENTRY_WAY,
+    HOST_WAY,
     WAY_IN,
     Passage,
-    breakdown_document,
+    breakdown,
     counted,
     interrupted,
     packets_passage,
     timers_passage,
 )
 from latlab.analysis.interrupts import ENTRY, handler_threads
-from latlab.analysis.missing_stages import NO_CLOCK, NO_REQUEST, missing_document, missing_stages
+from latlab.analysis.missing_stages import EARLIER_TIMER, NO_CLOCK, NO_REQUEST, missing_of, missing_stages
 from latlab.analysis.way import ONE_CLOCK, TWO_HOSTS, Split
-from latlab.result.types import CameTo, Chain
+from latlab.result.types import Breakdown, CameTo, Chain, Entry
 
 RECEPTION: Final = "reception"
 """The name of these values among those that have a chain: from the first stop that is known to the application."""
 
 _UNKNOWN: Final = -1
+ADVANCE_NS: Final = 5000
+"""So early at most KVM sets the VM host's timer for a guest's: LAPIC_TIMER_ADVANCE_NS_MAX (arch/x86/kvm/lapic.c)."""
 _TASKS: Final = {"pid": pl.Int32, "comm": pl.String, "kernel": pl.Boolean}
 WORST_TOLD: Final = 10
 """Of the latest packets so many stand there one by one."""
@@ -59,20 +62,20 @@ class VmHost:
     tasks: pl.DataFrame | None = None
 
 
-def reception_documents(
+def receptions(
     received: pl.DataFrame,
     trace: pl.DataFrame,
     tasks: pl.DataFrame,
     thread: int,
     vm_host: VmHost | None = None,
     not_entered: str | None = None,
-) -> dict[int, dict[str, Any]]:
-    """{stream: its document}, of all that have packets, ready for JSON (docs/reference/result.md).
+) -> dict[int, Breakdown]:
+    """{stream: its breakdown}, of all that have packets.
 
     received: `stream`, `sequence`, `rx_soft_tai_ns` and `rx_user_tai_ns` of what the thread received, in that order, by
     the CLOCK_TAI of the trace's host; `counted`, whether it is past the warm-up. A packet without `rx_soft_tai_ns` is
     left out, as nothing says when it came. The thread's wakings are found of all packets together, as one may have been
-    for packets of several streams. vm_host: of a guest whose VM host was traced; its documents have `entry`.
+    for packets of several streams. vm_host: of a guest whose VM host was traced; its breakdowns have `entry`.
     not_entered: of another guest, why its VM host tells nothing (`REASONS`).
     """
     timed = received.filter(pl.col("rx_soft_tai_ns").is_not_null())
@@ -80,18 +83,18 @@ def reception_documents(
     entered = _Entered.nothing(timed.height, not_entered)
     if vm_host:
         passage, entered = _entered(passage, told, trace, vm_host)
-    return _documents(timed, passage, told, tasks, entered, is_entered=vm_host is not None)
+    return _breakdowns(timed, passage, told, tasks, entered, is_entered=vm_host is not None)
 
 
-def timer_documents(
+def timer_wakings(
     instants: pl.DataFrame,
     trace: pl.DataFrame,
     tasks: pl.DataFrame,
     thread: int,
     vm_host: VmHost | None = None,
     not_entered: str | None = None,
-) -> dict[int, dict[str, Any]]:
-    """As `reception_documents`, of a timer's instants.
+) -> dict[int, Breakdown]:
+    """As `receptions`, of a timer's instants.
 
     instants: `stream`, `sequence`, `wake_due_tai_ns` and `wake_tai_ns` in their order, by the CLOCK_TAI of the trace's
     host, without those that were overdue; `counted`, whether it is past the warm-up.
@@ -99,11 +102,12 @@ def timer_documents(
     passage, told = timers_passage(instants, trace, thread)
     entered = _Entered.nothing(instants.height, not_entered)
     if vm_host:
-        passage, entered = _entered(passage, told, trace, vm_host, asked=False)
-    return _documents(instants, passage, told, tasks, entered, is_entered=vm_host is not None)
+        due_ns = instants["wake_due_tai_ns"].to_numpy()
+        passage, entered = _entered(passage, told, trace, vm_host, due_ns)
+    return _breakdowns(instants, passage, told, tasks, entered, is_entered=vm_host is not None)
 
 
-def _documents(
+def _breakdowns(
     waits: pl.DataFrame,
     passage: Passage,
     told: pl.DataFrame,
@@ -111,24 +115,23 @@ def _documents(
     entered: _Entered,
     *,
     is_entered: bool,
-) -> dict[int, dict[str, Any]]:
+) -> dict[int, Breakdown]:
     """waits: `stream`, `sequence` and `counted` of each row of the others. is_entered: of a guest whose VM host was
     traced.
     """
     vcpus = _vcpus(tasks)
     whom = interrupted(told, tasks, vcpus).with_columns(vcpu=pl.Series(entered.states, dtype=pl.String))
     missing = missing_stages(passage, told, entered.missing)
-    documents = {}
+    found = {}
     for stream in waits.filter("counted")["stream"].unique().sort().to_list():
         rows = waits.select((pl.col("stream") == stream) & pl.col("counted")).to_series()
         of_stream, own = passage.of(rows.to_numpy()), told.filter(rows)
         sequence = waits["sequence"].filter(rows).to_numpy()
-        documents[stream] = breakdown_document(of_stream, own, tasks, vcpus) | {
-            **missing_document(compress(missing, rows)),
-            "chain": (chain := _chain(of_stream, sequence, whom.filter(rows))) and chain.document(),
-            **({"entry": entered.of(rows.to_numpy()).document()} if is_entered else {}),
-        }
-    return documents
+        whole, why = missing_of(compress(missing, rows))
+        more = {"whole": whole, "missing": why, "chain": _chain(of_stream, sequence, whom.filter(rows))}
+        more |= {"entry": entered.of(rows.to_numpy()).summed_up()} if is_entered else {}
+        found[stream] = breakdown(of_stream, own, tasks, vcpus).model_copy(update=more)
+    return found
 
 
 @dataclass(frozen=True)
@@ -154,29 +157,29 @@ class _Entered:
         states, missing = (list(compress(of, chosen)) for of in (self.states, self.missing))
         return _Entered(self.half_ns[chosen], states, missing, self.whom.filter(pl.Series(chosen)))
 
-    def document(self) -> dict[str, Any]:
+    def summed_up(self) -> Entry:
         """Of how many it is told, ± of the clocks at most, what the vCPU was at, and what the VM host's interrupt came
         to there, the most first.
         """
         told = self.half_ns[self.half_ns >= 0]
         counts = Counter(state for state in self.states if state)
-        return {
-            "told": len(told),
-            "uncertainty_ns": int(told.max()) if len(told) else None,
-            "interrupted": [
-                {"what": what, "n": n} for what, n in sorted(counts.items(), key=lambda one: (-one[1], one[0]))
-            ],
-            "ran": counted(self.whom.drop_nulls("what"), ("what", "comm")),
-        }
+        ordered = sorted(counts.items(), key=lambda one: (-one[1], one[0]))
+        return Entry(
+            told=len(told),
+            uncertainty_ns=int(told.max()) if len(told) else None,
+            interrupted=[CameTo(what=what, n=n) for what, n in ordered],
+            ran=counted(self.whom.drop_nulls("what"), ("what", "comm")),
+        )
 
 
 def _entered(
-    passage: Passage, told: pl.DataFrame, trace: pl.DataFrame, vm_host: VmHost, *, asked: bool = True
+    passage: Passage, told: pl.DataFrame, trace: pl.DataFrame, vm_host: VmHost, due_ns: Instants | None = None
 ) -> tuple[Passage, _Entered]:
     """The way with how the interrupts came into the guest, and what more is told of that.
 
-    asked: somebody asks for such an interrupt. Nobody does for that of a vCPU's own timer.
+    due_ns: of a vCPU's own timer, for whose interrupt nobody asks, when each instant was due, by the guest's clock.
     """
+    asked = due_ns is None
     at_ns = told["irq_tai_ns"].fill_null(0).to_numpy()
     ahead_ns, half_ns, known = _ahead(at_ns, trace, vm_host)
     rows = np.flatnonzero(known & told["irq_tai_ns"].is_not_null().to_numpy())
@@ -191,6 +194,13 @@ def _entered(
     found = np.column_stack((ways.at_ns, found))
     entries = np.full((told.height, len(WAY_IN)), _UNKNOWN, np.int64)
     entries[rows] = np.where(found >= 0, found + ahead_ns[rows, None], _UNKNOWN)
+    early: NDArray[np.bool_] = np.zeros(told.height, bool)
+    if due_ns is not None:
+        too_early = (entries >= 0) & (entries < (due_ns - half_ns - ADVANCE_NS)[:, None])
+        early = np.asarray(too_early.any(axis=1))
+        # The last such stop and all before it are of another timer, and so is a thread that its interrupt woke.
+        last = np.maximum(len(WAY_IN) - 1 - np.argmax(too_early[:, ::-1], axis=1), len(HOST_WAY) - 1)
+        entries[early[:, None] & (np.arange(len(WAY_IN)) <= last[:, None])] = _UNKNOWN
     # Once it is injected the guest has been left for it.
     states: list[str | None] = [None] * told.height
     for row, state in zip(
@@ -200,7 +210,7 @@ def _entered(
     is_told = (entries >= 0).any(axis=1)
     missing: list[str | None] = [NO_CLOCK] * told.height
     for row, reason, ask in zip(rows.tolist(), why, asked_ns.tolist(), strict=True):
-        missing[row] = reason or (NO_REQUEST if asked and ask < 0 else None)
+        missing[row] = reason or (NO_REQUEST if asked and ask < 0 else EARLIER_TIMER if early[row] else None)
     entered = _Entered(np.where(is_told, half_ns, _UNKNOWN), states, missing, _ran(ways, rows, told.height, vm_host))
     return with_entries(passage, entries), entered
 

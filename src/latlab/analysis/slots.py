@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
-from typing import Any, Final
+from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 import polars as pl
@@ -12,8 +12,9 @@ import polars as pl
 from latlab.analysis.gate_port import Port
 from latlab.analysis.gates import slots_late
 from latlab.analysis.metrics import METRICS_BY_NAME, metric_values
-from latlab.analysis.promise import Flow, Promise, promise
+from latlab.analysis.promise import Flow, promise
 from latlab.analysis.statistics import statistics
+from latlab.result.types import Bound, Gates, Statistics
 
 IN_KERNEL: Final = "tx_soft"
 IN_NIC: Final = "tx_hard"
@@ -83,30 +84,33 @@ def slots_of(rows: pl.DataFrame, port: Port, flow: Flow) -> tuple[Slots, pl.Seri
     return found, missed
 
 
-def gates_document(rows: pl.DataFrame, port: Port, flow: Flow, period_ns: int) -> dict[str, Any] | None:
-    """The stream's `gates` in the result document; None where no gate holds its packets, or no window has room."""
+def gates_of(rows: pl.DataFrame, port: Port, flow: Flow, period_ns: int) -> Gates | None:
+    """The stream's `gates` in the result; None where no gate holds its packets, or no window has room."""
     promised = promise(port.schedule, port.mode, port.speed_bps, flow)
-    if not flow.handover.gated or not promised.departs:
+    if not flow.handover.gated or promised.earliest_ns is None or promised.latest_ns is None:
         return None
     slots, missed = slots_of(rows, port, flow)
-    document = asdict(slots)
-    document["from"] = document.pop("from_")
-    document |= {"interface": port.interface, "traffic_class": flow.traffic_class, "promised": _promised(promised)}
-    document["in_slot"] = _in_slot(rows.filter(~missed), period_ns) if slots.missed else {}
-    return document
+    return Gates(
+        **vars(slots),
+        interface=port.interface,
+        traffic_class=flow.traffic_class,
+        promised=Bound(
+            earliest_ns=promised.earliest_ns,
+            latest_ns=promised.latest_ns,
+            worst_wait_ns=promised.worst_wait_ns or 0,
+            frame_ns=promised.frame_ns,
+            guard_ns=promised.guard_ns,
+        ),
+        in_slot=_in_slot(rows.filter(~missed), period_ns) if slots.missed else {},
+    )
 
 
-def _promised(promised: Promise) -> dict[str, int | None]:
-    names = ("earliest_ns", "latest_ns", "worst_wait_ns", "frame_ns", "guard_ns")
-    return {name: getattr(promised, name) for name in names}
-
-
-def _in_slot(rows: pl.DataFrame, period_ns: int) -> dict[str, dict[str, Any]]:
+def _in_slot(rows: pl.DataFrame, period_ns: int) -> dict[str, Statistics]:
     found = {}
     for name in APART:
         values = metric_values(rows, METRICS_BY_NAME[name], period_ns)
         if values is not None:
-            found[name] = asdict(statistics(values.value_ns, values.sequence))
+            found[name] = statistics(values.value_ns, values.sequence)
     return found
 
 

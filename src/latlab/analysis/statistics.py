@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
 from math import ceil, fsum, log, log1p, sqrt
@@ -11,6 +10,8 @@ from typing import Final, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
+
+from latlab.result.types import Statistics
 
 PERCENTILES: Final[dict[str, Fraction]] = {
     "p50": Fraction(50, 100),
@@ -34,43 +35,21 @@ _ROUNDING: Final = 1e-6
 """More than floating point is off by in the number of values that a percentile needs, up to p99.9999."""
 
 
-@dataclass(frozen=True)
-class Statistics:
-    """What is said of n values, ns.
-
-    All but n is None when n is 0, and a percentile also when n is too small for it. stddev is the
-    population's (divided by n). pk_pk = max − min. min_sequence and max_sequence: of the first packets that
-    have those values.
-    """
-
-    n: int
-    min: int | None = None
-    mean: float | None = None
-    p50: int | None = None
-    p90: int | None = None
-    p99: int | None = None
-    p99_9: int | None = None
-    p99_99: int | None = None
-    max: int | None = None
-    stddev: float | None = None
-    pk_pk: int | None = None
-    min_sequence: int | None = None
-    max_sequence: int | None = None
-
-
-NAMES: Final[tuple[str, ...]] = tuple(Statistics.__dataclass_fields__)
+NAMES: Final[tuple[str, ...]] = tuple(Statistics.model_fields)
 """Every statistic's name, n first."""
 
 
 def statistics(value_ns: NDArray[np.int64], sequence: NDArray[np.uint64]) -> Statistics:
     """The statistics of int64 values [n], with the sequence numbers [n] they belong to, in that order.
 
+    All but n is None when n is 0, and a percentile also when n is too small for it. stddev is the population's (divided
+    by n). pk_pk = max − min. min_sequence and max_sequence: of the first packets that have those values.
     Integers are exact over the whole int64 range; the mean is the exact one, rounded once; stddev is good to
     a relative 1e-12.
     """
     n = len(value_ns)
     if n == 0:
-        return Statistics(n=0)
+        return Statistics(**dict.fromkeys(NAMES[1:]), n=0)
     first_min, first_max = int(value_ns.argmin()), int(value_ns.argmax())
     low, high = int(value_ns[first_min]), int(value_ns[first_max])
     total_above_low = _sum_above(value_ns, low)
@@ -78,12 +57,12 @@ def statistics(value_ns: NDArray[np.int64], sequence: NDArray[np.uint64]) -> Sta
         n=n,
         min=low,
         mean=(low * n + total_above_low) / n,
+        **_percentiles(value_ns),
         max=high,
         stddev=_stddev(value_ns, low, total_above_low),
         pk_pk=high - low,
         min_sequence=int(sequence[first_min]),
         max_sequence=int(sequence[first_max]),
-        **_percentiles(value_ns),
     )
 
 

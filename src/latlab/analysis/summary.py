@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
 import polars as pl
 
-from latlab.analysis.anomalies import Anomalies, anomalies_document
+from latlab.analysis.anomalies import Anomalies, by_class
 from latlab.analysis.buckets import buckets
 from latlab.analysis.cell_anomalies import cell_anomalies
 from latlab.analysis.chain import CHAINED, CHAINED_TRIPS, chain_of_metric
-from latlab.analysis.chosen_windows import Chosen, chosen_documents
-from latlab.analysis.confidence import confidence_document
+from latlab.analysis.chosen_windows import Named, chosen_of
+from latlab.analysis.confidence import confidence_of
 from latlab.analysis.counts import (
     leg_counts,
     lost_after_warmup,
@@ -22,22 +22,38 @@ from latlab.analysis.counts import (
     send_errnos,
     stream_rows,
 )
+from latlab.analysis.described import clock_source, probe_of, sent_as
 from latlab.analysis.gate_port import Port
+from latlab.analysis.imported import no_counts, packet_figures, summed_up
 from latlab.analysis.losses import silent_drops
-from latlab.analysis.metrics import BOUND, METRICS, PROBE_METRICS, Metric, Values, metric_values, none_arrived
-from latlab.analysis.pooled import BUCKETS
+from latlab.analysis.metrics import BOUND, METRICS, PROBE_METRICS, Values, metric_values, none_arrived
+from latlab.analysis.metrics import Metric as Measured
 from latlab.analysis.round_trip import probe_counts, round_trips, with_every_launch
-from latlab.analysis.slots import gates_document
+from latlab.analysis.slots import gates_of
 from latlab.analysis.statistics import statistics
-from latlab.analysis.tail import tail_document
-from latlab.analysis.timers import TIMED, timer_counts, timer_worst, traced_by, windows_of
-from latlab.analysis.trust import NOTHING_MEASURED, Reason, verdict
+from latlab.analysis.tail import tail_of
+from latlab.analysis.timers import TIMED, timer_counts, timer_figures
+from latlab.analysis.trust import NOTHING_MEASURED, verdict
 from latlab.analysis.trust_readings import RECEIVING
-from latlab.analysis.unstamped import unstamped_documents
-from latlab.analysis.variation import variation_document
-from latlab.analysis.windows import clean_windows, windows_document
-from latlab.analysis.worst import EXPLAINED, worst_packet
-from latlab.recordings.cell import RecordedAgent, RecordedCell, RecordedStream
+from latlab.analysis.unstamped import unstamped_of
+from latlab.analysis.variation import variation_of
+from latlab.analysis.way import ONE_CLOCK
+from latlab.analysis.windows import clean_windows, windows_of
+from latlab.analysis.worst import EXPLAINED, worst_instant, worst_packet
+from latlab.model.part import Document
+from latlab.recordings.cell import DropsReady, Programs, RecordedAgent, RecordedCell, RecordedStream
+from latlab.result.types import (
+    Cell,
+    Chain,
+    DropsWatched,
+    Metric,
+    Reason,
+    Result,
+    StampsTaken,
+    Stream,
+    Talker,
+    Windows,
+)
 
 RESULT_FORMAT: Final = "latlab.result/1"
 
@@ -45,7 +61,7 @@ WORST_TOLD: Final = 10
 """Of the worst packets that a chain counts, so many stand in the result one by one."""
 
 _COPIED: Final = (
-    *("cell", "slug", "repeat", "order", "status", "reason", "label", "instructions_per_ns", "qemu", "start_tai_ns"),
+    *("cell", "slug", "repeat", "order", "status", "reason", "instructions_per_ns", "qemu", "start_tai_ns"),
 )
 
 
@@ -54,76 +70,119 @@ def summarise_cell(
     packets: pl.DataFrame | None,
     ports: Sequence[Port] = (),
     anomalies: Mapping[str, Anomalies] | None = None,
-    chosen: Sequence[Chosen] = (),
-) -> dict[str, Any]:
-    """The cell's part of the result document, from cell.json and the packet table (None: it has none).
+    chosen: Sequence[Named] = (),
+) -> Cell:
+    """The cell's part of the result, from cell.json and the packet table (None: it has none).
 
     ports: those with a gate schedule. anomalies: {stream: what was found}; None: looked for here, by the packets alone.
-    chosen: windows that somebody has named.
-
-    Its `verdict` is `trusted` and its `reasons` are empty until `with_reasons` adds what the trust checks
-    found.
+    chosen: windows that somebody has named. Its verdict is `trusted` until it is judged.
     """
-    streams = {}
-    if packets is not None:
-        found = cell_anomalies(cell, packets, ports) if anomalies is None else anomalies
-        streams = dict(_blocks(cell, packets, ports, found, chosen))
-    copied = cell.model_dump(mode="json", include=set(_COPIED), exclude_unset=True)
-    return {
-        **dict.fromkeys(_COPIED),
+    if packets is None:
+        return cell_of(cell, {})
+    found = cell_anomalies(cell, packets, ports) if anomalies is None else anomalies
+    return cell_of(cell, dict(_streams(cell, packets, ports, found, chosen)))
+
+
+def cell_of(cell: RecordedCell, streams: dict[str, Stream]) -> Cell:
+    """The cell with these streams. One of which nothing was measured has no label: there is nothing that it would be
+    the label of.
+    """
+    copied = {name: getattr(cell, name) for name in _COPIED}
+    return Cell(
         **copied,
-        "verdict": verdict([]),
-        "reasons": [],
-        "loads": [load.document() for load in cell.loads],
-        "refused": {
+        label=cell.label if streams else None,
+        verdict=verdict([]),
+        loads=cell.loads,
+        refused={
             _receiver(agent): refused_counts(agent.done)
             for agent in cell.agents
             if agent.verb in RECEIVING and agent.done
         },
-        "talkers": [
-            {
-                "host": agent.host,
-                "packets": sum(one.sent or 0 for one in agent.done.streams or ()),
-                "cpu_ns": agent.done.cpu_ns,
-                "wakeups": agent.done.wakeups,
-            }
+        talkers=[
+            Talker(
+                host=agent.host,
+                packets=sum(one.sent or 0 for one in agent.done.streams or ()),
+                cpu_ns=agent.done.cpu_ns,
+                wakeups=agent.done.wakeups or 0,
+            )
             for agent in cell.agents
             if agent.verb == "talk" and agent.done and agent.done.cpu_ns is not None
         ],
-        "streams": streams,
-    }
+        streams=streams,
+        bridges=cell.bridges,
+        guests=cell.guests,
+        stamps_by=list(_stamps_taken(cell)),
+        drops_watched=list(_drops_watched(cell)),
+    )
 
 
-def with_reasons(document: Mapping[str, Any], reasons: Sequence[Reason]) -> dict[str, Any]:
-    """The cell's document with these reasons and the verdict that follows from them."""
-    return {**document, "verdict": verdict(reasons), "reasons": [reason.as_dict() for reason in reasons]}
+def _stamps_taken(cell: RecordedCell) -> Iterator[StampsTaken]:
+    """Who took the kernel's timestamps for each agent, in its own words."""
+    for agent in cell.agents:
+        if found := agent.said.stamps_by:
+            programs = agent.totals.stages or Programs()
+            said = {"agent": agent.name, **found, "lost": programs.lost, "compared": programs.compared}
+            yield StampsTaken.model_validate(said)
 
 
-def result_document(run: Mapping[str, Any], cells: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """The result document of a run, of run.json and the cells' documents; no limit of `accept` is judged.
+def _drops_watched(cell: RecordedCell) -> Iterator[DropsWatched]:
+    """Every kernel of a cell and how far its drops were recorded."""
+    for kernel in cell.drops or []:
+        found, done = kernel.said.drops or DropsReady(), kernel.done
+        missing = [*found.missing]
+        missing += [kernel.why_not] if kernel.why_not else []
+        missing += [kernel.error.what] if kernel.error else []
+        yield DropsWatched(
+            host=kernel.host,
+            hosts=kernel.hosts,
+            watched=found.watched,
+            reasons=found.reasons,
+            drops=done.drops if done else None,
+            unrecorded=(done.lost or 0) + done.ring_full if done else None,
+            missing=missing,
+        )
+
+
+@dataclass(frozen=True)
+class JudgedCell:
+    """A cell of the result, why it is not trusted, and what rules that are turned off found."""
+
+    cell: Cell
+    reasons: Sequence[Reason] = ()
+    waived: Sequence[Reason] = ()
+
+    @classmethod
+    def of(cls, cell: Cell, reasons: Sequence[Reason], waived: Sequence[Reason] = ()) -> JudgedCell:
+        """The cell with these reasons and the verdict that follows from them."""
+        return cls(cell.model_copy(update={"verdict": verdict(reasons)}), reasons, waived)
+
+    def placed(self, reasons: Sequence[Reason]) -> Iterator[Reason]:
+        """Reasons whose `where` begins with the cell."""
+        for one in reasons:
+            yield one.model_copy(update={"where": ": ".join(filter(None, (self.cell.key, one.where)))})
+
+
+def result_of(run: Document, cells: Sequence[JudgedCell]) -> Result:
+    """The result of a run, of run.json and its cells; no limit of `accept` is judged.
 
     The cells' reasons are gathered at the top, `where` beginning with the cell they were found in; the
     verdict is the worst cell's, and `untrusted` where no cell has figures. `label` is the cells',
     all of them, where they differ.
     """
-    reasons = [
-        {**reason, "where": ": ".join(filter(None, (f"{cell['slug']}/r{cell['repeat']}", reason["where"])))}
-        for cell in cells
-        for reason in cell.get("reasons", [])
-    ]
-    if not any(cell["streams"] for cell in cells):
-        reasons.append(NOTHING_MEASURED.as_dict())
-    labels = sorted({cell["label"] for cell in cells if cell.get("label")})
-    return {
-        "format": RESULT_FORMAT,
-        "run": run["run"],
-        "scenario": run["name"],
-        "label": ", ".join(labels) if labels else None,
-        "verdict": verdict(reasons),
-        "reasons": reasons,
-        "cells": [{key: value for key, value in cell.items() if key != "reasons"} for cell in cells],
-        "accept": [],
-    }
+    reasons = [reason for one in cells for reason in one.placed(one.reasons)]
+    if not any(one.cell.streams for one in cells):
+        reasons.append(NOTHING_MEASURED)
+    labels = sorted({one.cell.label for one in cells if one.cell.label})
+    return Result(
+        format=RESULT_FORMAT,
+        run=run["run"],
+        scenario=run["name"],
+        label=", ".join(labels) if labels else None,
+        verdict=verdict(reasons),
+        reasons=reasons,
+        cells=[one.cell for one in cells],
+        accept=[],
+    )
 
 
 def uncorrected_uncertainty_ns(cell: RecordedCell, talker: str, listener: str) -> int | None:
@@ -143,27 +202,47 @@ def uncorrected_uncertainty_ns(cell: RecordedCell, talker: str, listener: str) -
     return min(bounds, default=None)
 
 
-def _blocks(
+def _streams(
     cell: RecordedCell,
     packets: pl.DataFrame,
     ports: Sequence[Port],
     anomalies: Mapping[str, Anomalies],
-    chosen: Sequence[Chosen],
-) -> Iterator[tuple[str, dict[str, Any]]]:
-    """What is said of each stream, by its name; of a probe before its legs, under the probe's own."""
+    chosen: Sequence[Named],
+) -> Iterator[tuple[str, Stream]]:
+    """Each stream, by its name; of a probe before its legs, under the probe's own. What tools measured comes last."""
     for stream in cell.streams:
         if stream.tool:
-            continue  # what a tool measured is told with its own words
+            continue
         if stream.timer is not None:
-            yield stream.name, timer_document(cell, stream, packets)
+            yield stream.name, _timer(cell, stream, packets)
             continue
         if stream.probe and stream.leg == "up":
-            yield stream.probe, probe_document(cell, stream.probe, packets)
+            yield stream.probe, _probe(cell, stream.probe, packets)
         yield stream.name, _stream(cell, stream, packets, ports, anomalies.get(stream.name), chosen)
+    for stream in cell.streams:
+        if stream.tool:
+            yield stream.name, _of_tool(cell, stream, packets)
 
 
-def probe_document(cell: RecordedCell, probe: str, packets: pl.DataFrame) -> dict[str, Any]:
-    """What is said of a probe as a whole, as of a stream: its counts, and its round trips on the clock of who asks."""
+def stream_of(cell: RecordedCell, name: str, **found: Any) -> Stream:
+    """A stream, or a probe as a whole, which has the clock of who asks: what is known of it, and what was found."""
+    probe = next((one for one in cell.probes if one.name == name), None)
+    stream = next((one for one in cell.streams if one.name == name), None)
+    own: dict[str, Any] = {}
+    if probe:
+        own = {"talker": probe.from_, "listener": probe.to, "clock": ONE_CLOCK, "sent_as": None}
+        own["start_tai_ns"] = cell.start_tai_ns
+    elif stream:
+        own = {"talker": stream.talker, "listener": stream.listener}
+        own["clock"] = clock_source(cell.clocks, stream.talker, stream.listener)
+        own |= {"sent_as": sent_as(stream), "start_tai_ns": stream.start_tai_ns or cell.start_tai_ns}
+    if of := probe_of(cell, name):
+        own["probe"] = of
+    return Stream(**own, **found)
+
+
+def _probe(cell: RecordedCell, probe: str, packets: pl.DataFrame) -> Stream:
+    """A probe as a whole: its counts, and its round trips on the clock of who asks."""
     legs = {stream.leg: stream for stream in cell.streams if stream.probe == probe}
     up, down = (stream_rows(packets, legs[leg].stream) for leg in ("up", "down"))
     trips = round_trips(up, down)
@@ -174,43 +253,36 @@ def probe_document(cell: RecordedCell, probe: str, packets: pl.DataFrame) -> dic
         "duplicated": counts["duplicated"],
         "reordered": counts["reordered"],
     }
-    metrics = {
-        metric.name: figures
-        for metric in PROBE_METRICS
-        if (figures := _metric(trips, metric, legs["up"].period_ns, shared, 0)) is not None
-    }
-    return {
-        "counts": counts,
-        "silent": None,
-        "gates": None,
-        "anomalies": None,
-        "late_limits": None,
-        "windows": None,
-        "metrics": metrics,
-    }
+    metrics = _metrics(trips, PROBE_METRICS, legs["up"].period_ns, shared, 0)
+    nothing = dict.fromkeys(("silent", "gates", "anomalies", "late_limits", "windows"))
+    return stream_of(cell, probe, counts=counts, **nothing, metrics=metrics)
 
 
-def timer_document(cell: RecordedCell, stream: RecordedStream, packets: pl.DataFrame) -> dict[str, Any]:
-    """What is said of a timer, as of a stream; and as `timer` how late it was in each window."""
+def _timer(cell: RecordedCell, stream: RecordedStream, packets: pl.DataFrame) -> Stream:
+    """A timer, as a stream; and as `timer` how late it was in each window."""
     rows = stream_rows(packets, stream.stream)
     counts = timer_counts(stream, rows)
     shared = {"lost": counts["unrecorded"], "duplicated": 0, "reordered": 0}
-    metrics = {
-        metric.name: figures
-        for metric in TIMED
-        if (figures := _metric(rows, metric, stream.period_ns, shared, 0)) is not None
-    }
-    if (wakeup := metrics.get("wakeup")) and wakeup["max_sequence"] is not None:
-        wakeup["worst"] = timer_worst(rows, wakeup["max_sequence"])
-    return {
-        "counts": counts,
-        "silent": None,
-        "gates": None,
-        "anomalies": None,
-        "windows": None,
-        "timer": windows_of(stream, rows, cell.start_of(stream)) | traced_by(cell, stream.probe or stream.name),
-        "metrics": metrics,
-    }
+    metrics = _metrics(rows, TIMED, stream.period_ns, shared, 0)
+    if (wakeup := metrics.get("wakeup")) and wakeup.max_sequence is not None:
+        metrics["wakeup"] = wakeup.model_copy(update={"worst": worst_instant(rows, wakeup.max_sequence)})
+    nothing = dict.fromkeys(("silent", "gates", "anomalies", "windows"))
+    timer = timer_figures(cell, stream, rows)
+    return stream_of(cell, stream.name, counts=counts, **nothing, timer=timer, metrics=metrics)
+
+
+def _of_tool(cell: RecordedCell, stream: RecordedStream, packets: pl.DataFrame) -> Stream:
+    """A tool's stream as any other; what is not known of it is None."""
+    probe = next(one for one in cell.probes if one.name == stream.probe)
+    if stream.stream:
+        counts, metrics = packet_figures(stream, packets, None)
+    else:
+        counts, metrics = no_counts(), {}
+        for one in probe.tool.figures if probe.tool else ():
+            intervals = pl.DataFrame([vars(interval) for interval in one.intervals]) if one.intervals else None
+            metrics[one.metric] = summed_up(one, None, intervals, None)
+    nothing = dict.fromkeys(("silent", "gates", "anomalies", "windows"))
+    return stream_of(cell, stream.name, **nothing, counts=counts, metrics=metrics)
 
 
 def _stream(
@@ -219,8 +291,8 @@ def _stream(
     packets: pl.DataFrame,
     ports: Sequence[Port],
     anomalies: Anomalies | None,
-    chosen: Sequence[Chosen],
-) -> dict[str, Any]:
+    chosen: Sequence[Named],
+) -> Stream:
     rows = stream_rows(packets, stream.stream)
     counts = leg_counts(cell, stream, rows)
     silent = silent_drops(rows) if stream.launch_time else None
@@ -230,59 +302,58 @@ def _stream(
         "duplicated": counts["duplicated"],
         "reordered": int((reordered_sequences(rows) >= counts["warmup"]).sum()),
     }
-    uncorrected = uncorrected_uncertainty_ns(cell, stream.talker, stream.listener)
-    metrics = {
-        metric.name: figures
-        for metric in METRICS
-        if (figures := _metric(rows, metric, stream.period_ns, shared, uncorrected)) is not None
-    }
     leaves = ((port, flow) for port in ports for flow in port.flows if flow.name == stream.name)
     port, flow = next(leaves, (None, None))
-    gates = gates_document(rows, port, flow, stream.period_ns or 0) if port and flow else None
-    return {
-        "counts": counts,
-        "send_errnos": send_errnos(rows),
-        "silent": asdict(silent) if silent else None,
-        "unstamped": unstamped_documents(rows),
-        "gates": gates,
-        **_happened(cell, stream, rows, anomalies, chosen),
-        "metrics": metrics,
-    }
+    uncorrected = uncorrected_uncertainty_ns(cell, stream.talker, stream.listener)
+    return stream_of(
+        cell,
+        stream.name,
+        counts=counts,
+        send_errnos=send_errnos(rows),
+        silent=silent,
+        unstamped=unstamped_of(rows),
+        gates=gates_of(rows, port, flow, stream.period_ns or 0) if port and flow else None,
+        anomalies=by_class(anomalies) if anomalies else None,
+        late_limits=anomalies.limits if anomalies else None,
+        windows=_windows(cell, stream, rows, anomalies, chosen) if anomalies else None,
+        metrics=_metrics(rows, METRICS, stream.period_ns, shared, uncorrected),
+    )
 
 
-def _happened(
+def _windows(
     cell: RecordedCell,
     stream: RecordedStream,
     rows: pl.DataFrame,
-    anomalies: Anomalies | None,
-    chosen: Sequence[Chosen],
-) -> dict[str, Any]:
-    """Anomalies, what they were compared with, and the clean windows beside the whole run; none where nothing was
-    looked for.
-    """
-    if anomalies is None:
-        return {"anomalies": None, "late_limits": None, "windows": None}
-    rows = with_every_launch(rows)
-    start_ns = cell.start_of(stream)
+    anomalies: Anomalies,
+    chosen: Sequence[Named],
+) -> Windows:
+    """The clean windows beside the whole run, and those that somebody named."""
+    rows, period_ns = with_every_launch(rows), stream.period_ns or 0
     named = [one for one in chosen if one.is_of(stream.name)]
-    return {
-        "anomalies": anomalies_document(anomalies),
-        "late_limits": anomalies.limits.document() if anomalies.limits else None,
-        "windows": {
-            **windows_document(rows, clean_windows(rows, anomalies), stream.period_ns or 0),
-            "chosen": chosen_documents(rows, anomalies, start_ns, stream.period_ns or 0, named),
-        },
-    }
+    found = chosen_of(rows, anomalies, cell.start_of(stream), period_ns, named)
+    return windows_of(rows, clean_windows(rows, anomalies), period_ns).model_copy(update={"chosen": found})
+
+
+def _metrics(
+    rows: pl.DataFrame,
+    metrics: Iterable[Measured],
+    period_ns: int | None,
+    shared: Mapping[str, int],
+    uncorrected_ns: int | None,
+) -> dict[str, Metric]:
+    """Those of these metrics that a stream has the timestamps of."""
+    every = ((one.name, _metric(rows, one, period_ns, shared, uncorrected_ns)) for one in metrics)
+    return {name: found for name, found in every if found is not None}
 
 
 def _metric(
     rows: pl.DataFrame,
-    metric: Metric,
+    metric: Measured,
     period_ns: int | None,
     shared: Mapping[str, int],
     uncorrected_ns: int | None,
-) -> dict[str, Any] | None:
-    """One metric's entry; None if the stream has no such timestamps. Where none of the packets that were sent arrived,
+) -> Metric | None:
+    """One metric; None if the stream has no such timestamps. Where none of the packets that were sent arrived,
     its latencies are there anyway, of no packet: what was lost must not go with the figures.
     """
     values = metric_values(rows, metric, period_ns)
@@ -291,46 +362,38 @@ def _metric(
     if values is None:
         return None
     figures = statistics(values.value_ns, values.sequence)
-    found = asdict(figures)
-    latest = found["max_sequence"] if metric.name in EXPLAINED else None
-    return {
-        "n": found.pop("n"),
-        **shared,
-        "missing": values.missing,
-        "unbounded": values.unbounded,
-        "from": values.from_,
-        "to": values.to,
-        "uncertainty_ns": _uncertainty_ns(rows, metric, values, uncorrected_ns),
-        **found,
-        "max_at_least": values.max_at_least,
-        "max_at_most": None if values.max_at_least is None else values.beyond.at_most_ns,
-        **({} if latest is None else {"worst": worst_packet(rows, latest, values.to)}),
-        "confidence": confidence_document(values.value_ns, figures),
-        **(_beyond(values) if metric.name in EXPLAINED else {}),
-        **_chain(rows, values),
-        BUCKETS: buckets(values.value_ns).as_result().model_dump(),
-    }
+    more: dict[str, Any] = {**shared}
+    if metric.name in EXPLAINED:
+        if figures.max_sequence is not None:
+            more["worst"] = worst_packet(rows, figures.max_sequence, values.to)
+        more["tail"] = tail_of(values.value_ns)
+        more["variation"] = variation_of(values.sequence, values.value_ns)
+    if chain := _chain(rows, values):
+        more["chain"] = chain
+    return Metric(
+        **vars(figures),
+        missing=values.missing,
+        unbounded=values.unbounded,
+        from_=values.from_,
+        to=values.to,
+        uncertainty_ns=_uncertainty_ns(rows, metric, values, uncorrected_ns),
+        max_at_least=values.max_at_least,
+        max_at_most=None if values.max_at_least is None else values.beyond.at_most_ns,
+        confidence=confidence_of(values.value_ns, figures),
+        buckets=buckets(values.value_ns).as_result(),
+        **more,
+    )
 
 
-def _beyond(values: Values) -> dict[str, Any]:
-    """What is said of a latency beside its statistics: its tail beyond the sample, or why not, and its variation."""
-    return {
-        "tail": tail_document(values.value_ns),
-        "variation": variation_document(values.sequence, values.value_ns),
-    }
-
-
-def _chain(rows: pl.DataFrame, values: Values) -> dict[str, Any]:
-    """{"chain": …}, with as many of the worst packets as are told one by one; nothing where a metric has no way."""
+def _chain(rows: pl.DataFrame, values: Values) -> Chain | None:
+    """With as many of the worst packets as are told one by one; None where a metric has no way."""
     found = chain_of_metric(rows, values) if values.metric.name in (*CHAINED, *CHAINED_TRIPS) else None
-    if found is None:
-        return {}
-    if worst := found.worst:
-        found = found.model_copy(update={"worst": worst.model_copy(update={"each": worst.each[:WORST_TOLD]})})
-    return {"chain": found.document()}
+    if found and (worst := found.worst):
+        return found.model_copy(update={"worst": worst.model_copy(update={"each": worst.each[:WORST_TOLD]})})
+    return found
 
 
-def _uncertainty_ns(rows: pl.DataFrame, metric: Metric, values: Values, uncorrected_ns: int | None) -> int | None:
+def _uncertainty_ns(rows: pl.DataFrame, metric: Measured, values: Values, uncorrected_ns: int | None) -> int | None:
     """How far any of the metric's packets may be off, ± ns; None where nothing bounds one of them.
 
     A NIC's clock compared with another is bounded by nothing.

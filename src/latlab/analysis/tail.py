@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import exp, inf, isfinite, log, sqrt
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,7 @@ from latlab.analysis.histogram import ccdf
 from latlab.analysis.pareto import LEAST_SHAPE, Floats, Pareto, Refits, fitted, level_interval, quantile, refitted
 from latlab.analysis.statistics import ranked
 from latlab.analysis.words import duration
+from latlab.result.types import Peaks, Tail, TailFit, TailLevel
 
 PACKETS: Final = (10_000, 100_000, 1_000_000)
 """Levels are those that an episode exceeds once in so many packets."""
@@ -74,17 +75,14 @@ class Fit:
     excess: Floats
 
 
-def tail_document(value_ns: NDArray[np.int64], packets: Sequence[int] = PACKETS) -> dict[str, Any]:
-    """The tail of int64 values [n], in order of sequence, for JSON.
+def tail_of(value_ns: NDArray[np.int64], packets: Sequence[int] = PACKETS) -> Tail:
+    """The tail of int64 values [n], in order of sequence.
 
-    `why` is null, or the reason there are no levels. `fit`: the chosen threshold's {threshold_ns, start_ns,
-    exceedances, extremal_index, run, clusters, shape, shape_low, shape_high, scale_ns, modified_scale_ns, p_value,
-    fits, level_ns, level_low_ns, level_high_ns}; that of the highest one where none fits; null if there were too few
-    clusters at any threshold. `stability`: the same of every threshold looked at, from the lowest; `fits` is whether
-    the goodness of fit leaves it, and the level is that of `level_packets`, the most of `packets` that levels are given
-    for. `peaks`: {value_ns, share}, of the fit's clusters the share of packets whose episode has a peak at or above.
-    `levels`: of each of `packets` {packets, value_ns, low_ns, high_ns, beyond, why}; beyond = packets / n; null values
-    where why says so. `words`: what the levels are.
+    why: the reason there are no levels. fit: the chosen threshold's, that of the highest one where none fits; None if
+    there were too few clusters at any threshold. stability: the same of every threshold looked at, from the lowest;
+    `fits` is whether the goodness of fit leaves it, and the level is that of level_packets, the most of `packets` that
+    levels are given for. peaks: of the fit's clusters the share of packets whose episode has a peak at or above.
+    levels: of each of `packets`; None as values where its why says so. words: what the levels are.
     """
     n = len(value_ns)
     fits, step = _fits(value_ns)
@@ -93,20 +91,18 @@ def tail_document(value_ns: NDArray[np.int64], packets: Sequence[int] = PACKETS)
     why = refusal(fits, chosen, step, n)
     shown = min(unfit, len(fits) - 1)
     far = max((m for m in packets if m <= FARTHEST * n), default=min(packets))
-    rows = [_row(fit, fits=number >= unfit) | _drawn_level(fit, far, n) for number, fit in enumerate(fits)]
+    rows = [_row(fit, far, n, fits=number >= unfit) for number, fit in enumerate(fits)]
     levels = [] if why or chosen is None else [_level(chosen, m, n) for m in packets]
-    return {
-        "n": n,
-        "why": why,
-        "fit": rows[shown] if fits else None,
-        "stability": rows,
-        "level_packets": far if fits else None,
-        "peaks": _peaks(fits[shown], n) if fits else None,
-        "levels": levels,
-        "words": _words(chosen, levels, n)
-        if chosen and any(level["value_ns"] is not None for level in levels)
-        else None,
-    }
+    return Tail(
+        n=n,
+        why=why,
+        fit=rows[shown] if fits else None,
+        stability=rows,
+        level_packets=far if fits else None,
+        peaks=_peaks(fits[shown], n) if fits else None,
+        levels=levels,
+        words=_words(chosen, levels, n) if chosen and any(level.value_ns is not None for level in levels) else None,
+    )
 
 
 def _fits(value_ns: NDArray[np.int64]) -> tuple[list[Fit], int]:
@@ -246,94 +242,87 @@ def _evenness(place: NDArray[np.int64], n: int) -> float:
     return min(1.0, 2 * sum((-1.0) ** (k - 1) * exp(-2 * k * k * x * x) for k in range(1, 101)))
 
 
-def _level(fit: Fit, packets: int, n: int) -> dict[str, Any]:
+def _level(fit: Fit, packets: int, n: int) -> TailLevel:
     """The level that the peak of one cluster in so many packets exceeds.
 
     Coles, 2001, eq. 4.12 and §5.3.3: threshold + scale / shape · ((m ζ)^shape − 1), ζ = clusters / n.
     """
-    expected = packets * fit.pareto.n / n
-    found: dict[str, Any] = {
-        "packets": packets,
-        "value_ns": None,
-        "low_ns": None,
-        "high_ns": None,
-        "beyond": packets / n,
-    }
+    expected, beyond = packets * fit.pareto.n / n, packets / n
+
+    def without(why: str) -> TailLevel:
+        return TailLevel(packets=packets, value_ns=None, low_ns=None, high_ns=None, beyond=beyond, why=why)
+
     if packets > FARTHEST * n:
-        return found | {"why": f"more than {FARTHEST} times the {n:,} packets there are"}
+        return without(f"more than {FARTHEST} times the {n:,} packets there are")
     if expected <= 2:
-        return found | {"why": "below the threshold: see the percentiles"}
+        return without("below the threshold: see the percentiles")
     level = float(quantile(np.array(1 / expected), np.array(fit.pareto.shape), np.array(fit.pareto.scale)))
     low, high = level_interval(fit.excess, expected, DRAWS, np.random.default_rng(SEED))
     if high == inf:
-        return found | {"why": "its interval has no upper end"}
-    return found | {
-        "value_ns": fit.start_ns + level,
-        "low_ns": fit.start_ns + low,
-        "high_ns": fit.start_ns + high,
-        "why": None,
-    }
+        return without("its interval has no upper end")
+    value_ns, low_ns, high_ns = (fit.start_ns + one for one in (level, low, high))
+    return TailLevel(packets=packets, value_ns=value_ns, low_ns=low_ns, high_ns=high_ns, beyond=beyond, why=None)
 
 
-def _row(fit: Fit, *, fits: bool) -> dict[str, Any]:
+def _row(fit: Fit, packets: int, n: int, *, fits: bool) -> TailFit:
     """A threshold's figures; the modified scale, scale − shape × threshold, is one for all that fit (Coles, §4.3.4)."""
     shape, error = fit.pareto.shape, _SIDE * fit.pareto.shape_error
-    return {
-        "threshold_ns": fit.clusters.threshold_ns,
-        "start_ns": fit.start_ns,
-        "exceedances": fit.clusters.exceedances,
-        "extremal_index": fit.clusters.extremal_index,
-        "run": fit.clusters.run,
-        "clusters": fit.pareto.n,
-        "shape": shape,
-        "shape_low": shape - error if isfinite(error) else None,
-        "shape_high": shape + error if isfinite(error) else None,
-        "scale_ns": fit.pareto.scale,
-        "modified_scale_ns": fit.pareto.scale - shape * fit.start_ns,
-        "p_value": fit.refits.p_value,
-        "fits": fits,
-    }
+    level_ns, level_low_ns, level_high_ns = _drawn_level(fit, packets, n)
+    return TailFit(
+        threshold_ns=fit.clusters.threshold_ns,
+        start_ns=fit.start_ns,
+        exceedances=fit.clusters.exceedances,
+        extremal_index=fit.clusters.extremal_index,
+        run=fit.clusters.run,
+        clusters=fit.pareto.n,
+        shape=shape,
+        shape_low=shape - error if isfinite(error) else None,
+        shape_high=shape + error if isfinite(error) else None,
+        scale_ns=fit.pareto.scale,
+        modified_scale_ns=fit.pareto.scale - shape * fit.start_ns,
+        p_value=fit.refits.p_value,
+        fits=fits,
+        level_ns=level_ns,
+        level_low_ns=level_low_ns,
+        level_high_ns=level_high_ns,
+    )
 
 
-def _drawn_level(fit: Fit, packets: int, n: int) -> dict[str, float | None]:
+def _drawn_level(fit: Fit, packets: int, n: int) -> tuple[float | None, float | None, float | None]:
     """The level of one episode in so many packets by this threshold, and the middle 95 % of those of its refits.
 
-    As many clusters are expected as chance leaves open, too. Null where the level is below the threshold. It is to see
+    As many clusters are expected as chance leaves open, too. None where the level is below the threshold. It is to see
     how the level depends on the threshold: that of the chosen one has an interval by the likelihood as well (`_level`).
     """
     expected = packets * fit.pareto.n / n
     refits = fit.refits
     if expected <= 2 or not len(refits.shape):
-        return {"level_ns": None, "level_low_ns": None, "level_high_ns": None}
+        return None, None, None
     level = float(quantile(np.array(1 / expected), np.array(fit.pareto.shape), np.array(fit.pareto.scale)))
     counted = np.random.default_rng(SEED).poisson(fit.pareto.n, len(refits.shape)) / fit.pareto.n
     low, high = np.quantile(quantile(1 / np.maximum(expected * counted, 1.0), refits.shape, refits.scale), _MIDDLE)
-    return {
-        "level_ns": fit.start_ns + level,
-        "level_low_ns": fit.start_ns + min(float(low), level),
-        "level_high_ns": fit.start_ns + max(float(high), level),
-    }
+    return fit.start_ns + level, fit.start_ns + min(float(low), level), fit.start_ns + max(float(high), level)
 
 
-def _peaks(fit: Fit, n: int) -> dict[str, list[Any]]:
+def _peaks(fit: Fit, n: int) -> Peaks:
     """The peaks of the fit's clusters, ascending, and the share of n packets whose episode has one at or above."""
     found = ccdf(fit.clusters.peak_ns, PEAKS)
     share = found.share * (len(fit.clusters.peak_ns) / n)
-    return {"value_ns": found.value_ns.tolist(), "share": share.tolist()}
+    return Peaks(value_ns=found.value_ns.tolist(), share=share.tolist())
 
 
-def _words(fit: Fit, levels: Sequence[dict[str, Any]], n: int) -> str:
+def _words(fit: Fit, levels: Sequence[TailLevel], n: int) -> str:
     """What the levels are, and how far beyond the data."""
-    given = [level for level in levels if level["value_ns"] is not None]
     threshold = duration(fit.clusters.threshold_ns)
     start = (
         f"Extrapolated, not a bound: from {fit.pareto.n:,} episodes above {threshold} in {n:,} packets of one run, "
         "by a generalized Pareto distribution that fits them"
     )
     said = [
-        f"once in {level['packets']:,} packets an episode whose worst is over {duration(level['value_ns'])} (95 %: "
-        f"{duration(level['low_ns'])} to {duration(level['high_ns'])}), {_beyond(level['beyond'])}"
-        for level in given
+        f"once in {one.packets:,} packets an episode whose worst is over {duration(one.value_ns)} (95 %: "
+        f"{duration(one.low_ns)} to {duration(one.high_ns)}), {_beyond(one.beyond)}"
+        for one in levels
+        if one.value_ns is not None and one.low_ns is not None and one.high_ns is not None
     ]
     return "; ".join([start, *said]) + "."
 

@@ -11,8 +11,8 @@ import polars as pl
 from latlab.analysis.counts import SENDING, unknown
 from latlab.analysis.metrics import METRICS_BY_NAME, TIMER_METRICS, Metric
 from latlab.analysis.statistics import statistics
-from latlab.analysis.way import WAKEUP_WAY
 from latlab.recordings.cell import Ready, RecordedCell, RecordedStream, TimerSettings
+from latlab.result.types import Timer, TimerHandler, TimerWindow
 
 TIMED: Final[tuple[Metric, ...]] = (METRICS_BY_NAME["wakeup"], *TIMER_METRICS)
 """The metrics of a timer: the whole, then its parts."""
@@ -56,63 +56,39 @@ def timer_counts(stream: RecordedStream, rows: pl.DataFrame) -> dict[str, int]:
     }
 
 
-def timer_worst(rows: pl.DataFrame, sequence: int) -> dict[str, Any]:
-    """{"sequence", "intervals": [{"from", "to", "ns"}, …]} of one instant: they add up to its lateness."""
-    one = rows.row(sequence, named=True)
-    passed = [name for name in WAKEUP_WAY if one[f"{name}_tai_ns"] is not None]
-    return {
-        "sequence": sequence,
-        "intervals": [
-            {"from": start, "to": end, "ns": one[f"{end}_tai_ns"] - one[f"{start}_tai_ns"]}
-            for start, end in pairwise(passed)
-        ],
-    }
+def timer_figures(cell: RecordedCell, stream: RecordedStream, rows: pl.DataFrame) -> Timer:
+    """How late a timer's thread came to its instants, in all and in each window, warm-up left out.
 
-
-def traced_by(cell: RecordedCell, probe: str) -> dict[str, Any]:
-    """{"traced", "trace_problem"}: whether the kernel tells of its interrupts, and why it does not though asked."""
-    agents = (agent for agent in cell.agents if agent.verb == "timer" and agent.probe == probe)
-    ready = next((agent.said for agent in agents), Ready())
-    problem = ready.trace_problem
-    return {
-        "traced": ready.timer is not None and ready.timer.traced,
-        "trace_problem": problem and problem.document(),
-    }
-
-
-def windows_of(stream: RecordedStream, rows: pl.DataFrame, start_ns: int) -> dict[str, Any]:
-    """{"threshold_ns", "window_ns", "n", "above", "windows": […] or None, "interrupt"}: warm-up left out.
-
-    window_ns: as it was asked for, or the whole schedule where that is shorter.
-    n, above: instants that the thread came to, and those later than the threshold. interrupt: {"n", "above",
-    "windows"}, the same of the interrupt's handler; None where no interrupt is reported. Each window has `from_ns`,
-    after the first instant, `n`, `mean`, `stddev` (of the population), `min`, `max`, `above`: of the instants due in
-    it, as the agent tells them while it measures. None: there are more than WINDOWS_MOST.
+    window_ns: as it was asked for, or the whole schedule where that is shorter. n, above: instants that the thread came
+    to, and those later than the threshold. interrupt: the same of the interrupt's handler; None where no interrupt is
+    reported. windows: of the instants due in each, as the agent tells them while it measures; None: there are more than
+    WINDOWS_MOST. traced, trace_problem: whether the kernel tells of its interrupts, and why it does not though asked.
     """
     asked = stream.asked
-    first_ns = start_ns + stream.offset_ns
+    first_ns = cell.start_of(stream) + stream.offset_ns
     counted = rows.filter(_CAME & ~pl.col("warmup"))
     handled = counted.filter(pl.col("irq_tai_ns").is_not_null())
-    return {
-        "threshold_ns": asked.threshold_ns,
-        "window_ns": min(asked.window_ns, (stream.count or 0) * (stream.period_ns or 0)),
-        **_lateness(counted.with_columns(late=_LATE), first_ns, asked),
-        "interrupt": _lateness(handled.with_columns(late=_HANDLED), first_ns, asked) if handled.height else None,
-    }
+    agents = (agent for agent in cell.agents if agent.verb == "timer" and agent.probe == (stream.probe or stream.name))
+    ready = next((agent.said for agent in agents), Ready())
+    return Timer(
+        threshold_ns=asked.threshold_ns,
+        window_ns=min(asked.window_ns, (stream.count or 0) * (stream.period_ns or 0)),
+        **vars(_lateness(counted.with_columns(late=_LATE), first_ns, asked)),
+        interrupt=_lateness(handled.with_columns(late=_HANDLED), first_ns, asked) if handled.height else None,
+        traced=ready.timer is not None and ready.timer.traced,
+        trace_problem=ready.trace_problem,
+    )
 
 
-def _lateness(rows: pl.DataFrame, first_ns: int, asked: TimerSettings) -> dict[str, Any]:
-    """{"n", "above", "windows"} of instants and their lateness, `late`, ns."""
+def _lateness(rows: pl.DataFrame, first_ns: int, asked: TimerSettings) -> TimerHandler:
+    """Of instants and their lateness, `late`, ns."""
     late_ns = rows["late"].to_numpy()
     place = (rows["wake_due_tai_ns"].to_numpy() - first_ns) // asked.window_ns
-    return {
-        "n": len(late_ns),
-        "above": int((late_ns > asked.threshold_ns).sum()),
-        "windows": _windows(place, late_ns, rows["sequence"].to_numpy(), asked),
-    }
+    windows = _windows(place, late_ns, rows["sequence"].to_numpy(), asked)
+    return TimerHandler(n=len(late_ns), above=int((late_ns > asked.threshold_ns).sum()), windows=windows)
 
 
-def _windows(place: Any, late_ns: Any, sequence: Any, asked: TimerSettings) -> list[dict[str, Any]] | None:
+def _windows(place: Any, late_ns: Any, sequence: Any, asked: TimerSettings) -> list[TimerWindow] | None:
     """place: int64 [n], which window each instant is in, ascending."""
     # As instants come in order, a window is an interval of them.
     begins = np.flatnonzero(np.diff(place, prepend=-1))
@@ -122,10 +98,14 @@ def _windows(place: Any, late_ns: Any, sequence: Any, asked: TimerSettings) -> l
     for begin, end in pairwise([*begins.tolist(), len(place)]):
         found = statistics(late_ns[begin:end], sequence[begin:end])
         windows.append(
-            {
-                "from_ns": int(place[begin]) * asked.window_ns,
-                **{name: getattr(found, name) for name in ("n", "mean", "stddev", "min", "max")},
-                "above": int((late_ns[begin:end] > asked.threshold_ns).sum()),
-            }
+            TimerWindow(
+                from_ns=int(place[begin]) * asked.window_ns,
+                n=end - begin,
+                mean=found.mean,
+                stddev=found.stddev,
+                min=found.min,
+                max=found.max,
+                above=int((late_ns[begin:end] > asked.threshold_ns).sum()),
+            )
         )
     return windows

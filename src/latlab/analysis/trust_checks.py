@@ -5,8 +5,8 @@ from __future__ import annotations
 import errno
 import os
 import re
-from collections.abc import Iterator, Mapping
-from typing import Any, Final
+from collections.abc import Iterator
+from typing import Final
 
 import numpy as np
 
@@ -22,6 +22,7 @@ from latlab.analysis.trust_readings import (
     fact,
     listed,
     metrics,
+    said_of_some,
     said_received,
     said_sent,
     totals,
@@ -31,6 +32,7 @@ from latlab.analysis.words import duration, percent, plural
 from latlab.analysis.worst import EXPLAINED
 from latlab.errors import rejection_remedy
 from latlab.model.bridges import KINDS
+from latlab.model.facts import Facts
 from latlab.recordings.cell import Bridge, RecordedStream
 from latlab.result.types import Unstamped
 
@@ -137,6 +139,11 @@ def every_packet_is_accounted_for(evidence: Evidence) -> Iterator[Broken]:
         if said > sent.get(name, said):
             expected = f"at most the {plural(sent[name], 'packet')} that the talker counted"
             yield Broken(f"{agent}, stream {name}", expected, f"{said} received, by the listener's own counters")
+    for agent, name, which, said in said_of_some(evidence) if whole else ():
+        counts = counts_of(evidence, name)
+        if counts is not None and said != counts[which]:
+            expected = f"{plural(counts[which], 'packet')} {which.replace('_', ' ')}, as recorded"
+            yield Broken(f"{agent}, stream {name}", expected, f"{said}, by the agent's own counters")
     for stream in evidence.cell.streams:
         counts = counts_of(evidence, stream.name)
         if counts is None or is_no_packets(stream) or evidence.cell.imported is not None:
@@ -542,14 +549,14 @@ def _launching(stream: RecordedStream) -> str:
     return f"stream {stream.name}, {stream.talker}.{stream.queue}"
 
 
-def _qdiscs(facts: Mapping[str, Any], stream: RecordedStream) -> list[Mapping[str, Any]] | None:
+def _qdiscs(facts: Facts, stream: RecordedStream) -> list[Facts] | None:
     """The qdiscs of the port a stream leaves by, as tc told: of a VLAN interface, its parent. None: unknown."""
     port = stream.queue
-    qdiscs: list[Mapping[str, Any]] | None = fact(facts.get(stream.talker), "interfaces", port, "qdiscs")
+    qdiscs: list[Facts] | None = fact(facts.get(stream.talker), "interfaces", port, "qdiscs")
     return qdiscs
 
 
-def _told(qdisc: Mapping[str, Any]) -> str:
+def _told(qdisc: Facts) -> str:
     """A qdisc with what it counted as dropped: "fq (10 dropped, 10 beyond its horizon)"."""
     counted_there = {"dropped": qdisc.get("drops", 0), "beyond its horizon": qdisc.get("horizon_drops", 0)}
     said = counted(counted_there)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from latlab.analysis.evidence import Evidence
+from latlab.model.facts import Facts
 from latlab.recordings.cell import Totals
 from latlab.result.types import Metric
 
@@ -54,6 +55,21 @@ def said_received(evidence: Evidence) -> Iterator[tuple[str, str, int]]:
         elif done.received is not None:
             leg = "down" if agent.verb == "ping" else "up"
             yield agent.name, f"{agent.probe}.{leg}", done.received
+
+
+def said_of_some(evidence: Evidence) -> Iterator[tuple[str, str, str, int]]:
+    """(agent, stream, which of its packets, how many by the agent's own counters), as the result's counts name them."""
+    names = {stream.stream: stream.name for stream in evidence.cell.streams}
+    for agent in evidence.cell.agents:
+        if not agent.done or agent.verb not in (*SENDING, *RECEIVING):
+            continue
+        which = ("unsent_late", "launch_late", "launch_moved") if agent.verb == "talk" else ("reordered",)
+        leg = f"{agent.probe}.{'up' if agent.verb == 'pong' else 'down'}"
+        for said in agent.done.each:
+            name = names.get(said.stream or 0) if agent.done.streams is not None else leg
+            for one in which:
+                if name is not None and (count := getattr(said, one)) is not None:
+                    yield agent.name, name, one, count
 
 
 def untagged(evidence: Evidence) -> Iterator[tuple[str, str, int]]:
@@ -136,7 +152,7 @@ def pinned(evidence: Evidence, host: str) -> list[Pinned]:
     return [one for one in found if one.cpus < online]
 
 
-def vcpus(evidence: Evidence, host: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
+def vcpus(evidence: Evidence, host: str) -> Iterator[tuple[str, Facts]]:
     """(name, thread) of the virtual CPUs that KVM runs on the host, by its facts; where the lab knows which are the
     guests', only theirs.
     """

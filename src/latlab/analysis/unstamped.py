@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import exp, log
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import polars as pl
@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from latlab.analysis.counts import STAMPS, unknown
 from latlab.analysis.statistics import ranked
 from latlab.analysis.way import HARDWARE_WAY, ROUND_TRIP_WAY, WAKEUP_WAY
+from latlab.result.types import Unstamped
 
 SENT: Final = (pl.col("send_error") == 0) & (pl.col("launch_error") == 0)
 RECEIVED: Final = pl.col("arrival").is_not_null()
@@ -73,12 +74,12 @@ def reach(packets: pl.DataFrame, start: str, end: str) -> Reach:
     )
 
 
-def unstamped_documents(rows: pl.DataFrame) -> list[dict[str, Any]]:
-    """What is said of each timestamp that packets of a stream lack, ready for JSON (docs/reference/result.md).
+def unstamped_of(rows: pl.DataFrame) -> list[Unstamped]:
+    """What is said of each timestamp that packets of a stream lack.
 
     rows: the stream's part of the packet table; the warm-up, and packets of which a recording that is not all there
     does not say, are left out. `n` of `of` packets lack `stamp`. `until`: the timestamp up to which they are held
-    against the packets that have it, from the launch; null where there is none. `later`: so many of them took longer
+    against the packets that have it, from the launch; None where there is none. `later`: so many of them took longer
     than all but a `share` of those. `late`: that is more than chance would have.
     """
     counted = rows.slice(int(rows["warmup"].sum()))
@@ -91,10 +92,9 @@ def unstamped_documents(rows: pl.DataFrame) -> list[dict[str, Any]]:
         missing = ought & pl.col(column).is_null() & stamps_known
         n, of = counted.select(missing.sum().alias("n"), (ought & stamps_known).sum().alias("of")).row(0)
         if n:
-            beside = {"until": None, "later": 0, "share": None, "late": False}
-            if n < of:
-                beside |= _held_against(counted, ought, missing, stamp)
-            found.append({"stamp": stamp, "n": n, "of": of, **beside})
+            beside = (_held_against(counted, ought, missing, stamp) if n < of else None) or (None, 0, None, False)
+            until, later, share, late = beside
+            found.append(Unstamped(stamp=stamp, n=n, of=of, until=until, later=later, share=share, late=late))
     return found
 
 
@@ -104,8 +104,12 @@ def _earliest(packets: pl.DataFrame, names: Sequence[str]) -> pl.Expr:
     return pl.coalesce(there) if there else pl.lit(None, pl.Int64)
 
 
-def _held_against(counted: pl.DataFrame, ought: pl.Expr, missing: pl.Expr, stamp: str) -> dict[str, Any]:
-    """Packets that lack the timestamp beside those that have it, by the first one after it that the former have."""
+def _held_against(
+    counted: pl.DataFrame, ought: pl.Expr, missing: pl.Expr, stamp: str
+) -> tuple[str | None, int, float | None, bool] | None:
+    """Packets that lack the timestamp beside those that have it, by the first one after it that the former have:
+    (until, later, share, late); None where they have none.
+    """
     late_way = HARDWARE_WAY[HARDWARE_WAY.index(stamp) + 1 :]
     early_way = HARDWARE_WAY[HARDWARE_WAY.index(stamp) - 1 : 0 : -1]
     for until in (*late_way, *early_way):
@@ -116,12 +120,13 @@ def _held_against(counted: pl.DataFrame, ought: pl.Expr, missing: pl.Expr, stamp
         theirs = counted.filter(missing).select(took)["took"].drop_nulls().to_numpy()
         others = counted.filter(ought & ~missing).select(took)["took"].drop_nulls().to_numpy()
         if len(theirs) and len(others):
-            return {"until": until, **_later(theirs, others)}
-    return {}
+            return until, *_later(theirs, others)
+    return None
 
 
-def _later(theirs: NDArray[np.int64], others: NDArray[np.int64]) -> dict[str, Any]:
-    """How many are later than all but a share of the others: the share that chance explains least.
+def _later(theirs: NDArray[np.int64], others: NDArray[np.int64]) -> tuple[int, float, bool]:
+    """How many are later than all but a share of the others, the share that chance explains least, and whether they are
+    late.
 
     By the Chernoff bound of the binomial distribution, for as many shares as are looked at.
     """
@@ -133,7 +138,7 @@ def _later(theirs: NDArray[np.int64], others: NDArray[np.int64]) -> dict[str, An
     chances = [_chance(later, len(theirs), share) for later, share in zip(laters, shares, strict=True)]
     least = int(np.argmin(chances))
     late = chances[least] * len(shares) < _BY_CHANCE
-    return {"later": laters[least], "share": shares[least], "late": bool(late)}
+    return laters[least], shares[least], bool(late)
 
 
 def _chance(later: int, n: int, share: float) -> float:

@@ -5,15 +5,15 @@ Both are differences of delays over the same two clocks: a constant offset betwe
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from fractions import Fraction
 from math import ceil
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from latlab.analysis.statistics import ranked, smallest_n, statistics
+from latlab.result.types import LowPercentiles, Variation
 
 LOW_PERCENTILES: Final[dict[str, Fraction]] = {
     "p0_01": Fraction(1, 10_000),
@@ -44,22 +44,16 @@ def pdv(value_ns: NDArray[np.int64]) -> NDArray[np.int64]:
     return value_ns - value_ns.min() if len(value_ns) else value_ns
 
 
-def variation_document(sequence: NDArray[np.uint64], value_ns: NDArray[np.int64]) -> dict[str, Any]:
-    """The delay variation of packets in order of sequence [n], for JSON, ns.
+def variation_of(sequence: NDArray[np.uint64], value_ns: NDArray[np.int64]) -> Variation:
+    """The delay variation of packets in order of sequence [n], ns.
 
-    `ipdv` and `pdv` each have what metrics have (n, min, mean, p50 … p99_99, max, stddev, pk_pk, min_sequence,
-    max_sequence: of the pair the later packet's); `ipdv` also `p0_01`, `p0_1`, `p1` and `p10`, and `undefined`:
-    packets whose predecessor has no delay, the first one left out. A percentile that n cannot support is null.
+    `ipdv` has the sequence numbers of the later packet of each pair; undefined: packets whose predecessor has no delay,
+    the first one left out. A percentile that n cannot support is None.
     """
     later, differences = ipdv(sequence, value_ns)
-    return {
-        "ipdv": {
-            **asdict(statistics(differences, later)),
-            **_low_percentiles(differences),
-            "undefined": max(0, len(sequence) - 1) - len(later),
-        },
-        "pdv": asdict(statistics(pdv(value_ns), sequence)),
-    }
+    undefined = max(0, len(sequence) - 1) - len(later)
+    found = vars(statistics(differences, later)) | _low_percentiles(differences)
+    return Variation(ipdv=LowPercentiles(**found, undefined=undefined), pdv=statistics(pdv(value_ns), sequence))
 
 
 def _low_percentiles(value_ns: NDArray[np.int64]) -> dict[str, int | None]:

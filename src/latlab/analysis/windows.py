@@ -6,21 +6,22 @@ cut at all: a stall there is a finding.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
-from typing import Any, Final
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
 from latlab.analysis.anomalies.classes import BY_NAME
-from latlab.analysis.anomalies.find import Anomalies, Episode
-from latlab.analysis.confidence import confidence_document
+from latlab.analysis.anomalies.find import Anomalies
+from latlab.analysis.confidence import confidence_of
 from latlab.analysis.metrics import METRICS, metric_values
 from latlab.analysis.statistics import statistics
 from latlab.analysis.words import cause_in, duration
 from latlab.analysis.worst import EXPLAINED
+from latlab.result.types import Beside, CleanStatistics, Cut, Episode, KeptWindow, PacketsKept, PassedOver, Windows
 
 Span = tuple[int, int]
 
@@ -28,44 +29,20 @@ BY_HAND: Final = "user-defined"
 
 
 @dataclass(frozen=True)
-class Cut:
-    """An interval of launch times, [from, to) in ns TAI, that no clean window has.
-
-    reason: the class of the episodes it was cut for, or BY_HAND; text: what they say. packets: how many that were
-    judged (launched after the warm-up) are in it.
-    """
-
-    from_tai_ns: int
-    to_tai_ns: int
-    reason: str
-    text: str
-    packets: int
-
-
-@dataclass(frozen=True)
-class Kept:
-    """A clean window, [from, to) of launch times in ns TAI, and how many packets launched after the warm-up it has."""
-
-    from_tai_ns: int
-    to_tai_ns: int
-    packets: int
-
-
-@dataclass(frozen=True)
-class Windows:
+class Selection:
     """What is kept of a stream and what is cut: together all of it after the warm-up, in order of time.
 
     chosen: whether somebody named the windows. passed_over: episodes that lie in a window that was named, though they
-    would have been cut: (class, text).
+    would have been cut.
     """
 
-    kept: tuple[Kept, ...]
+    kept: tuple[KeptWindow, ...]
     cuts: tuple[Cut, ...]
     chosen: bool
-    passed_over: tuple[tuple[str, str], ...] = ()
+    passed_over: tuple[PassedOver, ...] = ()
 
 
-def clean_windows(rows: pl.DataFrame, anomalies: Anomalies, chosen: Sequence[Span] | None = None) -> Windows:
+def clean_windows(rows: pl.DataFrame, anomalies: Anomalies, chosen: Sequence[Span] | None = None) -> Selection:
     """The clean windows of one stream, and what was cut.
 
     rows: its part of the packet table. Cut are clock swings, drifts and steps, the slow beginning, and throttling of
@@ -75,21 +52,21 @@ def clean_windows(rows: pl.DataFrame, anomalies: Anomalies, chosen: Sequence[Spa
     """
     launch = launched(rows)
     if not len(launch):
-        return Windows((), (), chosen is not None)
+        return Selection((), (), chosen is not None)
     whole = int(launch[0]), int(launch[-1]) + 1
     if chosen is not None:
         return _by_hand(launch, whole, anomalies, chosen)
     cuts = [
         Cut(
-            begin,
-            end,
-            " + ".join(dict.fromkeys(one.class_ for one in episodes)),
-            _texts(episodes),
-            launches_within(launch, begin, end),
+            from_tai_ns=begin,
+            to_tai_ns=end,
+            reason=" + ".join(dict.fromkeys(one.class_ for one in episodes)),
+            text=_texts(episodes),
+            packets=launches_within(launch, begin, end),
         )
         for begin, end, episodes in _joined(_cut(anomalies), whole)
     ]
-    return Windows(_kept(launch, whole, [(cut.from_tai_ns, cut.to_tai_ns) for cut in cuts]), tuple(cuts), False)
+    return Selection(_kept(launch, whole, [(cut.from_tai_ns, cut.to_tai_ns) for cut in cuts]), tuple(cuts), False)
 
 
 def is_cut(episode: Episode) -> bool:
@@ -145,15 +122,19 @@ SAID: Final = 3
 """So many episodes are told of in one cut."""
 
 
-def _kept(launch: NDArray[np.int64], whole: Span, cuts: Sequence[Span]) -> tuple[Kept, ...]:
+def _kept(launch: NDArray[np.int64], whole: Span, cuts: Sequence[Span]) -> tuple[KeptWindow, ...]:
     """What the cuts leave of the whole, as far as there are packets in it."""
     edges = [whole[0], *(edge for cut in cuts for edge in cut), whole[1]]
-    spans = zip(edges[::2], edges[1::2], strict=True)
-    kept = (Kept(begin, end, launches_within(launch, begin, end)) for begin, end in spans)
+    kept = _windows(launch, zip(edges[::2], edges[1::2], strict=True))
     return tuple(one for one in kept if one.packets)
 
 
-def _by_hand(launch: NDArray[np.int64], whole: Span, anomalies: Anomalies, chosen: Sequence[Span]) -> Windows:
+def _windows(launch: NDArray[np.int64], spans: Iterable[Span]) -> Iterator[KeptWindow]:
+    for begin, end in spans:
+        yield KeptWindow(from_tai_ns=begin, to_tai_ns=end, packets=launches_within(launch, begin, end))
+
+
+def _by_hand(launch: NDArray[np.int64], whole: Span, anomalies: Anomalies, chosen: Sequence[Span]) -> Selection:
     spans: list[Span] = []
     for begin, end in sorted(chosen):
         inside = max(begin, whole[0]), min(end, whole[1])
@@ -173,19 +154,25 @@ def _by_hand(launch: NDArray[np.int64], whole: Span, anomalies: Anomalies, chose
         (begin, end) for begin, end in zip(edges[::2], edges[1::2], strict=True) if launches_within(launch, begin, end)
     ]
     cuts = [
-        Cut(begin, end, BY_HAND, "outside the windows that were chosen", launches_within(launch, begin, end))
+        Cut(
+            from_tai_ns=begin,
+            to_tai_ns=end,
+            reason=BY_HAND,
+            text="outside the windows that were chosen",
+            packets=launches_within(launch, begin, end),
+        )
         for begin, end in outside
     ]
     passed = [
-        (one.class_, one.text)
+        PassedOver(class_=one.class_, text=one.text)
         for one in _cut(anomalies)
         if any(one.from_tai_ns < end and one.to_tai_ns > begin for begin, end in spans)
     ]
-    kept = tuple(Kept(begin, end, launches_within(launch, begin, end)) for begin, end in spans)
-    return Windows(kept, tuple(cuts), True, tuple(passed))
+    kept = tuple(_windows(launch, spans))
+    return Selection(kept, tuple(cuts), True, tuple(passed))
 
 
-def clean_rows(rows: pl.DataFrame, windows: Windows) -> pl.DataFrame:
+def clean_rows(rows: pl.DataFrame, windows: Selection) -> pl.DataFrame:
     """The rows of the warm-up, which are in no statistic, and of those launched in a clean window."""
     launch = rows["launch_tai_ns"].to_numpy()
     taken = rows["warmup"].to_numpy().copy()
@@ -195,37 +182,33 @@ def clean_rows(rows: pl.DataFrame, windows: Windows) -> pl.DataFrame:
     return rows.filter(pl.Series(taken))
 
 
-def windows_document(rows: pl.DataFrame, windows: Windows, period_ns: int) -> dict[str, Any]:
-    """Whole run and clean windows side by side, ready for JSON.
+def windows_of(rows: pl.DataFrame, windows: Selection, period_ns: int) -> Windows:
+    """Whole run and clean windows side by side.
 
-    {"kept": […], "cuts": […], "packets": {"whole", "kept", "cut"}, "metrics": {metric: {"whole": statistics, "clean":
-    statistics}}}. Statistics as of `statistics.Statistics`; of no clean window n is 0. Where something is cut,
-    the clean windows' latencies have their `confidence`, as the whole's have among its metrics: packets on both sides
-    of a cut are taken for neighbours, as those on both sides of a loss are.
+    Of no clean window n is 0. Where something is cut, the clean windows' latencies have their `confidence`, as the
+    whole's have among its metrics: packets on both sides of a cut are taken for neighbours, as those on both sides of a
+    loss are.
     """
     clean = clean_rows(rows, windows)
-    metrics: dict[str, Any] = {}
+    metrics = {}
     for metric in METRICS:
         whole = metric_values(rows, metric, period_ns)
         if whole is None:
             continue
-        more: dict[str, Any] = {}
-        found = kept = statistics(whole.value_ns, whole.sequence)
+        found = statistics(whole.value_ns, whole.sequence)
+        kept = CleanStatistics(**vars(found))
         if windows.cuts:
             # Taken from the whole, so that both are of the same timestamps, and offsets from the same first packet.
             inside = np.isin(whole.sequence, clean["sequence"].to_numpy(), assume_unique=True)
-            kept = statistics(whole.value_ns[inside], whole.sequence[inside])
+            kept = CleanStatistics(**vars(statistics(whole.value_ns[inside], whole.sequence[inside])))
             if metric.name in EXPLAINED and kept.n:
-                more = {"confidence": confidence_document(whole.value_ns[inside], kept)}
-        metrics[metric.name] = {
-            "whole": asdict(found),
-            "clean": {**asdict(kept), **more},
-        }
+                kept = kept.model_copy(update={"confidence": confidence_of(whole.value_ns[inside], kept)})
+        metrics[metric.name] = Beside(whole=found, clean=kept)
     counted = len(launched(rows))
     cut = sum(one.packets for one in windows.cuts)
-    return {
-        "kept": [asdict(one) for one in windows.kept],
-        "cuts": [asdict(one) for one in windows.cuts],
-        "packets": {"whole": counted, "kept": counted - cut, "cut": cut},
-        "metrics": metrics,
-    }
+    return Windows(
+        kept=list(windows.kept),
+        cuts=list(windows.cuts),
+        packets=PacketsKept(whole=counted, kept=counted - cut, cut=cut),
+        metrics=metrics,
+    )

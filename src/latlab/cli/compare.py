@@ -106,7 +106,6 @@ def compare(
     from latlab.report.comparison.shown import comparison_markdown, print_comparison
     from latlab.report.comparison.wanted import wanted
     from latlab.report.junit import comparison_junit
-    from latlab.result.store import document
 
     if need_power and not threshold:
         raise UsageError("nothing needs power", where="--need-power", remedy="give a --threshold")
@@ -117,7 +116,7 @@ def compare(
     if junit is not None:
         junit.write_text(comparison_junit(found, need_power=need_power), encoding="utf-8")
     if as_json:
-        print_json(document(found) | {"exit_status": code})
+        print_json(found.document() | {"exit_status": code})
     elif markdown:
         write(comparison_markdown(found))
     else:

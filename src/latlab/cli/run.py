@@ -36,7 +36,7 @@ from latlab.cli.output import open_console, print_json, write
 from latlab.errors import making_sense_of, reads_files
 
 if TYPE_CHECKING:
-    from latlab.analysis.chosen_windows import Chosen
+    from latlab.analysis.chosen_windows import Named
     from latlab.recordings.run_folder import RunFolder
 
 _ALL: Final = "all"
@@ -249,7 +249,7 @@ def report_run(
     formats: list[PictureFormat] | None,
     printed: PrintFormat = PrintFormat.TERMINAL,
     full: bool = False,
-    later: Sequence[Chosen] = (),
+    later: Sequence[Named] = (),
 ) -> int:
     """The exit code; the result is written and printed, and the report is written."""
     from latlab.console import make_console, told_while
@@ -259,15 +259,13 @@ def report_run(
     from latlab.report.result import exit_code, make_result, unread_limits
     from latlab.report.sections import SECTIONS, default_metrics
     from latlab.report.terminal import print_answer, print_result
-    from latlab.result.store import typed
 
     drawn = [one for one in formats or [PictureFormat.PNG] if one != PictureFormat.NONE]
     # Begun now, it has imported what draws when the result is there.
     with picture_process(folder, drawn) or nullcontext() as beside:
         console = make_console(stderr=as_json or printed == PrintFormat.MD)
         with told_while("analysing", console):
-            document = make_result(folder, later)
-        result = typed(document)
+            result = make_result(folder, later)
         if unread := unread_limits(folder.scenario_path):
             sys.stderr.write(f"latlab: {unread}\n")
         code = exit_code(result, strict=strict)
@@ -278,7 +276,7 @@ def report_run(
         with told_while("drawing the report", console):
             page = write_report(folder, formats=drawn, pictured=pictured, beside=beside)
     if as_json:
-        print_json(document)
+        print_json(result.document())
     elif printed == PrintFormat.MD:
         from latlab.report.markdown import result_markdown
 

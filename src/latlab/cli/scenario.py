@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from latlab.cli.options import FILES, Json, ScenarioName
 from latlab.cli.output import open_console, print_json, write
+from latlab.model.part import Document
 
 
 def validate(scenario: ScenarioName = None, as_json: Json = False) -> None:
@@ -41,9 +42,9 @@ def validate(scenario: ScenarioName = None, as_json: Json = False) -> None:
     doubts = foreseen(loaded, read_machine(), facts_of_this_machine())
     if as_json:
         machine = [problem.as_dict() for problem in lacking]
-        document: dict[str, Any] = {"scenario": loaded.scenario.name, "cells": [cell.slug for cell in found]}
+        document: Document = {"scenario": loaded.scenario.name, "cells": [cell.slug for cell in found]}
         document |= {"unavailable": {slug: reason.as_dict() for slug, reason in not_here.items()}}
-        document |= {"foreseen": [reason.as_dict() for reason in doubts]}
+        document |= {"foreseen": [reason.document() for reason in doubts]}
         document |= {"warnings": [warning.as_dict() for warning in warned]}
         print_json(document | {"problems": [], "machine": machine})
         return

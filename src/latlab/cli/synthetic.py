@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from latlab.cli.options import FILES, RUNS, Json
 from latlab.cli.output import print_json, write
+from latlab.model.part import Document
 
 if TYPE_CHECKING:
     from latlab.recordings.run_folder import RunFolder
@@ -78,7 +79,7 @@ def _lines(described: Description, folder: RunFolder, root: Path) -> list[str]:
     ]
 
 
-def _document(described: Description, folder: RunFolder) -> dict[str, Any]:
+def _document(described: Description, folder: RunFolder) -> Document:
     return {
         "run": folder.id,
         "path": str(folder.path.resolve()),

@@ -23,6 +23,10 @@ if TYPE_CHECKING:
 STDERR_LINES = 5
 
 
+Description = dict[str, object]
+"""A host as the journal has it: all that it takes to reach it again (`host_from`)."""
+
+
 @dataclass(frozen=True)
 class Completed:
     """A command that has ended: what was run, its exit status, and both outputs as text."""
@@ -59,7 +63,7 @@ class Host(ABC):
         self.name = name
 
     @abstractmethod
-    def describe(self) -> dict[str, object]:
+    def describe(self) -> Description:
         """The host as plain JSON values, from which `host_from` makes it again in another process."""
 
     @property

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from latlab.errors import UnreachedError
-from latlab.hosts.base import Completed, Host, Lost
+from latlab.hosts.base import Completed, Description, Host, Lost
 from latlab.hosts.local import LocalHost
 
 GUEST_AGENT = "/usr/bin/latlab-agent"
@@ -42,9 +42,9 @@ class GuestHost(Host):
         """The same, as the machine has it; the guest's own processes need no marks, as they die with the guest."""
         return self._machine.lasting(self._inside(argv), env)
 
-    def describe(self) -> dict[str, object]:
+    def describe(self) -> Description:
         """`{"kind": "guest", "name": …, "directory": …, "relay": …}`; and `machine` where that is not this one."""
-        own: dict[str, object] = {"kind": self.kind, "name": self.name}
+        own: Description = {"kind": self.kind, "name": self.name}
         own |= {"directory": self.directory, "relay": self.relay}
         return own if isinstance(self._machine, LocalHost) else own | {"machine": self._machine.describe()}
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from latlab.hosts.base import Host
+from latlab.hosts.base import Description, Host
 
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
@@ -19,7 +19,7 @@ class LocalHost(Host):
         """The command as it stands."""
         return tuple(argv)
 
-    def describe(self) -> dict[str, object]:
+    def describe(self) -> Description:
         """`{"kind": "local", "name": …}`."""
         return {"kind": self.kind, "name": self.name}
 

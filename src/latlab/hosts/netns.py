@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from latlab.errors import UnreachedError
-from latlab.hosts.base import Completed, Host
+from latlab.hosts.base import Completed, Description, Host
 from latlab.hosts.local import LocalHost
 
 MACHINE = "this machine"
@@ -57,9 +57,9 @@ class NetnsHost(Host):
         """The machine's own."""
         return self._machine.ways
 
-    def describe(self) -> dict[str, object]:
+    def describe(self) -> Description:
         """`{"kind": "netns", "name": …, "namespace": …}`, and the machine where it is another than this one."""
-        own: dict[str, object] = {"kind": self.kind, "name": self.name, "namespace": self.namespace}
+        own: Description = {"kind": self.kind, "name": self.name, "namespace": self.namespace}
         return own if isinstance(self._machine, LocalHost) else own | {"machine": self._machine.describe()}
 
     @property

@@ -7,7 +7,7 @@ import shlex
 from collections.abc import Mapping, Sequence
 
 from latlab.errors import UnreachedError
-from latlab.hosts.base import STDERR_LINES, Completed, Host
+from latlab.hosts.base import STDERR_LINES, Completed, Description, Host
 from latlab.hosts.local import LocalHost
 
 SSH_FAILED = 255
@@ -105,7 +105,7 @@ class SshHost(Host):
                 return UnreachedError(what, where=self.name, remedy=f"{remedy}; `{by_hand}` must work")
         return None
 
-    def describe(self) -> dict[str, object]:
+    def describe(self) -> Description:
         """`{"kind": "ssh", "name": …, "destination": …, "port": …, …}`: its fields."""
         return {
             "kind": self.kind,

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
-from typing import Any
 
 from latlab.hosts.base import Lost
+from latlab.model.facts import Facts
 
 NS = 1e-9
 SMALL = 0.05
@@ -41,21 +40,21 @@ def starved(board: str, said: bytes) -> Lost:
         return Lost(f"its ordinary threads starve: {said.decode(errors='replace')}")
 
 
-def _thread(thread: Mapping[str, Any]) -> str:
+def _thread(thread: Facts) -> str:
     """As "CPU 0/KVM (a vCPU of vm1, thread 269) at SCHED_FIFO 1"."""
     whose = _kind(thread)
     what = f"{whose[1].format(thread['machine'])}, " if whose else ""
     return f"{thread['name']} ({what}thread {thread['tid']}) at {thread['policy']} {thread['priority']}"
 
 
-def _kind(thread: Mapping[str, Any]) -> tuple[str, str] | None:
+def _kind(thread: Facts) -> tuple[str, str] | None:
     """The key of the guest's tuning and what the thread is; None of one that is no virtual machine's."""
     if not thread["machine"]:
         return None
     return next((key, what) for begins, key, what in KINDS if begins.match(thread["name"]))
 
 
-def _remedy(board: str, thread: Mapping[str, Any]) -> str:
+def _remedy(board: str, thread: Facts) -> str:
     more = f"another CPU (`cpus` of {board}) for it alone"
     if kind := _kind(thread):
         place = f"tuning: guests: {thread['machine']}: {kind[0]}"

@@ -25,7 +25,7 @@ from typing import Any, Final, TextIO
 
 from qemu.qmp import ConnectError, EventListener, QMPClient, QMPError, Runstate
 
-from latlab.hosts.base import Host, Lost
+from latlab.hosts.base import Description, Host, Lost
 from latlab.hosts.guest import GUEST_AGENT
 from latlab.hosts.standstill import never_ends
 from latlab.hosts.starved import starved
@@ -494,7 +494,7 @@ class TurnsHost(Host):
         """The command itself, as it is run there."""
         return tuple(argv)
 
-    def describe(self) -> dict[str, object]:
+    def describe(self) -> Description:
         """`{"kind": "turns", "name": …, "directory": …}`."""
         return {"kind": self.kind, "name": self.name, "directory": self.directory}
 

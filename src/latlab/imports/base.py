@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from latlab.analysis.tally import Tally
 from latlab.errors import UsageError
 from latlab.model.rules import NAMES
+from latlab.recordings.cell import Interval, LeftOut
 
 NS_OF: Final = {"ns": 1, "us": 1_000, "ms": 1_000_000, "s": 1_000_000_000}
 INT64: Final = 2**63
@@ -81,20 +82,6 @@ class PacketStream:
 
 
 @dataclass(frozen=True)
-class Interval:
-    """What the tool said of one interval of time by itself, ns; percentiles None where it said none."""
-
-    start_ns: int
-    n: int
-    min: int
-    mean: float
-    max: int
-    p50: int | None = None
-    p90: int | None = None
-    p99: int | None = None
-
-
-@dataclass(frozen=True)
 class Figures:
     """One metric of one stream of which single values are not known, ns.
 
@@ -125,15 +112,6 @@ class Figures:
     talker: str = "sender"
     listener: str = "receiver"
     described: str = ""
-
-
-@dataclass(frozen=True)
-class LeftOut:
-    """What was in the files and is not in the figures: how many of what, and why."""
-
-    what: str
-    count: int
-    why: str
 
 
 @dataclass(frozen=True)

@@ -12,9 +12,9 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from latlab.imports.base import LeftOut
 from latlab.imports.capture import Capture
 from latlab.imports.frames import Found, find_payload, payload_of, untranslated
+from latlab.recordings.cell import LeftOut
 
 _LEAST_PAYLOAD: Final = 16
 """Packets cut by a snap length are told apart by what is left of their payloads, if that is so many bytes."""

@@ -15,6 +15,7 @@ from typing import Any, Final, Literal
 import numpy as np
 
 from latlab.analysis.tally import Tally
+from latlab.errors import UsageError
 from latlab.imports.base import (
     COLOURS,
     INT64,
@@ -24,7 +25,6 @@ from latlab.imports.base import (
     Format,
     Given,
     Imported,
-    LeftOut,
     Problem,
     cut_short,
     from_each,
@@ -36,6 +36,8 @@ from latlab.imports.base import (
     too_large,
     unknown_version,
 )
+from latlab.model.part import Document
+from latlab.recordings.cell import LeftOut
 
 LATENCY: Final = (
     "no packets: wake-up latency of a thread, from the instant its timer was set for until it ran; a stall of several "
@@ -58,6 +60,7 @@ _THREAD: Final = re.compile(
 
 _VERBOSE: Final = re.compile(r"^ *\d{1,4}: *\d{1,12}: *-?\d{1,12}\s*$")
 """What -v prints of each cycle: thread, cycle, value."""
+_VERBOSE_LEAST: Final = 3
 _BEGINS: Final = "# /dev/cpu_dma_latency set to"
 _LIVE: Final = re.compile(r"^(?:\x1b\[\d+A)?policy: ")
 """What stands before each table that is printed again and again, without -q."""
@@ -77,11 +80,15 @@ _JSON_COMMAND: Final = re.compile(rb'"cmdline:?"\s*:\s*"(?:[^"\s]*/)?cyclictest(
 
 
 def recognises_text(head: bytes, path: Path) -> float:
-    """Sure of a histogram's beginning, or of a line of a thread."""
+    """Sure of a histogram's beginning, or of a line of a thread; likely of nothing but what -v prints."""
     text = head.decode("utf-8", "replace")
     if re.search(r"^# Histogram\s*$", text, re.MULTILINE) and re.search(r"^\d{6} \d{6}", text, re.MULTILINE):
         return 1.0
-    return 0.9 if re.search(r"^T:\s*\d+ \(\s*\d+\) P:", text, re.MULTILINE) else 0.0
+    if re.search(r"^T:\s*\d+ \(\s*\d+\) P:", text, re.MULTILINE):
+        return 0.9
+    lines = [line for line in text.splitlines() if line.strip()]
+    verbose = sum(_VERBOSE.match(line) is not None for line in lines)
+    return 0.6 if verbose >= _VERBOSE_LEAST and verbose >= len(lines) / 2 else 0.0
 
 
 def recognises_json(head: bytes, path: Path) -> float:
@@ -407,7 +414,7 @@ def read_json(paths: Sequence[Path], given: Given) -> Imported:
     )
 
 
-def _of_one_interval(document: dict[str, Any], figures: Sequence[Figures]) -> bool:
+def _of_one_interval(document: Document, figures: Sequence[Figures]) -> bool:
     """Whether its threads have one interval: with a histogram, -S or -d 0 (main in cyclictest.c)."""
     command = f" {_told(document, 'cmdline')} "
     return any(one.tally for one in figures) or bool(
@@ -441,16 +448,20 @@ def runs_of_json(lines: Sequence[str]) -> list[list[int]]:
     return from_each(begins, len(lines))
 
 
-def _told(document: dict[str, Any], key: str) -> Any:
+def _told(document: Document, key: str) -> Any:
     """What stands there as `key`, or as the same with a colon in it; None: neither does."""
     return document.get(f"{key}:", document.get(key))
 
 
-def _json(path: Path) -> dict[str, Any]:
+def _json(path: Path) -> Document:
     if path.stat().st_size > JSON_BYTES:
         raise too_large(path, JSON_BYTES)
+    data = path.read_bytes()
+    if not data.rstrip().endswith(b"}"):
+        remedy = "copy it again, whole; cyclictest writes it as it ends"
+        raise UsageError("cut short: its JSON has no end", where=str(path), remedy=remedy)
     try:
-        document = json.loads(path.read_bytes())
+        document = json.loads(data)
     except (ValueError, RecursionError) as error:
         raise not_what_it_says(path, f"its JSON cannot be read: {str(error) or 'nested too deeply'}") from error
     if not isinstance(document, dict):

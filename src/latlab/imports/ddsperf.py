@@ -13,17 +13,8 @@ from typing import Final
 
 from latlab.analysis.words import counted
 from latlab.errors import UsageError
-from latlab.imports.base import (
-    COLOURS,
-    Figures,
-    Format,
-    Given,
-    Imported,
-    Interval,
-    LeftOut,
-    lines_of,
-    nothing_in,
-)
+from latlab.imports.base import COLOURS, Figures, Format, Given, Imported, lines_of, nothing_in
+from latlab.recordings.cell import Interval, LeftOut
 from latlab.recordings.ddsperf import SAMPLES, Second, seconds
 
 LATENCY: Final = (

@@ -18,7 +18,6 @@ from latlab.imports.base import (
     Format,
     Given,
     Imported,
-    LeftOut,
     PacketStream,
     Stamps,
     from_each,
@@ -28,6 +27,7 @@ from latlab.imports.base import (
     signed,
 )
 from latlab.imports.packets import clock_problems, shifted_ns, usual_gap_ns, went_back_ns
+from latlab.recordings.cell import LeftOut
 
 TAPRIO_LATENCY: Final = (
     "one way, on two clocks: from just before the sender's send call (not from the launch time, which is some "

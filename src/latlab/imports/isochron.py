@@ -18,7 +18,6 @@ from latlab.imports.base import (
     Format,
     Given,
     Imported,
-    LeftOut,
     PacketStream,
     Problem,
     Stamps,
@@ -28,6 +27,7 @@ from latlab.imports.base import (
     unknown_version,
 )
 from latlab.imports.packets import in_order_of
+from latlab.recordings.cell import LeftOut
 
 MAGIC: Final = b"ISOCHRON"
 VERSION: Final = 4

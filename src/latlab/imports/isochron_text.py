@@ -20,7 +20,6 @@ from latlab.imports.base import (
     Format,
     Given,
     Imported,
-    LeftOut,
     PacketStream,
     Problem,
     Stamps,
@@ -31,6 +30,7 @@ from latlab.imports.base import (
 )
 from latlab.imports.isochron import LATENCY, METRICS, numbered_from
 from latlab.imports.packets import in_order_of, usual_gap_ns
+from latlab.recordings.cell import LeftOut
 
 COLUMNS: Final = {
     "S": "launch",

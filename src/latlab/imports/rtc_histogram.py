@@ -18,7 +18,6 @@ from latlab.imports.base import (
     Format,
     Given,
     Imported,
-    LeftOut,
     Problem,
     cut_short,
     from_each,
@@ -27,6 +26,7 @@ from latlab.imports.base import (
     unknown_version,
 )
 from latlab.imports.rtc_testbench import LATENCY
+from latlab.recordings.cell import LeftOut
 
 _US: Final = 1_000
 _VERSION: Final = re.compile(r"^Testbench: Version '([^']{0,64})'")

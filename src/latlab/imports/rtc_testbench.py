@@ -19,7 +19,6 @@ from latlab.imports.base import (
     Format,
     Given,
     Imported,
-    LeftOut,
     PacketStream,
     Problem,
     Stamps,
@@ -28,6 +27,7 @@ from latlab.imports.base import (
     nothing_in,
 )
 from latlab.imports.packets import clock_problems, in_order_of, usual_gap_ns, went_back_ns
+from latlab.recordings.cell import LeftOut
 
 LATENCY: Final = (
     "round trip: from just after the reference's send call until it has the frame that the mirror returns in its next "

@@ -22,7 +22,6 @@ from latlab.imports.base import (
     Format,
     Given,
     Imported,
-    LeftOut,
     Problem,
     cut_short,
     from_each,
@@ -30,6 +29,7 @@ from latlab.imports.base import (
     not_its_total,
     nothing_in,
 )
+from latlab.recordings.cell import LeftOut
 
 _TITLE: Final = re.compile(r"^# RTLA (timerlat|osnoise) histogram\s*$")
 _UNIT: Final = re.compile(r"^# Time unit is (nanoseconds|microseconds) ")

@@ -20,7 +20,6 @@ from latlab.imports.base import (
     Format,
     Given,
     Imported,
-    LeftOut,
     PacketStream,
     Stamps,
     cut_short,
@@ -31,6 +30,7 @@ from latlab.imports.base import (
     unknown_version,
 )
 from latlab.imports.packets import clock_problems, in_order_of, usual_gap_ns, went_back_ns
+from latlab.recordings.cell import LeftOut
 
 LATENCY: Final = (
     "round trip, from just before the client's send call until it has the answer: rxTime − txTime of the log, "

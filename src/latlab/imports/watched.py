@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from latlab import __version__
 from latlab.analysis.words import counted
 from latlab.errors import LabError
-from latlab.imports.base import Imported, LeftOut, PacketStream, Problem, Stamps
+from latlab.imports.base import Imported, PacketStream, Problem, Stamps
 from latlab.imports.capture import Capture
 from latlab.imports.capture_pair import MOST_FLOWS, Matched, flows_of, match_points, stream_of, unmatched
 from latlab.imports.capture_points import Point, points_of
@@ -28,6 +28,7 @@ from latlab.imports.numbering.base import Frame, frame_of
 from latlab.imports.numbering.table import numbers_of
 from latlab.imports.packets import clock_problems, usual_gap_ns, went_back_ns
 from latlab.recordings.arrow import read_recording
+from latlab.recordings.cell import LeftOut
 
 TOOL: Final = "latlab watch"
 LATENCY: Final = (

@@ -138,6 +138,7 @@ WRAPPINGS: Final = (
     _prefix("the container log's time and stream", rf"{_ISO} (?:stdout|stderr) [FP] "),
     _prefix("the log's time", rf"{_TIME}:? "),
     _prefix("the container's name", r"[\w.-]{1,64} {1,32}\| ?"),
+    _prefix("the pod's name", r"\[pod/[\w.-]{1,256}/[\w.-]{1,64}\] "),
     Wrapping("the log's JSON", _json_log),
     Wrapping("quotes", _quoted),
     Wrapping("the list's dash", _listed),
@@ -323,10 +324,11 @@ def parts(source: Source, kind: Format, folder: Path) -> list[Source]:
     if len(found) < 2:
         return [source]
     several = []
-    begun = 0
+    earlier: set[int] = set()
     for number, places in enumerate(found, start=1):
-        first = next((place for place in places if place >= begun), places[0])
-        begun = places[-1] + 1
+        # What all runs have is in each of them, and runs may have printed alternately.
+        first = next((place for place in places if place not in earlier), places[0])
+        earlier.update(places)
         copy = _made(folder / str(number)) / source.path.name
         copy.write_text("".join(f"{lines[place]}\n" for place in places), encoding="utf-8")
         note = f"run {number} of {len(found)} in the file, from its line {first + 1}"

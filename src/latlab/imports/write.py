@@ -19,6 +19,7 @@ from latlab.imports.isochron_text import CSV
 from latlab.imports.packets import packet_table
 from latlab.imports.table import format_named, recognised
 from latlab.imports.wrapping import Source, parts, plain_copy
+from latlab.recordings.cell import ClockEdge, ImportedFound, RecordedCell, RecordedStream, ToolFigures
 from latlab.recordings.run_folder import CELL_FORMAT, CellFolder, RunFolder, publishing
 
 LABEL: Final = "imported"
@@ -163,41 +164,41 @@ def write_imported_cell(
             _intervals(imported.figures).write_parquet(temporary, compression="zstd")
     start_ns, end_ns = _span(imported.streams)
     folder.write_cell(
-        {
-            "format": CELL_FORMAT,
-            "cell": dict(keys),
-            "slug": folder.slug,
-            "repeat": 1,
-            "order": order,
-            "status": "ok",
-            "reason": None,
-            "label": label,
-            "instructions_per_ns": None,
-            "qemu": None,
-            "run_id": "",
-            "start_tai_ns": start_ns,
-            "warmup_ns": 0,
-            "duration_ns": end_ns - start_ns,
-            "streams": [packets_entry(number, one) for number, one in enumerate(imported.streams, start=1)]
+        RecordedCell(
+            format=CELL_FORMAT,
+            cell=dict(keys),
+            slug=folder.slug,
+            repeat=1,
+            order=order,
+            status="ok",
+            reason=None,
+            label=label,
+            instructions_per_ns=None,
+            qemu=None,
+            run_id="",
+            start_tai_ns=start_ns,
+            warmup_ns=0,
+            duration_ns=end_ns - start_ns,
+            streams=[packets_entry(number, one) for number, one in enumerate(imported.streams, start=1)]
             + [summed_entry(one) for one in _first_of_each(imported.figures)],
-            "agents": [],
-            "loads": [],
-            "clocks": _clocks(imported, clock_bound_ns),
-            "imported": {
-                "format": format_name,
-                "tool": imported.tool,
-                "version": imported.version,
-                "files": list(files),
-                "latency": imported.latency,
-                "clock_bound_ns": clock_bound_ns,
-                "notes": list(imported.notes),
-                "left_out": [vars(one) for one in imported.left_out],
-                "problems": [one.as_dict() for one in imported.problems],
-                "facts": dict(imported.facts),
-                "by_latlab": imported.by_latlab,
-                "figures": [figures_entry(one) for one in imported.figures],
-            },
-        }
+            agents=[],
+            loads=[],
+            clocks=_clocks(imported, clock_bound_ns),
+            imported=ImportedFound(
+                format=format_name,
+                tool=imported.tool,
+                version=imported.version,
+                files=list(files),
+                latency=imported.latency,
+                clock_bound_ns=clock_bound_ns,
+                notes=list(imported.notes),
+                left_out=list(imported.left_out),
+                problems=[one.as_dict() for one in imported.problems],
+                facts=dict(imported.facts),
+                by_latlab=imported.by_latlab,
+                figures=[figures_entry(one) for one in imported.figures],
+            ),
+        )
     )
 
 
@@ -232,45 +233,29 @@ def _present(streams: Sequence[PacketStream]) -> list[Any]:
     return [stamp for stream in streams for stamp in stream.stamps.values() if stamp.there.any()]
 
 
-def packets_entry(number: int, stream: PacketStream) -> dict[str, Any]:
+def packets_entry(number: int, stream: PacketStream) -> RecordedStream:
     """A stream of cell.json, with what its figures are to be made of."""
-    return {
-        **_any_stream(stream.name, stream.talker, stream.listener, stream.described),
-        "stream": number,
-        "period_ns": stream.period_ns,
-        "size": stream.size,
-        "count": len(stream.sent),
-        "metrics": list(stream.metrics),
-        "counts": dict(stream.counts),
-        "two_clocks": stream.two_clocks,
-    }
+    return RecordedStream(
+        **_any_stream(stream.name, stream),
+        stream=number,
+        period_ns=stream.period_ns,
+        size=stream.size,
+        count=len(stream.sent),
+        metrics=list(stream.metrics),
+        counts=dict(stream.counts),
+        two_clocks=stream.two_clocks,
+    )
 
 
-def summed_entry(figures: Figures) -> dict[str, Any]:
+def summed_entry(figures: Figures) -> RecordedStream:
     """A stream of cell.json of which no packet is known, only figures."""
-    return {
-        **_any_stream(figures.stream, figures.talker, figures.listener, figures.described),
-        "stream": 0,
-        "period_ns": None,
-        "size": None,
-        "count": None,
-    }
+    return RecordedStream(**_any_stream(figures.stream, figures), stream=0, period_ns=None, size=None, count=None)
 
 
-def _any_stream(name: str, talker: str, listener: str, described: str) -> dict[str, Any]:
-    return {
-        "name": name,
-        "talker": talker,
-        "listener": listener,
-        "described": described,
-        "interface": None,
-        "port": None,
-        "offset_ns": 0,
-        "priority": None,
-        "transport": None,
-        "vlan": None,
-        "launch_time": None,
-    }
+def _any_stream(name: str, of: PacketStream | Figures) -> dict[str, Any]:
+    told = {"name": name, "talker": of.talker, "listener": of.listener, "described": of.described}
+    nothing = dict.fromkeys(("priority", "transport", "vlan", "launch_time"))
+    return {**told, "interface": None, "port": None, "offset_ns": 0, **nothing}
 
 
 def _first_of_each(figures: Sequence[Figures]) -> list[Figures]:
@@ -278,38 +263,38 @@ def _first_of_each(figures: Sequence[Figures]) -> list[Figures]:
     return list({one.stream: one for one in reversed(figures)}.values())[::-1]
 
 
-def figures_entry(one: Figures) -> dict[str, Any]:
+def figures_entry(one: Figures) -> ToolFigures:
     """One metric's figures, as a tool kept them, in cell.json."""
     tally = one.tally
-    return {
-        "stream": one.stream,
-        "metric": one.metric,
-        "kept": one.kept,
-        "between": list(one.between),
-        "resolution_ns": one.resolution_ns,
-        "n": one.n,
-        "min": one.min,
-        "mean": one.mean,
-        "max": one.max,
-        "stddev": one.stddev,
-        "percentiles": dict(one.percentiles),
-        "min_sequence": one.min_sequence,
-        "max_sequence": one.max_sequence,
-        "lost": one.lost,
-        "two_clocks": one.two_clocks,
-        "below": tally.below if tally else None,
-        "above": tally.above if tally else None,
-    }
+    return ToolFigures(
+        stream=one.stream,
+        metric=one.metric,
+        kept=one.kept,
+        between=one.between,
+        resolution_ns=one.resolution_ns,
+        n=one.n,
+        min=one.min,
+        mean=one.mean,
+        max=one.max,
+        stddev=one.stddev,
+        percentiles=dict(one.percentiles),
+        min_sequence=one.min_sequence,
+        max_sequence=one.max_sequence,
+        lost=one.lost,
+        two_clocks=one.two_clocks,
+        below=tally.below if tally else None,
+        above=tally.above if tally else None,
+    )
 
 
-def _clocks(imported: Imported, bound: int | None) -> list[dict[str, Any]]:
+def _clocks(imported: Imported, bound: int | None) -> list[ClockEdge]:
     """What is told of the clocks, for each pair of ends whose clocks are two. bound: how far they may differ, ns."""
     if bound is None:
         return []
     every: list[PacketStream | Figures] = [*imported.streams, *imported.figures]
     ends = dict.fromkeys((one.talker, one.listener) for one in every if one.two_clocks)
     return [
-        {"from": talker, "to": listener, "source": _TOLD, "lower_ns": -bound, "upper_ns": bound, "windows": []}
+        ClockEdge(from_=talker, to=listener, source=_TOLD, lower_ns=-bound, upper_ns=bound, windows=[])
         for talker, listener in ends
     ]
 

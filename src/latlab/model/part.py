@@ -2,10 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from collections.abc import Mapping
+from typing import Any, Literal, Protocol, Self
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    ModelWrapValidatorHandler,
+    PrivateAttr,
+    SerializerFunctionWrapHandler,
+    model_serializer,
+    model_validator,
+)
 
+Document = dict[str, Any]
+"""A JSON object, as a file has it or an output prints it."""
+Keys = dict[str, Any]
+"""A cell by its place in the matrix: key → value."""
 Verdict = Literal["trusted", "suspect", "untrusted"]
 Status = Literal["ok", "failed", "interrupted", "not run", "unavailable"]
 
@@ -21,15 +34,39 @@ class Part(BaseModel):
         validate_by_alias=True,
     )
 
-    def document(self) -> dict[str, Any]:
+    def document(self) -> Document:
         """It as JSON has it: what was not set is not there."""
         return self.model_dump(mode="json", by_alias=True, exclude_unset=True)
 
 
 class Recorded(Part):
-    """A part that was written as the cell ran, by whichever version of latlab: what is not declared is kept."""
+    """A part that was written as the cell ran, by whichever version of latlab: what is not declared is kept, and the
+    keys keep their order.
+    """
 
     model_config = ConfigDict(extra="allow")
+
+    _keys: tuple[str, ...] = PrivateAttr(())
+
+    @model_validator(mode="wrap")
+    @classmethod
+    def _note_order(cls, given: Any, make: ModelWrapValidatorHandler[Self]) -> Self:
+        made = make(given)
+        if isinstance(given, Mapping):
+            made._keys = tuple(key.removesuffix("_") for key in given)
+        return made
+
+    @model_serializer(mode="wrap")
+    def _in_order(self, write: SerializerFunctionWrapHandler) -> Document:
+        written: Document = write(self)
+        return {key: written[key] for key in self._keys if key in written} | written
+
+
+class Told(Protocol):
+    """An error that says of itself what, where and what to do next."""
+
+    def as_dict(self) -> Document:
+        """It as a document."""
 
 
 class Failure(Part):
@@ -40,3 +77,8 @@ class Failure(Part):
     remedy: str
     problems: list[Failure] = []
     errno: int | None = None
+
+    @classmethod
+    def of(cls, error: Told) -> Failure:
+        """The error as cell.json has it."""
+        return cls.model_validate(error.as_dict())

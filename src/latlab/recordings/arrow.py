@@ -18,7 +18,7 @@ import polars as pl
 import pyarrow as pa  # type: ignore[import-untyped]
 from pyarrow import ipc
 
-from latlab.errors import LabError, making_sense_of
+from latlab.errors import LabError, check_is_file, making_sense_of
 
 FORMAT: Final = "1"
 """Recordings whose batches have no checksums: those of earlier agents."""
@@ -174,6 +174,7 @@ def read_recording(path: Path, table: str, *, run_id: str | None = None) -> Reco
     LabError: there is no such file, or it holds another table, format or run, or no recording at all, or is damaged so
     that no row of it can be trusted.
     """
+    check_is_file(path, DAMAGED)
     with making_sense_of(path, DAMAGED):
         return _read(path, table, run_id)
 
@@ -208,7 +209,7 @@ def _read(path: Path, table: str, run_id: str | None) -> Recording:
         _check_identity(path, table, run_id, reader.schema, metadata)
         gaps: tuple[Gap, ...] = ()
         if metadata["latlab.format"] == FORMAT:
-            batches, complete = _whole_batches(source, reader)
+            batches, complete, gaps = _whole_batches(source, reader)
         else:
             batches, complete, gaps = _checked_batches(source, reader)
     if gaps and not batches:
@@ -226,8 +227,10 @@ def _read(path: Path, table: str, run_id: str | None) -> Recording:
 
 def _whole_batches(
     source: pa.MemoryMappedFile, reader: ipc.RecordBatchStreamReader
-) -> tuple[list[pa.RecordBatch], bool]:
-    """Every batch that is there to its last byte, and whether the end-of-stream marker follows the last."""
+) -> tuple[list[pa.RecordBatch], bool, tuple[Gap, ...]]:
+    """Every batch that is there to its last byte, whether the end-of-stream marker follows the last, and as a gap what
+    follows the marker.
+    """
     batches: list[pa.RecordBatch] = []
     end_of_last = source.tell()
     while True:
@@ -237,9 +240,12 @@ def _whole_batches(
         except StopIteration:
             source.seek(end_of_last)
             # The reader also stops at a plain end of file and at zeros, which a power cut leaves behind.
-            return batches, bytes(source.read(len(_END_OF_STREAM))) == _END_OF_STREAM
+            if bytes(source.read(len(_END_OF_STREAM))) != _END_OF_STREAM:
+                return batches, False, ()
+            rows = sum(one.num_rows for one in batches)
+            return batches, True, (Gap(len(batches) + 1, rows + 1, None),) if source.tell() < source.size() else ()
         except (pa.ArrowInvalid, OSError):
-            return batches, False
+            return batches, False, ()
         batches.append(pa.RecordBatch.from_arrays(batch.columns, names=batch.schema.names))
         end_of_last = source.tell()
 

@@ -5,12 +5,14 @@ What earlier versions did not write has a default; what later ones add is kept.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import Field, field_validator
 
-from latlab.model.part import Failure, Recorded
+from latlab.model.part import Failure, Keys, Recorded
 
 Leg = Literal["up", "down"]
 
@@ -22,6 +24,10 @@ class LaunchTime(Recorded):
 
     lead_ns: int
     clock: str = "tai"
+    deadline: bool = False
+    late: str = "report"
+    allowed_lateness_ns: int = 0
+    margin_ns: int = 0
 
 
 class TimerSettings(Recorded):
@@ -88,6 +94,20 @@ class RecordedStream(Recorded):
         return self.timer
 
 
+@dataclass(frozen=True)
+class Interval:
+    """What a tool said of one interval of time by itself, ns; percentiles None where it said none."""
+
+    start_ns: int
+    n: int
+    min: int
+    mean: float
+    max: int
+    p50: int | None = None
+    p90: int | None = None
+    p99: int | None = None
+
+
 class ToolFigures(Recorded):
     """One metric's figures, as another program kept them. between: its two timestamps."""
 
@@ -108,11 +128,12 @@ class ToolFigures(Recorded):
     two_clocks: bool
     below: int | None
     above: int | None
-    intervals: list[dict[str, Any]] = []
+    intervals: list[Interval] = []
 
 
-class LeftOut(Recorded):
-    """What an import did not take."""
+@dataclass(frozen=True)
+class LeftOut:
+    """What was in the files and is not in the figures: how many of what, and why."""
 
     what: str
     count: int
@@ -128,7 +149,7 @@ class ToolFound(Recorded):
     latency: str
     notes: list[str]
     left_out: list[LeftOut]
-    problems: list[dict[str, Any]]
+    problems: list[dict[str, str]]
     facts: dict[str, Any]
     figures: list[ToolFigures]
 
@@ -175,6 +196,17 @@ class RecordedProbe(Recorded):
 # What agents say
 
 
+class ClockWindow(Recorded):
+    """Bounds of the offset at one instant, and of its drift away from it."""
+
+    reference_tai_ns: int
+    lower_ns: int
+    upper_ns: int
+    drift_lower_ppb: int | float | None
+    drift_upper_ppb: int | float | None
+    span_ns: int
+
+
 class Said(Recorded):
     """What an agent said; false where that is nothing."""
 
@@ -215,11 +247,14 @@ class Ready(Said):
     clock: of those that ask a ptp4l, why they cannot read the one that it turns; of those that trace, the events'.
     """
 
-    realtime: Realtime | None = None
-    tai_offset_s: int | None = None
+    version: str | None = None
     netns: int | None = None
+    tai_ns: int = 0
+    tai_offset_s: int | None = None
+    realtime: Realtime | None = None
+    bound: ClockWindow | None = None
     cyclone: str | None = None
-    stamps_by: dict[str, Any] | None = None
+    stamps_by: dict[str, str | list[str] | None] | None = None
     drops: DropsReady | None = None
     timer: TimerReady | None = None
     trace_problem: Failure | None = None
@@ -233,7 +268,10 @@ class StreamTotals(Said):
     sent: int | None = None
     send_errors: int | None = None
     unsent_late: int | None = None
+    launch_late: int | None = None
+    launch_moved: int | None = None
     received: int | None = None
+    reordered: int | None = None
     rejected: int = 0
     repeated: int = 0
     out_of_range: int = 0
@@ -249,7 +287,7 @@ class Programs(Recorded):
     """What BPF programs took. lost: records for which their ring had no room; compared: with the socket's."""
 
     lost: int | None = None
-    compared: list[dict[str, Any]] = []
+    compared: list[dict[str, int | str]] = []
 
 
 class Totals(StreamTotals):
@@ -270,6 +308,9 @@ class Totals(StreamTotals):
     events: int = 0
     lost: int | None = None
     drops: int | None = None
+    exchanges: int | None = None
+    bound: ClockWindow | None = None
+    windows: list[ClockWindow] = []
     stages: Programs | None = None
     trace_lost: int | None = None
     overdue: int = 0
@@ -328,17 +369,6 @@ class WatchedKernel(RecordedAgent):
 # Clocks
 
 
-class ClockWindow(Recorded):
-    """Bounds of the offset at one instant, and of its drift away from it."""
-
-    reference_tai_ns: int
-    lower_ns: int
-    upper_ns: int
-    drift_lower_ppb: int | float | None
-    drift_upper_ppb: int | float | None
-    span_ns: int
-
-
 class ClockEdge(Recorded):
     """`to`'s clock − `from`'s, through the whole cell. bound: a line through all exchanges."""
 
@@ -349,6 +379,7 @@ class ClockEdge(Recorded):
     upper_ns: int | None = None
     windows: list[ClockWindow] = []
     exchanges: int | None = None
+    lost: int | None = None
     bound: ClockWindow | None = None
 
 
@@ -371,7 +402,7 @@ class RecordedPort(Recorded):
 # The test bed
 
 
-class Work(Recorded):
+class RecordedWork(Recorded):
     """What keeps a host busy. size: bytes of memory, or of file, of each worker; path: the folder of its files."""
 
     what: str
@@ -388,7 +419,7 @@ class Load(Recorded):
     from_: str | None
     to: str | None
     on: str | None = None
-    work: Work | None = None
+    work: RecordedWork | None = None
     version: str | None = None
     commands: list[Any] = []
     asked_bps: int | float | None
@@ -444,7 +475,7 @@ class RecordedCell(Recorded):
     """One repetition of a cell. cell: the matrix' keys; instructions_per_ns: of a board in virtual time."""
 
     format: str = "latlab.cell/1"
-    cell: dict[str, Any] = {}
+    cell: Keys = {}
     slug: str
     repeat: int
     order: int | None = None
@@ -452,7 +483,9 @@ class RecordedCell(Recorded):
     reason: Failure | None = None
     label: str | None = None
     instructions_per_ns: int | float | None = None
+    seed: int | None = None
     qemu: str | None = None
+    shared_bed: bool = False
     run_id: str = ""
     start_tai_ns: int | None = None
     warmup_ns: int = 0
@@ -469,6 +502,16 @@ class RecordedCell(Recorded):
     steps: list[RecordedStep] = []
     rechecks: list[RecordedStep] = []
     imported: ImportedFound | None = None
+
+    @field_validator("streams")
+    @classmethod
+    def _told_apart(cls, streams: list[RecordedStream]) -> list[RecordedStream]:
+        names = Counter(stream.name for stream in streams)
+        numbers = Counter(stream.stream for stream in streams if stream.stream)
+        for which, found in (("name", names), ("number", numbers)):
+            if twice := [one for one, times in found.items() if times > 1]:
+                raise ValueError(f"two have the {which} {twice[0]}")
+        return streams
 
     def start_of(self, stream: RecordedStream | RecordedPort) -> int:
         """When the streams started, by the talker's, or the port's, TAI; 0: they did not."""

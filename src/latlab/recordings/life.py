@@ -27,7 +27,8 @@ def held(path: Path) -> Iterator[None]:
 def is_held(path: Path) -> bool:
     """Whether a living process holds the file; False if there is no such file, or nobody may lock it there."""
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        # Opening a pipe for reading would wait until somebody writes to it.
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:
         return False
     try:

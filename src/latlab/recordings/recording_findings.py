@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Final
 
+from latlab.model.part import Document
 from latlab.recordings.arrow import Gap, Recording
 from latlab.recordings.cell import RecordedAgent, RecordedCell, StreamTotals, Totals
 from latlab.recordings.run_folder import PREFIX_OF_VERB
@@ -72,7 +73,7 @@ class RecordingFindings:
         return cls(rows=rows, complete=complete, present=present, stated=stated, gaps=list(recording.gaps))
 
     @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> RecordingFindings:
+    def from_dict(cls, values: Document) -> RecordingFindings:
         """Return what `asdict` made a dict of."""
         found = cls(**values)
         found.impossible = [Impossible(**one) for one in values.get("impossible", [])]

@@ -11,7 +11,7 @@ import secrets
 import shutil
 import stat
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -21,8 +21,9 @@ from typing import Any, Final
 import polars as pl
 from pydantic import ValidationError
 
-from latlab.errors import SAID, LabError, UsageError, as_system_error, file_remedy
-from latlab.model.part import Failure
+from latlab.errors import SAID, LabError, UsageError, as_system_error, check_is_file, file_remedy
+from latlab.model.facts import Facts
+from latlab.model.part import Document, Failure
 from latlab.recordings import life
 from latlab.recordings.arrow import read_recording
 from latlab.recordings.cell import RecordedCell
@@ -93,8 +94,9 @@ def _fsync(path: Path) -> None:
         os.close(descriptor)
 
 
-def read_json(path: Path, remedy: str = "") -> dict[str, Any]:
+def read_json(path: Path, remedy: str = "") -> Document:
     """The JSON object in `path`. LabError: it is not there or is not a JSON object. remedy: what to do then."""
+    check_is_file(path, remedy)
     try:
         document = json.loads(path.read_bytes().decode())
     except (OSError, ValueError, RecursionError) as error:
@@ -104,7 +106,7 @@ def read_json(path: Path, remedy: str = "") -> dict[str, Any]:
     return document
 
 
-def read_document(path: Path, needs: Sequence[str], *, format_: str, remedy: str) -> dict[str, Any]:
+def read_document(path: Path, needs: Sequence[str], *, format_: str, remedy: str) -> Document:
     """The JSON object in `path`, of this format and with what every one has. LabError as read_json, or it is another.
 
     One that does not say its format is taken for this one.
@@ -125,6 +127,7 @@ def read_document(path: Path, needs: Sequence[str], *, format_: str, remedy: str
 @contextmanager
 def reading_table(path: Path, remedy: str) -> Iterator[None]:
     """A context in which a Parquet file is read. LabError: it cannot be. remedy: what to do then."""
+    check_is_file(path, remedy)
     try:
         yield
     except (OSError, pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
@@ -165,17 +168,17 @@ class CellFolder:
             return cell.model_copy(update={"status": "interrupted", "reason": KILLED})
         return cell
 
-    def write_cell(self, cell: RecordedCell | Mapping[str, Any]) -> None:
+    def write_cell(self, cell: RecordedCell | Document) -> None:
         """Nothing; cell.json is written whole."""
         write_json(self.path / "cell.json", cell.document() if isinstance(cell, RecordedCell) else cell)
 
-    def facts(self, when: str) -> dict[str, Any]:
+    def facts(self, when: str) -> Facts:
         """{host: facts} of facts-`when`.json, when = `before` or `after`; empty if they were never taken."""
         path = self._facts_path(when)
         remedy = "restore a complete copy, or remove it: the rules that rest on it are not judged then"
         return read_json(path, remedy) if path.exists() else {}
 
-    def write_facts(self, when: str, facts: Mapping[str, Any]) -> None:
+    def write_facts(self, when: str, facts: Facts) -> None:
         """Nothing; facts-`when`.json is written whole."""
         write_json(self._facts_path(when), facts)
 
@@ -363,13 +366,13 @@ class RunFolder:
         """The folder's own name."""
         return self.path.resolve().name
 
-    def run(self) -> dict[str, Any]:
+    def run(self) -> Document:
         """run.json. LabError: it is broken."""
         return read_document(
             self.path / "run.json", ("run", "name"), format_=RUN_FORMAT, remedy="restore a complete copy of it"
         )
 
-    def write_run(self, document: Mapping[str, Any]) -> None:
+    def write_run(self, document: Document) -> None:
         """Nothing; run.json is written whole."""
         write_json(self.path / "run.json", document)
 
@@ -396,6 +399,7 @@ class RunFolder:
 
     def scenario_digest(self) -> str | None:
         """SHA-256 of scenario.yaml, in hexadecimal; None: there is no such file. LabError: it cannot be read."""
+        check_is_file(self.scenario_path, "restore a complete copy of it")
         try:
             return hashlib.sha256(self.scenario_path.read_bytes()).hexdigest()
         except FileNotFoundError:
@@ -406,7 +410,7 @@ class RunFolder:
         """What a watch was asked for. While the lab that watches is alive, it holds a lock on it."""
         return self.path / "watch.json"
 
-    def write_watch(self, document: Mapping[str, Any]) -> None:
+    def write_watch(self, document: Document) -> None:
         """Write what a watch is asked for."""
         write_json(self.watch_path, document)
 
@@ -438,12 +442,12 @@ class RunFolder:
         """The folder of the PNG pictures."""
         return self.path / "pictures"
 
-    def result(self) -> dict[str, Any]:
+    def result(self) -> Document:
         """The result document. LabError: the run has none, or it is broken."""
         remedy = f"write it again: latlab report {self.path}"
         return read_document(self.result_path, ("run", "cells", "verdict"), format_=RESULT_FORMAT, remedy=remedy)
 
-    def write_result(self, document: Mapping[str, Any]) -> None:
+    def write_result(self, document: Document) -> None:
         """Nothing; result.json is written whole."""
         write_json(self.result_path, document)
 
@@ -481,7 +485,7 @@ class RunFolder:
             verdict=_text(result.get("verdict")),
         )
 
-    def _status(self, run: Mapping[str, Any]) -> str | None:
+    def _status(self, run: Document) -> str | None:
         """The status that run.json (`run`) gives; a run that is said to be running without its lab was killed."""
         if not run:
             return None
@@ -499,7 +503,7 @@ def _text(value: Any) -> str | None:
     return value if isinstance(value, str) else None
 
 
-def _or_empty(path: Path) -> dict[str, Any]:
+def _or_empty(path: Path) -> Document:
     try:
         return read_json(path)
     except LabError:

@@ -84,11 +84,6 @@ def anomaly_rows(result: Result) -> Iterator[AnomalyRow]:
         yield AnomalyRow((cell, repeat, stream, NOT_LOOKED_FOR, "", "", why), ())
 
 
-def found_any(result: Result) -> bool:
-    """Whether any stream has an anomaly."""
-    return any(block.anomalies for _, block, _ in _streams(result))
-
-
 def _why_not(block: Stream) -> str:
     """Why nothing was looked for in a stream."""
     if block.metrics and all(figures.kept for figures in block.metrics.values()):

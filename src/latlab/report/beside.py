@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import polars as pl
@@ -12,12 +12,14 @@ from numpy.typing import NDArray
 from latlab.analysis.anomalies.context import ClockStep
 from latlab.analysis.anomalies.host_records import host_records
 from latlab.analysis.cell_anomalies import Beside, Series
+from latlab.analysis.described import ONE_KERNEL, clock_source
 from latlab.analysis.evidence import Thresholds
 from latlab.analysis.ptp import SLAVE, UNCALIBRATED
+from latlab.analysis.way import ONE_CLOCK
+from latlab.model.facts import Facts
 from latlab.recordings.cell import RecordedCell, RecordedStream
 from latlab.recordings.clock_offset import offset_between
 from latlab.recordings.ptp_series import PtpSeries
-from latlab.report.testbed import ONE_CLOCK, ONE_KERNEL, clock_source
 
 _EVERY_NS: Final = 250_000_000
 """How often the comparison of two clocks is looked up: the comparisons themselves are hardly closer together."""
@@ -27,8 +29,8 @@ _LOOKS_MOST: Final = 20_000
 def beside(
     cell: RecordedCell,
     ports: Sequence[PtpSeries],
-    facts_before: Mapping[str, Any],
-    facts_after: Mapping[str, Any],
+    facts_before: Facts,
+    facts_after: Facts,
     clocks: Mapping[str, pl.DataFrame],
 ) -> dict[str, Beside]:
     """{stream: what is on record beside its packets}.

@@ -15,7 +15,7 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from latlab.report.chain_view import Bar, ChainView, Scale, Segment
 from latlab.report.palette import WAY_COLOURS
-from latlab.report.style import INK, QUIET, STYLE, legend_below, save_all, text_in
+from latlab.report.style import INK, QUIET, STYLE, Style, legend_below, save_all, text_in
 from latlab.report.text import microseconds, plain
 
 _WIDTH_IN = 10.0
@@ -84,7 +84,7 @@ def _names(figure: Figure, shown: ChainView, height: float) -> None:
     for cell in shown.cells:
         left_in, y = _SIDE_IN, 1 - below_in / height
         # Lines of the grid run behind them.
-        style: dict[str, Any] = {"va": "top", "parse_math": False, "bbox": {"color": "white", "pad": 0.6}}
+        style: Style = {"va": "top", "parse_math": False, "bbox": {"color": "white", "pad": 0.6}}
         figure.text(left_in / _WIDTH_IN, y, cell.name, fontsize=_TITLE_PT, fontweight="bold", color=INK, **style)
         left_in += text_in(cell.name, _TITLE_PT, "bold") + 0.15
         if left_in + text_in(cell.grew, _TEXT_PT) < _WIDTH_IN - _SIDE_IN:

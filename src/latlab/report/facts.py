@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
+
+from latlab.model.facts import Facts
 
 ABSENT: Final = "absent"
 
@@ -37,7 +39,7 @@ class HostFacts:
         return sum(any(change.changed for change in changes) for _, changes in self.varied)
 
 
-def compare_facts(cells: Sequence[tuple[str, Mapping[str, Any], Mapping[str, Any]]]) -> tuple[HostFacts, ...]:
+def compare_facts(cells: Sequence[tuple[str, Facts, Facts]]) -> tuple[HostFacts, ...]:
     """Each host's facts, from (cell's name, {host: facts} before, {host: facts} after) of every cell.
 
     A fact that one side lacks is written as absent there, not left out.
@@ -67,7 +69,7 @@ def _flatten(facts: object, path: str, found: dict[str, str]) -> None:
         found[path] = ", ".join(_text(item) for item in facts) or "none"
 
 
-def _host(host: str, cells: Sequence[tuple[str, Mapping[str, Any], Mapping[str, Any]]]) -> HostFacts:
+def _host(host: str, cells: Sequence[tuple[str, Facts, Facts]]) -> HostFacts:
     seen = [
         (name, flatten(before.get(host, {})), flatten(after.get(host, {})))
         for name, before, after in cells

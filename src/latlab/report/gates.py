@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Any
 
 from latlab.analysis.frames import Frame
 from latlab.analysis.gate_checks import Warned, warnings
@@ -13,6 +12,7 @@ from latlab.analysis.gates import Entry, Schedule
 from latlab.analysis.promise import Flow, Handover, Launch, LaunchQueue, Promise
 from latlab.analysis.words import duration
 from latlab.errors import UsageError
+from latlab.model.part import Document
 from latlab.report.text import exact
 from latlab.scenario import Cell, End, Etf, Route, Scenario, Taprio, format_rate
 from latlab.scenario import Flow as ScenarioFlow
@@ -119,7 +119,7 @@ def scenario_ports(scenario: Scenario) -> tuple[Port, ...]:
     )
 
 
-def as_document(one: Promised) -> dict[str, Any]:
+def as_document(one: Promised) -> Document:
     """A port as it stands in `--json` output: durations in ns, from and to in the cycle."""
     port, schedule = one.port, one.port.schedule
     return {
@@ -188,7 +188,7 @@ def short(ns: int) -> str:
     return duration(ns) if ns else "0"
 
 
-def _promise(port: Port, promised: Promise, meets: Interference) -> dict[str, Any]:
+def _promise(port: Port, promised: Promise, meets: Interference) -> Document:
     flow = port.flow(promised.stream)
     return {
         "name": promised.stream,

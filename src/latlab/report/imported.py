@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any, Final
+from collections.abc import Collection, Iterator, Mapping
+from typing import Final
 
 import polars as pl
 
@@ -21,44 +21,49 @@ from latlab.analysis.imported import (
     summed_up,
     unbounded,
 )
-from latlab.analysis.summary import summarise_cell, with_reasons
+from latlab.analysis.summary import JudgedCell, cell_of, stream_of
 from latlab.analysis.tally import Tally
-from latlab.analysis.trust import Reason, judge
+from latlab.analysis.trust import judge, reason_of
 from latlab.analysis.words import duration
 from latlab.recordings.cell import ImportedFound, RecordedCell, ToolFigures
 from latlab.recordings.run_folder import CellFolder
 from latlab.report.rows import metric_names
-from latlab.report.testbed import with_test_bed
 from latlab.report.view import METRIC_ORDER
-from latlab.result.store import result_streams
-from latlab.result.types import Result
+from latlab.result.types import Imported, Metric, Reason, Result, Stream
 
 _BOUNDED: Final = "clock-bound"
 _EARLY: Final = "arrived-early"
-_TOLD: Final = ("format", "tool", "version", "files", "latency", "clock_bound_ns", "notes", "left_out", "facts")
 
 
-def imported_result(folder: CellFolder, cell: RecordedCell) -> dict[str, Any]:
-    """The cell's document: what is common to all cells, and `imported` as cell.json has it, its figures left out.
+def imported_result(folder: CellFolder, cell: RecordedCell) -> JudgedCell:
+    """The cell: what is common to all cells, and `imported` as cell.json has it, its figures left out.
 
     The verdict on another program's figures is `suspect` at best, since nobody looked at the machines. It is
     `untrusted` where figures are between two clocks of which nothing is told.
     """
     imported = _found(cell)
     streams = {**_of_packets(folder, cell), **_summed_up(folder, cell)}
-    document = summarise_cell(cell, None) | {"streams": streams}
-    said = imported.document()
-    told = {name: said[name] for name in _TOLD} | {"notes": [*imported.notes, *_looked_for(folder, cell)]}
-    told["by_latlab"] = imported.by_latlab
-    document = with_test_bed(document, cell) | {"ptp": [], "imported": told}
-    recorded = {name: block for name, block in document["streams"].items() if _has_packets(cell, name)}
-    found = judge(Evidence(_only(cell, recorded), result_streams({"streams": recorded})))
+    told = Imported(
+        format=imported.format,
+        tool=imported.tool,
+        version=imported.version,
+        files=imported.files,
+        latency=imported.latency,
+        clock_bound_ns=imported.clock_bound_ns,
+        notes=[*imported.notes, *_looked_for(folder, cell)],
+        left_out=imported.left_out,
+        facts=imported.facts,
+        by_latlab=imported.by_latlab,
+    )
+    result = cell_of(cell, streams).model_copy(update={"ptp": [], "imported": told})
+    recorded = {name: block for name, block in streams.items() if _has_packets(cell, name)}
+    found = judge(Evidence(_only(cell, recorded), recorded))
     reasons = [
         *(one for one in found if one.id not in (_BOUNDED, _EARLY)),
         *_reasons(imported, streams),
         *_contradicted(folder, cell),
     ]
-    return with_reasons(document, sorted(reasons, key=lambda reason: reason.severity != "untrusted"))
+    return JudgedCell.of(result, sorted(reasons, key=lambda reason: reason.severity != "untrusted"))
 
 
 def _found(cell: RecordedCell) -> ImportedFound:
@@ -80,24 +85,21 @@ def _has_packets(cell: RecordedCell, name: str) -> bool:
     return any(stream.name == name and stream.stream for stream in cell.streams)
 
 
-def _only(cell: RecordedCell, recorded: Mapping[str, Any]) -> RecordedCell:
+def _only(cell: RecordedCell, recorded: Collection[str]) -> RecordedCell:
     """The cell with those of its streams whose packets are known: the checks are of packets."""
     return cell.model_copy(update={"streams": [stream for stream in cell.streams if stream.name in recorded]})
 
 
-def _of_packets(folder: CellFolder, cell: RecordedCell) -> dict[str, Any]:
+def _of_packets(folder: CellFolder, cell: RecordedCell) -> dict[str, Stream]:
     recorded = [stream for stream in cell.streams if stream.stream]
     packets = folder.packets() if recorded else pl.DataFrame()
-    bound = _found(cell).clock_bound_ns
-    return {
-        stream.name: {
-            "silent": None,
-            "gates": None,
-            **packet_anomalies(stream, packets),
-            **packet_figures(stream, packets, bound),
-        }
-        for stream in recorded
-    }
+    streams = {}
+    for one in recorded:
+        anomalies, limits = packet_anomalies(one, packets)
+        counts, metrics = packet_figures(one, packets, _found(cell).clock_bound_ns)
+        found = {"anomalies": anomalies, "late_limits": limits, "windows": None, "counts": counts, "metrics": metrics}
+        streams[one.name] = stream_of(cell, one.name, silent=None, gates=None, **found)
+    return streams
 
 
 def _looked_for(folder: CellFolder, cell: RecordedCell) -> Iterator[str]:
@@ -110,23 +112,22 @@ def _looked_for(folder: CellFolder, cell: RecordedCell) -> Iterator[str]:
             )
 
 
-def _summed_up(folder: CellFolder, cell: RecordedCell) -> dict[str, Any]:
+def _summed_up(folder: CellFolder, cell: RecordedCell) -> dict[str, Stream]:
     imported = _found(cell)
     bins, intervals = folder.histogram(), folder.intervals()
-    streams: dict[str, Any] = {}
+    metrics: dict[str, dict[str, Metric]] = {}
     for place, figures in enumerate(imported.figures):
         own = None if intervals is None else intervals.filter(pl.col("figure") == place)
-        entry = summed_up(
+        metrics.setdefault(figures.stream, {})[figures.metric] = summed_up(
             figures,
             _tally(bins, place, figures),
             own if own is not None and own.height else None,
             imported.clock_bound_ns,
         )
-        block = streams.setdefault(
-            figures.stream, {"counts": no_counts(), "silent": None, "gates": None, "metrics": {}}
-        )
-        block["metrics"][figures.metric] = entry
-    return streams
+    return {
+        name: stream_of(cell, name, counts=no_counts(), silent=None, gates=None, metrics=found)
+        for name, found in metrics.items()
+    }
 
 
 def _tally(bins: pl.DataFrame | None, place: int, figures: ToolFigures) -> Tally | None:
@@ -146,7 +147,7 @@ def _contradicted(folder: CellFolder, cell: RecordedCell) -> Iterator[Reason]:
     for stream in cell.streams:
         for where, least in out_of_order(stream, folder.packets(), bound) if stream.stream else ():
             scales = scales_apart(least, least)
-            yield Reason(
+            yield reason_of(
                 "timestamps-in-order",
                 "a machine's own timestamps contradict the stated clock bound",
                 "untrusted",
@@ -158,12 +159,12 @@ def _contradicted(folder: CellFolder, cell: RecordedCell) -> Iterator[Reason]:
             )
 
 
-def _reasons(imported: ImportedFound, streams: Mapping[str, Any]) -> Iterator[Reason]:
+def _reasons(imported: ImportedFound, streams: Mapping[str, Stream]) -> Iterator[Reason]:
     """What the import found, and what holds of every import."""
     for problem in imported.problems:
         yield Reason.of(problem)
     if unknown := unbounded(streams):
-        yield Reason(
+        yield reason_of(
             _BOUNDED,
             "the offset between the two clocks is not bounded",
             "untrusted",
@@ -174,7 +175,7 @@ def _reasons(imported: ImportedFound, streams: Mapping[str, Any]) -> Iterator[Re
             "differences only",
         )
     for where, least, bound in before_they_left(streams):
-        yield Reason(
+        yield reason_of(
             _EARLY,
             "packets arrived before they left",
             "untrusted",
@@ -185,7 +186,7 @@ def _reasons(imported: ImportedFound, streams: Mapping[str, Any]) -> Iterator[Re
             "captures in the order in which packets pass them",
         )
     for scales, found in on_two_scales(streams).items():
-        yield Reason(
+        yield reason_of(
             "one-time-scale",
             f"two time scales are mixed: {scales}",
             "untrusted",
@@ -196,7 +197,7 @@ def _reasons(imported: ImportedFound, streams: Mapping[str, Any]) -> Iterator[Re
         )
     if imported.by_latlab:
         return
-    yield Reason(
+    yield reason_of(
         "measured-by-latlab",
         "another program measured it",
         "suspect",

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
 
 from latlab.analysis.words import duration
 from latlab.recordings.cell import RecordedCell, RecordedStream
@@ -13,17 +12,15 @@ from latlab.scenario.shaper_rules import leaf_of
 from latlab.scenario.shapers import Etf
 
 
-def with_launches(document: Mapping[str, Any], cell: RecordedCell, scenario: Scenario | None) -> dict[str, Any]:
-    """The cell's document with `lead_ns` of each stream with launch times, and `early_ns`: how long before these a
-    software etf sends its packets, None where none does or the scenario is not known.
+def launches_of(cell: RecordedCell, scenario: Scenario | None) -> dict[str, dict[str, int | None]]:
+    """`lead_ns` of each stream with launch times, and `early_ns`: how long before these a software etf sends its
+    packets, None where none does or the scenario is not known.
     """
-    found = {
+    return {
         stream.name: {"lead_ns": stream.launch_time.lead_ns, "early_ns": _early_ns(stream, scenario)}
         for stream in cell.streams
         if stream.launch_time
     }
-    streams = {name: block | found.get(name, {}) for name, block in document["streams"].items()}
-    return {**document, "streams": streams}
 
 
 def _early_ns(stream: RecordedStream, scenario: Scenario | None) -> int | None:

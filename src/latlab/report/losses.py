@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, Final
+from collections.abc import Iterable, Iterator
+from typing import Final
 
 import polars as pl
 
 from latlab.analysis.counts import stream_rows
 from latlab.analysis.losses import losses_of
-from latlab.recordings.cell import DropsReady, RecordedCell
+from latlab.recordings.cell import RecordedCell
 from latlab.recordings.drops import read_drops
 from latlab.recordings.run_folder import CellFolder
 from latlab.result.types import DropsWatched, Losses, LostAt
@@ -24,47 +24,21 @@ _UNSPECIFIED: Final = (None, "NOT_SPECIFIED")
 """Where the kernel gives no reason, its function says most."""
 
 
-def with_losses(
-    document: Mapping[str, Any], folder: CellFolder, cell: RecordedCell, packets: pl.DataFrame
-) -> dict[str, Any]:
-    """The cell's part of the result document, with `losses` of each stream and probe where any kernel was watched.
+def losses_by_name(folder: CellFolder, cell: RecordedCell, packets: pl.DataFrame) -> dict[str, Losses]:
+    """Where packets of each stream, each probe and each of its legs were dropped; nothing where no kernel was watched.
 
     LabError: a recording is not of this run.
     """
     drops = read_drops(folder, cell)
     if drops is None:
-        return dict(document)
-    streams = dict(document["streams"])
+        return {}
     legs: dict[str, list[pl.DataFrame]] = {}
     for stream in cell.streams:
-        if not stream.has_packets:
-            continue
-        rows = stream_rows(packets, stream.stream)
-        legs.setdefault(stream.probe or stream.name, []).append(rows)
-        legs[stream.name] = [rows]
-    for name, parts in legs.items():
-        if name in streams:
-            streams[name] = {**streams[name], "losses": losses_of(parts, drops).document()}
-    return {**document, "streams": streams}
-
-
-def drops_watched(cell: RecordedCell) -> Iterator[dict[str, Any]]:
-    """Every kernel of a cell and how far its drops were recorded: `drops_watched` of docs/reference/result.md."""
-    for kernel in cell.drops or []:
-        found = kernel.said.drops or DropsReady()
-        done, error, why_not = kernel.done, kernel.error, kernel.why_not
-        missing = [*found.missing]
-        missing += [why_not] if why_not else []
-        missing += [error.what] if error else []
-        yield {
-            "host": kernel.host,
-            "hosts": kernel.hosts,
-            "watched": found.watched,
-            "reasons": found.reasons,
-            "drops": done.drops if done else None,
-            "unrecorded": (done.lost or 0) + done.ring_full if done else None,
-            "missing": missing,
-        }
+        if stream.has_packets:
+            rows = stream_rows(packets, stream.stream)
+            legs.setdefault(stream.probe or stream.name, []).append(rows)
+            legs[stream.name] = [rows]
+    return {name: losses_of(parts, drops) for name, parts in legs.items()}
 
 
 def lost_text(losses: Losses) -> str:

@@ -15,6 +15,7 @@ import polars as pl
 
 from latlab.analysis.anomalies import CLASSES
 from latlab.analysis.anomalies.stages import APPLICATION, DRIVER, KERNEL, PATH, QDISC, SOCKET, TALKER
+from latlab.errors import check_is_file
 from latlab.recordings.cell import RecordedCell, RecordedStream
 from latlab.recordings.run_folder import RunFolder
 from latlab.report import rows
@@ -62,6 +63,10 @@ CUT_LABEL: Final = "cut from the clean windows"
 CHOSEN_LABEL: Final = "user-defined window"
 MARKED_MOST: Final = 400
 """So many episodes of a class are marked in one series of the page; which ones: those that are told, then evenly."""
+
+
+Payload = dict[str, Any]
+"""Data of the page, as its script reads them."""
 
 
 @dataclass(frozen=True)
@@ -160,7 +165,7 @@ def _chosen(sets: Iterable[Chosen]) -> Iterator[Stretch]:
             yield Stretch(kept.from_ns, kept.to_ns, f"{span}, user-defined{later}{why}")
 
 
-def page_marks(folder: RunFolder, result: Result) -> dict[str, Any]:
+def page_marks(folder: RunFolder, result: Result) -> Payload:
     """What the page's script draws, ready for JSON.
 
     {"classes": {class: {"letter", "shape", "title", "meaning"}}, "places": {metric: the places a packet passes in it},
@@ -168,13 +173,14 @@ def page_marks(folder: RunFolder, result: Result) -> dict[str, Any]:
     "where": {number: …}}}, "cuts": [{"from", "to", "text"}], "chosen": […]}}}}; all times in ns after the cell's start.
     A class whose episodes are all at some places has these as `places`.
     """
-    streams: dict[str, dict[str, Any]] = {}
+    streams: dict[str, Payload] = {}
     for outcome in rows.ordered_cells(result):
         if not outcome.streams:
             continue
         cell_folder = folder.cell(outcome.slug, outcome.repeat)
         cell = cell_folder.cell()
         path = cell_folder.classes_path
+        check_is_file(path, "remove it, then: latlab report RUN")
         classes = pl.scan_parquet(path) if path.exists() else None
         for stream in cell.streams:
             block = outcome.streams.get(stream.name)
@@ -188,7 +194,7 @@ def page_marks(folder: RunFolder, result: Result) -> dict[str, Any]:
     return {"classes": _classes(), "places": places, "streams": streams}
 
 
-def _classes() -> dict[str, dict[str, Any]]:
+def _classes() -> dict[str, Payload]:
     return {
         one.name: {"letter": letter, "shape": shape, "title": one.title, "meaning": one.meaning}
         | ({"places": sorted(_HAPPENS[one.name])} if one.name in _HAPPENS else {})
@@ -198,7 +204,7 @@ def _classes() -> dict[str, dict[str, Any]]:
     }
 
 
-def _payload(marks: Marks, classes: pl.LazyFrame | None, stream: RecordedStream) -> dict[str, Any]:
+def _payload(marks: Marks, classes: pl.LazyFrame | None, stream: RecordedStream) -> Payload:
     every = every_mark(marks, classes, stream.offset_ns, stream.period_ns or 0)
     episodes = {}
     for name, count in marks.episodes.items():

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import polars as pl
@@ -16,6 +16,7 @@ from latlab.analysis.histogram import ccdf, histogram
 from latlab.analysis.series import beginnings, binned
 from latlab.report.embedded import embedded
 from latlab.report.legend import Key
+from latlab.report.marks import Payload
 from latlab.report.packed import deflated
 from latlab.report.view import Trace, View
 
@@ -77,8 +78,8 @@ class _Metric:
 
     stream: str
     metric: str
-    head: dict[str, Any]
-    heads: list[dict[str, Any]]
+    head: Payload
+    heads: list[Payload]
     shown: View | None
     is_whole: bool
     binned: list[pl.DataFrame]
@@ -155,7 +156,7 @@ class Payloads:
         self._spare -= least
         return True
 
-    def _filled(self, room: int) -> dict[tuple[str, str], dict[str, Any]]:
+    def _filled(self, room: int) -> dict[tuple[str, str], Payload]:
         """{(stream, metric): its payload}: what so many bytes have room for, by estimate of what bins take."""
         traces = sum(len(one.heads) for one in self._metrics)
         spare = room - sum(len(embedded((one.head, one.heads)).encode()) for one in self._metrics)
@@ -177,7 +178,7 @@ def _bins_of_each(most: int) -> int:
     return max(wanted, FEWEST_BINS)
 
 
-def _series(one: _Metric, held: dict[str, dict[str, Trace]], bins: int, spare: int) -> tuple[list[dict[str, Any]], int]:
+def _series(one: _Metric, held: dict[str, dict[str, Trace]], bins: int, spare: int) -> tuple[list[Payload], int]:
     """Each trace's samples, or its bins where there is no room for those of all; and the room that is left."""
     if one.shown is None:
         return [{"bins": bins_of(one.span_ns, table, bins)} for table in one.binned], spare
@@ -192,7 +193,7 @@ def _series(one: _Metric, held: dict[str, dict[str, Trace]], bins: int, spare: i
     return drawn, spare + reserved - sum(map(_size, samples.values()))
 
 
-def _head(shown: View, counts: Sequence[NDArray[np.int64]]) -> dict[str, Any]:
+def _head(shown: View, counts: Sequence[NDArray[np.int64]]) -> Payload:
     """What all traces share."""
     axis = shown.axis
     return {
@@ -216,9 +217,9 @@ def _head(shown: View, counts: Sequence[NDArray[np.int64]]) -> dict[str, Any]:
     }
 
 
-def _within(shown: View, held: Held, room: int | None) -> dict[str, dict[str, Any]] | None:
+def _within(shown: View, held: Held, room: int | None) -> dict[str, Payload] | None:
     """{cell: its samples}; None where they take more bytes than the room; room None has no end."""
-    found: dict[str, dict[str, Any]] = {}
+    found: dict[str, Payload] = {}
     for trace in shown.traces:
         own = _summed(shown.metric, trace, held)
         if own is None and room is not None and len(trace.value_ns) * _LEAST_SAMPLE_BYTES > room:
@@ -229,7 +230,7 @@ def _within(shown: View, held: Held, room: int | None) -> dict[str, dict[str, An
     return found if room is None or room >= 0 else None
 
 
-def _packed_samples(trace: Trace) -> dict[str, Any]:
+def _packed_samples(trace: Trace) -> Payload:
     return {"sequence": packed(trace.sequence, delta=True), "value": packed(trace.value_ns, delta=False)}
 
 
@@ -237,11 +238,11 @@ def _cell(trace: Trace) -> str:
     return f"{trace.slug}/r{trace.repeat}"
 
 
-def _size(samples: Mapping[str, Any]) -> int:
+def _size(samples: Payload) -> int:
     return sum(len(part["data"]) for part in samples.values() if isinstance(part, dict))
 
 
-def _summed(metric: str, trace: Trace, held: Held) -> dict[str, Any] | None:
+def _summed(metric: str, trace: Trace, held: Held) -> Payload | None:
     """The samples as what they are added up from, exactly, of those that the page has; None where they are not.
 
     {"sum": [[metric, sign], …], "plus": ns, "sequence"}; `sequence` is null where it is that of the first metric.
@@ -271,7 +272,7 @@ def _beyond_doubles(value_ns: NDArray[np.int64]) -> bool:
     return len(value_ns) > 0 and bool(max(abs(int(value_ns.min())), abs(int(value_ns.max()))) >= 2**50)
 
 
-def packed(values: NDArray[np.int64], *, delta: bool) -> dict[str, Any]:
+def packed(values: NDArray[np.int64], *, delta: bool) -> Payload:
     """Integers as {"n", "bytes", "delta", "data"}: base64 of raw DEFLATE (RFC 1951) of their byte planes.
 
     delta: differences from the value before (the first from 0). bytes: 4, or 8 where 32 bits do not
@@ -284,7 +285,7 @@ def packed(values: NDArray[np.int64], *, delta: bool) -> dict[str, Any]:
     return {"n": len(stored), "bytes": width, "delta": delta, "data": deflated(planes.tobytes())}
 
 
-def _key_payload(key: Key) -> dict[str, Any]:
+def _key_payload(key: Key) -> Payload:
     """One dimension of the legend; each of its entries names the cells whose line it shows or hides."""
     return {
         "heading": key.heading,
@@ -301,7 +302,7 @@ def _key_payload(key: Key) -> dict[str, Any]:
     }
 
 
-def _trace_payload(trace: Trace, counts: NDArray[np.int64]) -> dict[str, Any]:
+def _trace_payload(trace: Trace, counts: NDArray[np.int64]) -> Payload:
     tail = ccdf(trace.value_ns, CCDF_POINTS)
     return {
         "cell": _cell(trace),
@@ -323,7 +324,7 @@ def _trace_payload(trace: Trace, counts: NDArray[np.int64]) -> dict[str, Any]:
     }
 
 
-def _times(trace: Trace, name: str, sequence: NDArray[np.int64]) -> dict[str, Any]:
+def _times(trace: Trace, name: str, sequence: NDArray[np.int64]) -> Payload:
     """{name: launch times} of what has none by period and sequence."""
     return {} if trace.launch_ns is None else {name: packed(trace.at_ns(sequence), delta=True)}
 
@@ -333,7 +334,7 @@ def _binned(shown: View, trace: Trace) -> pl.DataFrame:
     return binned(trace.at_ns(trace.sequence), trace.value_ns, MOST_BINS, span_tai_ns=shown.span_ns)
 
 
-def bins_of(span_ns: tuple[int, int], table: pl.DataFrame, bins: int) -> dict[str, Any]:
+def bins_of(span_ns: tuple[int, int], table: pl.DataFrame, bins: int) -> Payload:
     """min, max and count of each filled one of at most so many parts, all but the last equal: neighbours together."""
     together = ceil(MOST_BINS / bins)
     length = (span_ns[1] - span_ns[0] + 1) * together / MOST_BINS

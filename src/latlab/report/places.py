@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
 
+from latlab.model.part import Keys
 from latlab.result.types import Cell, Result
 
 
@@ -67,7 +67,7 @@ def cell_title(cell: Cell) -> str:
     return matrix_title(cell.cell)
 
 
-def matrix_title(values: Mapping[str, Any]) -> str:
+def matrix_title(values: Keys) -> str:
     """The same of the values of a matrix's keys."""
     named = zip(short_headings(tuple(values)), values.values(), strict=True)
     return ", ".join(f"{heading} {dimension_text(value)}" for heading, value in named) or "all"

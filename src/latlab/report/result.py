@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -12,13 +12,13 @@ from pydantic import ValidationError
 from latlab.analysis.accept import evaluate
 from latlab.analysis.alike import largest_difference
 from latlab.analysis.cell_anomalies import Beside, cell_anomalies
-from latlab.analysis.chosen_windows import Chosen
+from latlab.analysis.chosen_windows import Named
 from latlab.analysis.evidence import Evidence
 from latlab.analysis.ptp import ptp_port
-from latlab.analysis.summary import result_document, summarise_cell, with_reasons
+from latlab.analysis.summary import JudgedCell, result_of, summarise_cell
 from latlab.analysis.trust import judge, without_waived
 from latlab.errors import EXIT_ACCEPT, EXIT_LAB, EXIT_OK, EXIT_UNTRUSTED, LabError, LatlabError, UsageError, reads_files
-from latlab.model.part import Failure
+from latlab.model.part import Document, Failure, Keys
 from latlab.recordings.cell import RecordedCell
 from latlab.recordings.packets import is_joined, read_findings, whole_packets
 from latlab.recordings.ptp_series import read_ptp
@@ -28,17 +28,14 @@ from latlab.report.classes import classes_table, write_classes
 from latlab.report.comparison.cells import cell_comparisons
 from latlab.report.gates import scenario_ports
 from latlab.report.imported import imported_result
-from latlab.report.launches import with_launches
-from latlab.report.losses import with_losses
-from latlab.report.probes import with_tools
+from latlab.report.launches import launches_of
+from latlab.report.losses import losses_by_name
 from latlab.report.synthetic import made_not_measured
-from latlab.report.testbed import with_test_bed
-from latlab.report.thresholds import gathered_waived, thresholds_document, thresholds_of, turned_off
-from latlab.report.traces import with_traces
+from latlab.report.thresholds import threshold_values, thresholds_of, turned_off
+from latlab.report.traces import traces_of
 from latlab.report.unmeasured import UNAVAILABLE
 from latlab.report.windows import chosen_in, refuse_wrong
-from latlab.result.store import document, result_streams, typed
-from latlab.result.types import Result
+from latlab.result.types import Cell, Published, Repeats, Result
 from latlab.scenario import Loaded, Scenario, Trust, cells, load_scenario
 from latlab.scenario.document import read_yaml
 from latlab.scenario.load import read_text
@@ -51,8 +48,8 @@ _WHAT_ENDED_IT = {
 
 
 @reads_files
-def make_result(folder: RunFolder, later: Sequence[Chosen] = ()) -> dict[str, Any]:
-    """The result document, which has been written to result.json.
+def make_result(folder: RunFolder, later: Sequence[Named] = ()) -> Result:
+    """The result, which has been written to result.json.
 
     Cells that were cut short are summarised as far as their recordings go; those without any, and those the run
     never came to, are listed with their reason. later: windows that are chosen beside the scenario's. UsageError: the
@@ -65,6 +62,7 @@ def make_result(folder: RunFolder, later: Sequence[Chosen] = ()) -> dict[str, An
             remedy="wait for its end, or stop it: it reports what it has measured",
         )
     folder.check_writable()
+    _refuse_copies(folder)
     refuse_wrong(later, [cell.cell() for cell in folder.cells()])
     loaded = read_scenario(folder.scenario_path)
     limits = {limit.path: limit.limit for limit in loaded.scenario.limits()} if loaded else {}
@@ -74,23 +72,37 @@ def make_result(folder: RunFolder, later: Sequence[Chosen] = ()) -> dict[str, An
     slugs = list(labels)
     scenarios = {cell.slug: cell.scenario for cell in cells(loaded)} if loaded else {}
     trust = loaded.scenario.trust if loaded else _noted_trust(folder.run())
-    documents = [cell_result(cell, scenarios.get(cell.slug), trust, later) for cell in folder.cells()]
-    documents += _not_run(folder, labels)
-    documents.sort(
-        key=lambda document: (slugs.index(document["slug"]) if document["slug"] in slugs else -1, document["repeat"])
+    found = [cell_result(cell, scenarios.get(cell.slug), trust, later) for cell in folder.cells()]
+    found += _not_run(folder, labels)
+    found.sort(key=lambda one: (slugs.index(one.cell.slug) if one.cell.slug in slugs else -1, one.cell.repeat))
+    about = About(
+        headline=loaded.scenario.headline if loaded else None,
+        published=[Published(**one.model_dump()) for one in loaded.scenario.published] if loaded else [],
+        repeats=list(_differences(folder)) if folder.run().get("check_repeat") else None,
     )
-    about: dict[str, Any] = {
-        "headline": loaded.scenario.headline if loaded else None,
-        "published": [one.model_dump() for one in loaded.scenario.published] if loaded else [],
+    result = judged_result(folder.run(), found, limits, _absent(loaded, scenarios), about)
+    more: dict[str, object] = {
+        "scenario_changed": _is_changed(folder),
+        "thresholds": threshold_values(trust),
+        "turned_off": turned_off(trust, result.waived),
     }
-    if folder.run().get("check_repeat"):
-        about["repeats"] = list(_differences(folder))
-    result = judged_result(folder.run(), documents, limits, _absent(loaded, scenarios), about)
-    result["scenario_changed"] = _is_changed(folder)
-    result["thresholds"] = thresholds_document(trust)
-    result["turned_off"] = turned_off(trust, result["waived"])
-    folder.write_result(result)
+    result = result.model_copy(update=more)
+    folder.write_result(result.document())
     return result
+
+
+def _refuse_copies(folder: RunFolder) -> None:
+    """Do nothing. LabError: one measurement lies in two folders, and would count as two repetitions."""
+    where: dict[tuple[str, int], CellFolder] = {}
+    for one in folder.cells():
+        cell = one.cell()
+        first = where.setdefault((cell.slug, cell.repeat), one)
+        if first is not one:
+            raise LabError(
+                f"a copy: {first.path.relative_to(folder.path)} is repetition {cell.repeat} of {cell.slug}, too",
+                where=str(one.path),
+                remedy="remove the one that does not belong to the run",
+            )
 
 
 def _is_changed(folder: RunFolder) -> bool | None:
@@ -99,7 +111,7 @@ def _is_changed(folder: RunFolder) -> bool | None:
     return None if measured is None else now is not None and now != measured
 
 
-def _refuse_anothers(folder: RunFolder, labels: Mapping[str, Any]) -> None:
+def _refuse_anothers(folder: RunFolder, labels: Mapping[str, Keys]) -> None:
     """Do nothing where the scenario has a cell of the run, or none was read. LabError: it is another run's."""
     measured = [one["slug"] for one in folder.run().get("order", ())]
     if labels and measured and not any(slug in labels for slug in measured):
@@ -110,7 +122,7 @@ def _refuse_anothers(folder: RunFolder, labels: Mapping[str, Any]) -> None:
         )
 
 
-def _differences(folder: RunFolder) -> Iterator[dict[str, Any]]:
+def _differences(folder: RunFolder) -> Iterator[Repeats]:
     """What the repetitions of each cell differ by at most: `repeats` of docs/reference/result.md."""
     measured: dict[str, list[CellFolder]] = {}
     for cell in sorted(folder.cells(), key=lambda cell: cell.repeat):
@@ -121,7 +133,7 @@ def _differences(folder: RunFolder) -> Iterator[dict[str, Any]]:
             found = asdict(largest_difference([cell.packets() for cell in repetitions]))
             names = {stream.stream: stream.name for stream in repetitions[0].cell().streams}
             found["stream"] = names.get(found["stream"])
-            yield {"slug": slug, "repetitions": len(repetitions)} | found
+            yield Repeats(slug=slug, repetitions=len(repetitions), **found)
 
 
 def _absent(loaded: Loaded | None, scenarios: Mapping[str, Scenario]) -> dict[str, set[str]]:
@@ -130,27 +142,34 @@ def _absent(loaded: Loaded | None, scenarios: Mapping[str, Scenario]) -> dict[st
     return {slug: every - set(scenario.probes) for slug, scenario in scenarios.items()}
 
 
+@dataclass(frozen=True)
+class About:
+    """What comparisons depend on beside the cells, as in result.json."""
+
+    headline: str | None = None
+    published: Sequence[Published] = field(default_factory=list)
+    repeats: Sequence[Repeats] | None = None
+
+
 def judged_result(
-    run: Mapping[str, Any],
-    documents: Sequence[Mapping[str, Any]],
+    run: Document,
+    cells: Sequence[JudgedCell],
     limits: Mapping[str, int],
     absent: Mapping[str, Collection[str]] | None = None,
-    about: Mapping[str, Any] | None = None,
-) -> dict[str, Any]:
-    """The result document of these cells' documents. What this machine cannot build breaks no limit.
+    about: About | None = None,
+) -> Result:
+    """The result of these cells. What this machine cannot build breaks no limit.
 
-    absent: {cell's slug: probes that it does not run, of which limits say nothing there}. about: what comparisons
-    depend on beside the cells: `headline`, `published`, `repeats`.
+    absent: {cell's slug: probes that it does not run, of which limits say nothing there}.
     """
-    kept = [{key: value for key, value in document.items() if key != "waived"} for document in documents]
-    result = result_document(run, kept) | dict(about or {})
-    whole = typed(result)
-    built = [cell for cell in whole.cells if cell.status != UNAVAILABLE]
-    return result | {
-        "accept": [document(one) for one in evaluate(limits, built, absent)],
-        "waived": gathered_waived(documents),
-        "comparisons": [document(one) for one in cell_comparisons(whole)],
+    result = result_of(run, cells).model_copy(update=dict(vars(about or About())))
+    built = [cell for cell in result.cells if cell.status != UNAVAILABLE]
+    more = {
+        "accept": evaluate(limits, built, absent),
+        "waived": [reason for one in cells for reason in one.placed(one.waived)],
+        "comparisons": list(cell_comparisons(result)),
     }
+    return result.model_copy(update=more)
 
 
 @reads_files
@@ -158,13 +177,12 @@ def cell_result(
     folder: CellFolder,
     scenario: Scenario | None = None,
     trust: Trust | None = None,
-    later: Sequence[Chosen] = (),
-) -> dict[str, Any]:
-    """One cell's part of the result document, its packet table built if it was not yet, and its classes.parquet.
+    later: Sequence[Named] = (),
+) -> JudgedCell:
+    """One cell's part of the result, its packet table built if it was not yet, and its classes.parquet.
 
     scenario: the cell's own; without it nothing is said of gates, and it names no windows. trust: where the lines are
-    drawn, and what does not count; without it the defaults. later: windows that are chosen after the fact. `waived` is
-    what rules that are turned off found.
+    drawn, and what does not count; without it the defaults. later: windows that are chosen after the fact.
     """
     cell = folder.cell()
     if cell.imported:
@@ -172,12 +190,11 @@ def cell_result(
     ptp, before, after = list(read_ptp(folder, cell)), folder.facts("before"), folder.facts("after")
     clocks = folder.clocks()
     known = beside(cell, ptp, before, after, clocks) if cell.start_tai_ns else {}
-    document = with_test_bed(_summarised(folder, cell, scenario, known, later), cell)
     ports = [ptp_port(one.port, one.rows, one.window_ns) for one in ptp]
-    document["ptp"] = [port.document() for port in ports]
+    found = _summarised(folder, cell, scenario, known, later).model_copy(update={"ptp": ports})
     evidence = Evidence(
         cell=cell,
-        streams=result_streams(document),
+        streams=found.streams,
         ptp=ports,
         findings=read_findings(folder),
         clocks=clocks,
@@ -186,8 +203,7 @@ def cell_result(
         thresholds=thresholds_of(trust),
     )
     counts, waived = without_waived(judge(evidence), trust.off if trust else {})
-    counts = [*made_not_measured(cell), *counts]
-    return with_reasons(document, counts) | {"waived": [one.as_dict() for one in waived]}
+    return JudgedCell.of(found, [*made_not_measured(cell), *counts], waived)
 
 
 def _summarised(
@@ -195,29 +211,36 @@ def _summarised(
     cell: RecordedCell,
     scenario: Scenario | None,
     known: Mapping[str, Beside],
-    later: Sequence[Chosen],
-) -> dict[str, Any]:
-    """The cell's document without what it was measured on and how far it is trusted; its files are written."""
+    later: Sequence[Named],
+) -> Cell:
+    """The cell without how far it is trusted; its files are written."""
     if not cell.start_tai_ns:
-        return with_tools(summarise_cell(cell, None), cell, None)
+        return summarise_cell(cell, None)
     packets = whole_packets(folder)
     ports = scenario_ports(scenario) if scenario else ()
     found = cell_anomalies(cell, packets, ports, known)
     write_classes(folder, classes_table(cell, packets, found))
-    document = summarise_cell(cell, packets, ports, found, [*chosen_in(scenario), *later])
-    told = with_losses(with_traces(with_tools(document, cell, packets), folder, cell), folder, cell, packets)
-    return with_launches(told, cell, scenario)
+    summary = summarise_cell(cell, packets, ports, found, [*chosen_in(scenario), *later])
+    more: dict[str, dict[str, object]] = {name: {} for name in summary.streams}
+    every = (("trace", traces_of(folder, cell)), ("losses", losses_by_name(folder, cell, packets)))
+    for key, by_name in every:
+        for name in more.keys() & by_name.keys():
+            more[name][key] = by_name[name]
+    for name, launches in launches_of(cell, scenario).items():
+        more[name] |= launches
+    streams = {name: stream.model_copy(update=more[name]) for name, stream in summary.streams.items()}
+    return summary.model_copy(update={"streams": streams})
 
 
-def _not_run(folder: RunFolder, labels: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """The documents of the cells that the run was to measure and of which it left no cell.json.
+def _not_run(folder: RunFolder, labels: Mapping[str, Keys]) -> list[JudgedCell]:
+    """The cells that the run was to measure and of which it left no cell.json.
 
     labels: {slug: what the cell's matrix keys are}, of the cells that are known.
     """
     run = folder.run()
     written = {(cell.slug, cell.repeat) for cell in folder.cells()}
     what = _WHAT_ENDED_IT.get(run.get("status", ""), "the run has no cell.json of this cell")
-    documents = []
+    found = []
     for order, one in enumerate(run.get("order", []), start=1):
         if (one["slug"], one["repeat"]) in written:
             continue
@@ -230,9 +253,8 @@ def _not_run(folder: RunFolder, labels: Mapping[str, Mapping[str, Any]]) -> list
             reason=Failure(what=what, where="", remedy="run it again"),
             streams=[],
         )
-        document = with_test_bed(summarise_cell(cell, None), cell)
-        documents.append(with_reasons(document, judge(Evidence(cell))))
-    return documents
+        found.append(JudgedCell.of(summarise_cell(cell, None), judge(Evidence(cell))))
+    return found
 
 
 def exit_code(result: Result, *, strict: bool = False) -> int:
@@ -252,7 +274,7 @@ def exit_code(result: Result, *, strict: bool = False) -> int:
     return EXIT_OK
 
 
-def _noted_trust(run: Mapping[str, Any]) -> Trust | None:
+def _noted_trust(run: Document) -> Trust | None:
     """The scenario's `trust` as run.json has noted it; None where a later version of latlab reads that differently."""
     try:
         return Trust.model_validate(run.get("trust") or {})

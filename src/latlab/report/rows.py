@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
 from latlab.analysis.counts import counted
 from latlab.analysis.metrics import METRICS_BY_NAME, PROBE_METRICS, TIMER_METRICS
-from latlab.analysis.way import interval_name
+from latlab.analysis.way import ONE_CLOCK, interval_name
 from latlab.report.launches import early_notes
 from latlab.report.places import cell_name, dimension_keys, dimension_text, short_headings
-from latlab.report.probes import notes
-from latlab.report.testbed import ONE_CLOCK, label_text, sent_otherwise
+from latlab.report.testbed import label_text, sent_otherwise
 from latlab.report.text import bound, microseconds, whole
 from latlab.result.types import Cell, Metric, Result, Stream
 
@@ -289,7 +288,7 @@ def _summary(
         for name, block in cell.streams.items()
         if (cell.slug, cell.repeat, name) in measured
     ]
-    said = (*sent_otherwise(result, dict(blocks)), *notes(blocks), *early_notes(blocks, metric))
+    said = (*sent_otherwise(result, dict(blocks)), *_probe_notes(blocks), *early_notes(blocks, metric))
     return Summary(metric, stream, headings, rows, shows_stream, shows_repeat, said)
 
 
@@ -443,3 +442,22 @@ def _row(cell: Cell, stream: str, metric: str, keys: Sequence[str]) -> Row:
         statistics,
         cell.imported is not None and cell.imported.by_latlab,
     )
+
+
+def _probe_notes(blocks: Iterable[tuple[str, Stream]]) -> tuple[str, ...]:
+    """A line for each probe among these (name, stream's document): what has to be known to read its figures."""
+    found: dict[str, dict[str, None]] = {}
+    for _, block in blocks:
+        if probe := block.probe:
+            found.setdefault(probe.name, {})[probe.told] = None
+    return tuple(f"{name}: {_together(list(told))}" for name, told in found.items())
+
+
+def _together(variants: Sequence[str]) -> str:
+    """What is said of one probe in several cells: what all say once, and then where they differ."""
+    parts = [told.split("; ") for told in variants]
+    shared = [part for part in parts[0] if all(part in others for others in parts)]
+    own = ["; ".join(part for part in of if part not in shared) for of in parts]
+    differing = " · or ".join(filter(None, own))
+    where = "in some cells: " if differing and "" in own else ""
+    return "; ".join(filter(None, (*shared, where + differing)))

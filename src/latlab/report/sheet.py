@@ -10,7 +10,7 @@ from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from latlab.report.style import INK, QUIET, text_in
+from latlab.report.style import INK, QUIET, Style, text_in
 
 WIDTH_IN: Final = 10.0
 SIDE_IN: Final = 0.16
@@ -41,7 +41,7 @@ class Sheet:
         ha: str = "left", va: str = "center_baseline", rotation: float = 0,
     ) -> None:  # fmt: skip
         """Nothing; the text stands there, as it is: nothing in it is a formula."""
-        style: dict[str, Any] = {"ha": ha, "va": va, "rotation": rotation, "parse_math": False}
+        style: Style = {"ha": ha, "va": va, "rotation": rotation, "parse_math": False}
         self._axes.text(x, y, text, fontsize=size, color=colour, fontweight=weight, **style)
 
     def lines(self, points: Iterable[Sequence[Point]], colour: str, width: float = 0.7, **style: Any) -> None:

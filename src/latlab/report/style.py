@@ -16,7 +16,10 @@ from latlab.report.own_pictures import file_stem
 
 INK = "#1a1a1a"
 QUIET = "#5a5a5a"
-STYLE: dict[str, Any] = {
+Style = dict[str, Any]
+"""What matplotlib takes by name."""
+
+STYLE: Style = {
     "font.family": "sans-serif",
     "font.sans-serif": ["DejaVu Sans"],
     "font.size": 9.0,
@@ -42,13 +45,13 @@ STYLE: dict[str, Any] = {
     "pdf.fonttype": 42,
 }
 # Without these, each file would carry the moment it was written and no two would be equal.
-METADATA: dict[str, dict[str, Any]] = {
+METADATA: dict[str, Style] = {
     "png": {"Software": None},
     "svg": {"Date": None},
     "pdf": {"CreationDate": None, "Producer": None, "Creator": None},
 }
 
-_OWN: dict[str, dict[str, Any]] = {"png": {"pil_kwargs": {"compress_level": 3}}}
+_OWN: dict[str, Style] = {"png": {"pil_kwargs": {"compress_level": 3}}}
 """Pillow's level takes a third of the default's time."""
 
 

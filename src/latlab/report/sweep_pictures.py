@@ -15,7 +15,7 @@ from matplotlib.ticker import FixedFormatter, FixedLocator, NullLocator
 from latlab.analysis.axis import Axis
 from latlab.report.own_pictures import file_stem
 from latlab.report.palette import ANY_COLOUR, COLOURS, LOST_COLOUR, Look
-from latlab.report.style import INK, QUIET, STYLE, save, text_in
+from latlab.report.style import INK, QUIET, STYLE, Style, save, text_in
 from latlab.report.sweep import FIGURES, STROKES, Line, Panel, Stroke, Sweep
 
 _WIDTH_IN = 10.0
@@ -108,8 +108,8 @@ def _line(axes: Axes, line: Line, drawn: Sequence[str]) -> None:
         axes.fill_between(at, _us(low), _us(high), color=colour, alpha=0.09, linewidth=0, zorder=1)
     for order, name in enumerate(drawn):
         stroke = STROKES[name]
-        style: dict[str, Any] = {"color": colour, "linewidth": stroke.width, "zorder": 2 + order / 10}
-        dots: dict[str, Any] = {"marker": _marker(stroke), "markersize": stroke.dot, "markeredgewidth": 0}
+        style: Style = {"color": colour, "linewidth": stroke.width, "zorder": 2 + order / 10}
+        dots: Style = {"marker": _marker(stroke), "markersize": stroke.dot, "markeredgewidth": 0}
         for piece in line.pieces(name):
             at, through = zip(*piece, strict=True)
             axes.plot(at, _us(through), linestyle=dash, gid=f"{line.name}/{name}", **style, **dots)

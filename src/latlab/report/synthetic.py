@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from latlab.analysis.trust import Reason
+from latlab.analysis.trust import reason_of
 from latlab.recordings.cell import RecordedCell
+from latlab.result.types import Reason
 
 SYNTHETIC: Final = "synthetic"
 """The label of cells that were made."""
@@ -15,7 +16,7 @@ SYNTHETIC: Final = "synthetic"
 def made_not_measured(cell: RecordedCell) -> Iterator[Reason]:
     """The reason why figures of cell.json's cell are not to be trusted if they were made; nothing of any other."""
     if cell.label == SYNTHETIC:
-        yield Reason(
+        yield reason_of(
             "measured-by-latlab",
             "it was generated from a description, not measured",
             "untrusted",

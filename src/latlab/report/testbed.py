@@ -3,105 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import Any, Final
+from typing import Final
 
 from latlab.analysis.words import left_out_text
-from latlab.recordings.cell import ClockEdge, Guest, Programs, RecordedCell, RecordedProbe, RecordedStream
-from latlab.recordings.clock_offset import find_chain
-from latlab.report.losses import drops_watched, watched_row
+from latlab.recordings.cell import Guest, RecordedCell
+from latlab.report.losses import watched_row
 from latlab.report.places import Places, dimension_keys
-from latlab.report.probes import TRANSPORTS, probe_told
 from latlab.report.text import rate
 from latlab.result.types import Cell, Result, StampsTaken
 
 FUNCTIONAL: Final = "functional only"
 EXACT_QEMU: Final = 10
 """The oldest QEMU of which whole runs in virtual time have been seen to repeat without any difference."""
-ONE_CLOCK: Final = "one clock"
-ONE_KERNEL: Final = "one kernel"
 ACCELERATIONS: Final = {"kvm": "KVM", "tcg": "software emulation (TCG)"}
-
-
-def with_test_bed(document: Mapping[str, Any], cell: RecordedCell) -> dict[str, Any]:
-    """The cell's part of the result document with what it was measured on, from cell.json.
-
-    Added are `bridges`, `guests`, `stamps_by` and `drops_watched`, and to each stream `talker`, `listener`, `clock`,
-    `sent_as`, and when its schedule began, TAI on the talker's clock, as `start_tai_ns`; `probe` to what is of one. A
-    cell of which nothing was measured has no label: there is nothing that it would be the label of.
-    """
-    streams = {stream.name: stream for stream in cell.streams}
-    probes = {probe.name: probe for probe in cell.probes}
-    return {
-        **document,
-        "label": document["label"] if document["streams"] else None,
-        "bridges": [bridge.document() for bridge in cell.bridges],
-        "guests": [guest.document() for guest in cell.guests],
-        "stamps_by": list(_stamps_taken(cell)),
-        "drops_watched": list(drops_watched(cell)),
-        "streams": {
-            name: {
-                **(_probes(probes[name], cell) if name in probes else _streams(streams[name], cell)),
-                **probe_told(cell, name),
-                **block,
-            }
-            for name, block in document["streams"].items()
-        },
-    }
-
-
-def _probes(probe: RecordedProbe, cell: RecordedCell) -> dict[str, Any]:
-    """A probe as a whole has the clock of who asks."""
-    ends = {"talker": probe.from_, "listener": probe.to}
-    return {**ends, "clock": ONE_CLOCK, "sent_as": None, "start_tai_ns": cell.start_tai_ns}
-
-
-def _streams(stream: RecordedStream, cell: RecordedCell) -> dict[str, Any]:
-    return {
-        "talker": stream.talker,
-        "listener": stream.listener,
-        "clock": clock_source(cell.clocks, stream.talker, stream.listener),
-        "sent_as": sent_as(stream),
-        "start_tai_ns": stream.start_tai_ns or cell.start_tai_ns,
-    }
-
-
-def _stamps_taken(cell: RecordedCell) -> Iterator[dict[str, Any]]:
-    """Who took the kernel's timestamps for each agent, in its own words."""
-    for agent in cell.agents:
-        if found := agent.said.stamps_by:
-            programs = agent.totals.stages or Programs()
-            yield {"agent": agent.name, **found, "lost": programs.lost, "compared": programs.compared}
-
-
-def clock_source(clocks: Sequence[ClockEdge], talker: str, listener: str) -> str | None:
-    """Where the offset of two hosts' clocks is known from, as `shared page`; None if nothing bounds it.
-
-    clocks: cell.json's. It names the sources of the edges that join the two, in their order; a shared kernel is named
-    where it is all there is. One host has `one clock`. LabError: an entry of clocks is none.
-    """
-    if talker == listener:
-        return ONE_CLOCK
-    chain = find_chain(clocks, listener, talker)
-    if chain is None:
-        return None
-    found = dict.fromkeys(
-        str(entry.source) for edge in chain for entry in clocks if {entry.from_, entry.to} == {edge.from_, edge.to}
-    )
-    return " + ".join(source for source in found if source != ONE_KERNEL) or ONE_KERNEL
-
-
-def sent_as(stream: RecordedStream) -> str | None:
-    """What a stream's packets are, as `UDP over the VLAN interface eth0.5`; None of a probe, and where it is not known.
-
-    stream: cell.json's.
-    """
-    what = TRANSPORTS.get(str(stream.transport))
-    if what is None or stream.probe:
-        return None
-    interface = stream.interface
-    if stream.queue != str(interface):
-        return f"{what} over the VLAN interface {interface}"
-    return what if stream.vlan is None else f"{what} in VLAN {stream.vlan}"
 
 
 def sent_otherwise(result: Result, streams: Collection[str]) -> list[str]:

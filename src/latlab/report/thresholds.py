@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
 from latlab.analysis.evidence import Thresholds
 from latlab.analysis.words import duration, percent
 from latlab.model.rules import NAMES
-from latlab.result.types import Result
+from latlab.result.types import Reason, Result, Threshold, TurnedOff
 from latlab.scenario import Trust
 
 _MILLION: Final = 10**6
@@ -23,21 +23,18 @@ def thresholds_of(trust: Trust | None) -> Thresholds:
     return Thresholds(**values)
 
 
-def thresholds_document(trust: Trust | None) -> dict[str, dict[str, Any]]:
-    """The result's `thresholds`: {name: {"value", "default", "given"}}, ns and shares of one.
-
-    given: the scenario says it, be it the default or not.
-    """
+def threshold_values(trust: Trust | None) -> dict[str, Threshold]:
+    """The result's `thresholds`. given: the scenario says it, be it the default or not."""
     values, defaults = asdict(thresholds_of(trust)), asdict(Thresholds())
     said = trust.model_fields_set if trust else frozenset()
-    return {name: {"value": values[name], "default": defaults[name], "given": _key(name) in said} for name in defaults}
+    return {name: Threshold(value=values[name], default=defaults[name], given=_key(name) in said) for name in defaults}
 
 
-def turned_off(trust: Trust | None, waived: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """The result's `turned_off`: [{"id", "check", "why", "found"}] of each rule; found: how many reasons it gave."""
-    found = [one["id"] for one in waived]
+def turned_off(trust: Trust | None, waived: Iterable[Reason]) -> list[TurnedOff]:
+    """The rules that are turned off. found: how many reasons each gave."""
+    found = [one.id for one in waived]
     off = trust.off if trust else {}
-    return [{"id": id_, "check": NAMES[id_], "why": why, "found": found.count(id_)} for id_, why in off.items()]
+    return [TurnedOff(id=id_, check=NAMES[id_], why=why, found=found.count(id_)) for id_, why in off.items()]
 
 
 @dataclass(frozen=True)
@@ -74,15 +71,6 @@ def stated(result: Result) -> list[str]:
         if one.given
     ]
     return [*off_lines(result), *given]
-
-
-def gathered_waived(documents: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """The cells' `waived` together, `where` beginning with the cell, as reasons are gathered."""
-    return [
-        {**one, "where": ": ".join(filter(None, (f"{cell['slug']}/r{cell['repeat']}", one["where"])))}
-        for cell in documents
-        for one in cell.get("waived", [])
-    ]
 
 
 def _key(name: str) -> str:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any, Final
+from collections.abc import Iterator
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from latlab.analysis.missing_stages import EMULATED, NOT_TRACED
-from latlab.analysis.reception import Instants, VmHost, reception_documents, timer_documents
+from latlab.analysis.reception import Instants, VmHost, receptions, timer_wakings
 from latlab.recordings.cell import RecordedCell
 from latlab.recordings.clock_offset import offset_between
 from latlab.recordings.run_folder import CellFolder
@@ -19,7 +19,7 @@ from latlab.report.document import Table, bad_if
 from latlab.report.places import cell_title
 from latlab.report.testbed import label_text
 from latlab.report.text import microseconds
-from latlab.result.types import CameTo, Cell, Result, Trace
+from latlab.result.types import Breakdown, CameTo, Cell, Result, Trace
 
 TITLE: Final = "How packets and timers woke their thread, warm-up left out"
 HEADINGS: Final = (
@@ -37,30 +37,27 @@ _NAMED: Final = 3
 """So many of whom interrupts came to are named, those with the most; all are in result.json."""
 
 
-def with_traces(document: Mapping[str, Any], folder: CellFolder, cell: RecordedCell) -> dict[str, Any]:
-    """The cell's part of the result document, with `trace` of each stream or timer whose thread was traced.
-
-    LabError: a recording is not of this run.
-    """
-    streams = dict(document["streams"])
+def traces_of(folder: CellFolder, cell: RecordedCell) -> dict[str, Trace]:
+    """Of each stream or timer whose thread was traced. LabError: a recording is not of this run."""
     names = {stream.stream: stream.name for stream in cell.streams}
+    traces = {}
     for traced, found in _told(folder, cell):
         done = traced.done
         said = {"host": traced.host, "events": done and done.events, "lost": done and done.lost}
         for number, one in found.items():
-            if (name := names.get(number)) in streams:
-                streams[name] = {**streams[name], "trace": {**said, **one}}
-    return {**document, "streams": streams}
+            if number in names:
+                traces[names[number]] = Trace.model_validate({**said, **one.document()})
+    return traces
 
 
-def _told(folder: CellFolder, cell: RecordedCell) -> Iterator[tuple[Traced, dict[int, dict[str, Any]]]]:
-    """What was traced, with the documents of its streams or its timer."""
+def _told(folder: CellFolder, cell: RecordedCell) -> Iterator[tuple[Traced, dict[int, Breakdown]]]:
+    """What was traced, with the breakdowns of its streams or its timer."""
     for one in read_traces(folder, cell):
         found = (one.received, one.trace, one.tasks, one.thread, _vm_host(one, cell), _not_entered(one, cell))
-        yield one, reception_documents(*found)
+        yield one, receptions(*found)
     for timer in read_timer_traces(folder, cell):
         asked = (timer.instants, timer.trace, timer.tasks, timer.thread, _vm_host(timer, cell))
-        yield timer, timer_documents(*asked, _not_entered(timer, cell))
+        yield timer, timer_wakings(*asked, _not_entered(timer, cell))
 
 
 def _vm_host(traced: Traced, cell: RecordedCell) -> VmHost | None:

@@ -7,7 +7,7 @@ from typing import Final
 
 from pydantic_core import PydanticCustomError
 
-from latlab.analysis.chosen_windows import Chosen
+from latlab.analysis.chosen_windows import Named
 from latlab.errors import UsageError
 from latlab.recordings.cell import RecordedCell
 from latlab.scenario import Scenario, format_duration, parse_duration
@@ -17,13 +17,13 @@ OPTION: Final = "--window"
 _FORM: Final = "FROM..TO after the start of the streams, as 10s..60s, and perhaps a reason behind it: '10s..60s idle'"
 
 
-def chosen_in(scenario: Scenario | None) -> tuple[Chosen, ...]:
+def chosen_in(scenario: Scenario | None) -> tuple[Named, ...]:
     """The windows of a scenario; none without one."""
     windows = scenario.windows if scenario else ()
-    return tuple(Chosen(one.from_, one.to, one.why, one.streams) for one in windows)
+    return tuple(Named(one.from_, one.to, one.why, one.streams) for one in windows)
 
 
-def chosen_later(texts: Sequence[str]) -> tuple[Chosen, ...]:
+def chosen_later(texts: Sequence[str]) -> tuple[Named, ...]:
     """The windows that these texts name, `FROM..TO WHY`, in their order. UsageError: one is none, or two overlap."""
     found = [_chosen(text) for text in texts]
     for place, one in enumerate(found):
@@ -35,7 +35,7 @@ def chosen_later(texts: Sequence[str]) -> tuple[Chosen, ...]:
     return tuple(found)
 
 
-def refuse_wrong(later: Sequence[Chosen], cells: Sequence[RecordedCell]) -> None:
+def refuse_wrong(later: Sequence[Named], cells: Sequence[RecordedCell]) -> None:
     """Nothing. UsageError: there is no packet in one of these windows. cells: every cell.json of the run."""
     if not later:
         return
@@ -51,12 +51,12 @@ def refuse_wrong(later: Sequence[Chosen], cells: Sequence[RecordedCell]) -> None
             _refuse(one, cell)
 
 
-def told(one: Chosen) -> str:
+def told(one: Named) -> str:
     """A window as people write it: "10s..60s"."""
     return f"{format_duration(one.from_ns)}..{format_duration(one.to_ns)}"
 
 
-def _chosen(text: str) -> Chosen:
+def _chosen(text: str) -> Named:
     span, _, why = text.strip().partition(" ")
     begin, dots, end = span.partition("..")
     try:
@@ -66,7 +66,7 @@ def _chosen(text: str) -> Chosen:
         raise UsageError(what, where=OPTION, remedy=f"give {_FORM}") from error
     if to_ns <= from_ns:
         raise UsageError(f"{span} ends before it begins", where=OPTION, remedy=f"give {_FORM}")
-    return Chosen(from_ns, to_ns, why.strip(), after_the_fact=True)
+    return Named(from_ns, to_ns, why.strip(), after_the_fact=True)
 
 
 def _zero(text: str) -> object:
@@ -74,7 +74,7 @@ def _zero(text: str) -> object:
     return 0 if text == "0" else text
 
 
-def _refuse(one: Chosen, cell: RecordedCell) -> None:
+def _refuse(one: Named, cell: RecordedCell) -> None:
     where, duration, warmup = f"{OPTION}, {cell.slug}", cell.duration_ns, cell.warmup_ns
     if one.to_ns > duration:
         lasted = format_duration(duration)

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from typing import Any
 
 from pydantic import ValidationError
 
 from latlab.errors import LabError
-from latlab.model.part import Part
+from latlab.model.part import Document
 from latlab.recordings.run_folder import RunFolder
-from latlab.result.types import Result, Stream
+from latlab.result.types import Result
 
 
 def load_result(folder: RunFolder) -> Result:
@@ -21,7 +19,7 @@ def load_result(folder: RunFolder) -> Result:
     )
 
 
-def typed(document: Mapping[str, Any], where: str = "", remedy: str = "") -> Result:
+def typed(document: Document, where: str = "", remedy: str = "") -> Result:
     """The result document as its types. LabError: a key that no type declares, or a wrong value.
 
     where, remedy: of that error.
@@ -34,17 +32,7 @@ def typed(document: Mapping[str, Any], where: str = "", remedy: str = "") -> Res
         raise LabError(what, where=where, remedy=remedy) from error
 
 
-def result_streams(cell: Mapping[str, Any]) -> dict[str, Stream]:
-    """The streams of a cell of the result document."""
-    return {name: Stream.model_validate(block) for name, block in cell["streams"].items()}
-
-
-def document(part: Part) -> dict[str, Any]:
-    """The result, or a part of it, as JSON has it: what was not set is not there."""
-    return part.model_dump(mode="json", by_alias=True, exclude_unset=True)
-
-
-def result_schema() -> dict[str, Any]:
+def result_schema() -> Document:
     """The JSON Schema (draft 2020-12) of result.json."""
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **Result.model_json_schema(by_alias=True)}
 

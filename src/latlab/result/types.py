@@ -6,10 +6,11 @@ A key of JSON that is a word of Python's has an underscore here: `from` is `from
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Literal
 
-from latlab.model.part import Failure, Part, Status, Verdict
-from latlab.model.rules import Severity
+from latlab.model.part import Failure, Keys, Part, Status, Verdict
+from latlab.model.rules import IDS, Severity
 from latlab.recordings.cell import Bridge, Guest, LeftOut, Load
 from latlab.result.comparison import Comparison
 
@@ -32,6 +33,11 @@ class Reason(Part):
     remedy: str
     why: str | None = None
 
+    @classmethod
+    def of(cls, document: Mapping[str, Any]) -> Reason:
+        """The reason that was written as this; versions without ids wrote its rule's name alone."""
+        return cls.model_validate({"id": document.get("id") or IDS[document["check"]], **document})
+
 
 class TurnedOff(Part):
     """A rule that the scenario turns off. found: the number of reasons that it would have given."""
@@ -45,8 +51,8 @@ class TurnedOff(Part):
 class Threshold(Part):
     """A threshold of trust. value, default: ns, or a share. given: the scenario says it."""
 
-    value: float
-    default: float
+    value: int | float
+    default: int | float
     given: bool
 
 
@@ -319,15 +325,14 @@ class Series(Part):
     max: list[int] = []
 
 
-class Metric(Statistics):
-    """One metric of a stream after the warm-up.
+class Counted(Part):
+    """What is known of a metric beside its statistics.
 
     from_, to: its two timestamps. missing: packets that lack one of them; unbounded: whose clocks nothing bounds.
-    uncertainty_ns: how far any value may be off, ±. max_at_least, max_at_most: bounds of the largest value where
-    packets lack a timestamp. kept: of an imported metric `histogram`, `intervals` or `summary`; bins: of its
-    percentiles, from and to; below, above: values outside of its histogram.
+    uncertainty_ns: how far any value may be off, ±.
     """
 
+    n: int | None
     lost: int | None
     duplicated: int | None
     reordered: int | None
@@ -336,6 +341,16 @@ class Metric(Statistics):
     from_: str
     to: str
     uncertainty_ns: int | None
+
+
+class Metric(Statistics, Counted):
+    """One metric of a stream after the warm-up.
+
+    max_at_least, max_at_most: bounds of the largest value where
+    packets lack a timestamp. kept: of an imported metric `histogram`, `intervals` or `summary`; bins: of its
+    percentiles, from and to; below, above: values outside of its histogram.
+    """
+
     max_at_least: int | None = None
     max_at_most: int | None = None
     worst: WorstPacket | None = None
@@ -362,6 +377,10 @@ class Metric(Statistics):
 # Anomalies and windows
 
 
+Evidence = dict[str, Any]
+"""Figures of an episode, by its class (docs/reference/anomaly-classes.md)."""
+
+
 class Episode(Part):
     """Something that happened beside noise. packets: how many of its class are in it. evidence: figures of its kind."""
 
@@ -373,7 +392,7 @@ class Episode(Part):
     to_sequence: int
     packets: int
     severity: float
-    evidence: dict[str, Any]
+    evidence: Evidence
     text: str
 
 
@@ -554,18 +573,18 @@ class Bound(Part):
 class Gates(Part):
     """When packets left through a gate, after the warm-up. missed: in a later window than their own."""
 
-    interface: str
-    traffic_class: int
-    promised: Bound
-    from_: str | None
     left: int
-    least_ns: int | None
-    most_ns: int | None
     missed: int
+    early: int
     windows_late: dict[int, int]
     first_missed: int | None
     last_missed: int | None
-    early: int
+    least_ns: int | None
+    most_ns: int | None
+    from_: str | None
+    interface: str
+    traffic_class: int
+    promised: Bound
     in_slot: dict[str, Statistics]
 
 
@@ -602,11 +621,16 @@ class TimerHandler(Part):
     windows: list[TimerWindow] | None
 
 
-class Timer(TimerHandler):
-    """A timer's thread, and its interrupt's handler. traced: the kernel reports its interrupts."""
+class TimerLimits(Part):
+    """What a timer's instants are held against, and the windows that they are counted in."""
 
     threshold_ns: int
     window_ns: int
+
+
+class Timer(TimerHandler, TimerLimits):
+    """A timer's thread, and its interrupt's handler. traced: the kernel reports its interrupts."""
+
     interrupt: TimerHandler | None
     traced: bool
     trace_problem: Failure | None
@@ -643,16 +667,21 @@ class Entry(Part):
     ran: list[CameTo] = []
 
 
-class Trace(Part):
-    """The path of packets or instants from the interrupt to the thread (docs/explanation/where-the-time-went.md).
-
-    events, lost: of the host's trace. told: the wake-up is known; awake: the thread did not sleep; untold: neither.
-    whole: every stage is known; missing: why not of the others. shared: woken for an earlier packet.
-    """
+class TracedOn(Part):
+    """Where it was traced. events, lost: of the host's trace."""
 
     host: str
     events: int | None
     lost: int | None
+
+
+class Breakdown(Part):
+    """The path of packets or instants from the interrupt to the thread (docs/explanation/where-the-time-went.md).
+
+    told: the wake-up is known; awake: the thread did not sleep; untold: neither. whole: every stage is known; missing:
+    why not of the others. shared: woken for an earlier packet.
+    """
+
     n: int
     told: int
     awake: int
@@ -665,6 +694,10 @@ class Trace(Part):
     missing: list[MissingStage] = []
     chain: Chain | None = None
     entry: Entry | None = None
+
+
+class Trace(Breakdown, TracedOn):
+    """The path of packets or instants from the interrupt to the thread, and where it was traced."""
 
 
 class LostAt(Part):
@@ -713,8 +746,8 @@ class Stream(Part):
     anomalies: dict[str, Anomaly] | None = None
     late_limits: LateLimits | None = None
     windows: Windows | None = None
-    metrics: dict[str, Metric]
     timer: Timer | None = None
+    metrics: dict[str, Metric]
     trace: Trace | None = None
     lead_ns: int | None = None
     early_ns: int | None = None
@@ -846,14 +879,14 @@ class Imported(Part):
 class Cell(Part):
     """One repetition of a cell. cell: the matrix' keys; instructions_per_ns: of a board in virtual time."""
 
-    cell: dict[str, Any]
+    cell: Keys
     slug: str
     repeat: int
     order: int | None
     status: Status
     reason: Failure | None
     label: str | None
-    instructions_per_ns: float | None
+    instructions_per_ns: int | float | None
     qemu: str | None
     start_tai_ns: int | None
     verdict: Verdict
@@ -885,13 +918,13 @@ class Published(Part):
     row: str
     metric: str
     n: int | None
-    min: float | None
-    mean: float | None
-    max: float | None
-    stddev: float | None
-    pk_pk: float | None
-    p50: float | None
-    p99: float | None
+    min: int | float | None
+    mean: int | float | None
+    max: int | float | None
+    stddev: int | float | None
+    pk_pk: int | float | None
+    p50: int | float | None
+    p99: int | float | None
 
 
 class Repeats(Part):

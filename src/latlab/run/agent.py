@@ -12,8 +12,11 @@ from typing import Any, TypeVar
 
 from latlab.errors import LabError, rejection_remedy
 from latlab.hosts import Host, Process, signal_group
+from latlab.model.part import Document, Failure
+from latlab.recordings.cell import Ready, RecordedAgent, Totals
 from latlab.run.events import Latencies, Listener, Packets, Seen, Window, ignore
 from latlab.testbed.apply import TestBed
+from latlab.testbed.step import Spec
 
 T = TypeVar("T")
 
@@ -46,16 +49,16 @@ class Agent:
         self.host = host
         self.verb = role or verb
         self.probe = probe
-        self.ready: asyncio.Future[dict[str, Any]] = loop.create_future()
+        self.ready: asyncio.Future[Ready] = loop.create_future()
         self.complete: asyncio.Future[None] = loop.create_future()
-        self.done: asyncio.Future[dict[str, Any]] = loop.create_future()
+        self.done: asyncio.Future[Totals] = loop.create_future()
         self.ready_at = 0.0
         """The event loop's time when it was ready."""
         self.turn_tai_ns = 0
         """In virtual time the machine's CLOCK_TAI then."""
         self._argv = ("", verb)
         self._ports: tuple[str, ...] = ()
-        self._error: dict[str, Any] | None = None
+        self._error: Failure | None = None
         self._process = process
         self._listener = listener
         self._stderr: deque[str] = deque(maxlen=STDERR_LINES)
@@ -69,7 +72,7 @@ class Agent:
         host: Host,
         binary: str,
         verb: str,
-        spec: Mapping[str, Any],
+        spec: Spec,
         listener: Listener = ignore,
         probe: str | None = None,
         role: str | None = None,
@@ -95,39 +98,18 @@ class Agent:
     @property
     def tai_ns(self) -> int:
         """Its host's CLOCK_TAI when it was ready."""
-        return int(self.ready.result()["tai_ns"])
-
-    @property
-    def version(self) -> str | None:
-        """The agent's own, as it said when it was ready."""
-        ready = _result(self.ready)
-        return str(ready["version"]) if ready and "version" in ready else None
-
-    @property
-    def ready_said(self) -> dict[str, Any] | None:
-        """Its `ready`; None while it has not said it, or did not come to it."""
-        return _result(self.ready)
-
-    @property
-    def cyclone(self) -> str | None:
-        """The version of Cyclone DDS that is built into it, as it said when it was ready; None of other verbs."""
-        return (_result(self.ready) or {}).get("cyclone")
+        return self.ready.result().tai_ns
 
     @property
     def command(self) -> str:
         """The command as one would type it; its spec goes to its standard input."""
         return self.host.command_line(self._argv)
 
-    @property
-    def said(self) -> dict[str, Any] | None:
-        """Its `done`; None while it has not said it, or did not come to it."""
-        return _result(self.done)
-
     def begin(self, start_tai_ns: int) -> None:
         """Nothing; the streams start at that instant of its host's CLOCK_TAI."""
         self._say({"start_tai_ns": start_tai_ns})
 
-    async def stop(self, bed: TestBed) -> dict[str, Any]:
+    async def stop(self, bed: TestBed) -> Totals:
         """Its `done`; it has written its recordings and is gone."""
         self._say({"stop": True})
         try:
@@ -147,16 +129,12 @@ class Agent:
         bed.settle(self._record)
         self._record = None
 
-    def as_dict(self) -> dict[str, Any]:
-        """Its entry in cell.json."""
-        return {
-            "host": self.host.name,
-            "verb": self.verb,
-            **({} if self.probe is None else {"probe": self.probe}),
-            "ready": _result(self.ready),
-            "done": _result(self.done),
-            "error": self._error,
-        }
+    @property
+    def known(self) -> RecordedAgent:
+        """Its entry in cell.json: what it has said, None of what it has not said or did not come to."""
+        whose = {"host": self.host.name, "verb": self.verb} | ({"probe": self.probe} if self.probe else {})
+        said = {"ready": _result(self.ready), "done": _result(self.done), "error": self._error}
+        return RecordedAgent.model_validate({**whose, **said})
 
     async def _within(self, awaited: asyncio.Future[T], seconds: float, fault: str) -> T:
         seconds *= self.host.patience * (TRACING_PATIENCE if self._argv[1] in TRACING else 1)
@@ -170,7 +148,7 @@ class Agent:
                 where=self._where(),
             ) from None
 
-    def _say(self, message: Mapping[str, Any]) -> None:
+    def _say(self, message: Spec) -> None:
         # An agent that has gone away says why by its events or its exit status, not by this pipe.
         with contextlib.suppress(ConnectionError, RuntimeError):
             assert self._process.stdin
@@ -199,16 +177,16 @@ class Agent:
         async for line in _lines(self._process.stderr):
             self._stderr.append(line.decode(errors="replace").rstrip())
 
-    def _take(self, event: dict[str, Any]) -> None:
+    def _take(self, event: Document) -> None:
         match event.pop("event"):
             case "ready" if not self.ready.done():
                 self.ready_at = asyncio.get_running_loop().time()
                 self.turn_tai_ns = self.host.turns.tai_ns if self.host.turns else 0
-                self.ready.set_result(event)
+                self.ready.set_result(Ready.model_validate(event))
             case "complete" if not self.complete.done():
                 self.complete.set_result(None)
             case "done" if not self.done.done():
-                self.done.set_result(event)
+                self.done.set_result(Totals.model_validate(event))
             case "progress":
                 streams = {entry["stream"]: entry["packets"] for entry in event["streams"]}
                 tai_ns, steal_ns = event["tai_ns"], event.get("steal_ns")
@@ -220,21 +198,21 @@ class Agent:
             case "window":
                 self._listener(self._window(event))
             case "error":
-                self._error = event
-                where = ": ".join(filter(None, (self._where(), self.verb, event["where"])))
-                self._fail(LabError(event["what"], where=where, remedy=self._rejected(event) or event["remedy"]))
+                self._error = error = Failure.model_validate(event)
+                where = ": ".join(filter(None, (self._where(), self.verb, error.where)))
+                self._fail(LabError(error.what, where=where, remedy=self._rejected(error) or error.remedy))
 
-    def _window(self, event: Mapping[str, Any]) -> Window:
+    def _window(self, event: Document) -> Window:
         told = {key: event[key] for key in ("from_tai_ns", "to_tai_ns", "n", "mean_ns", "stddev_ns")}
         told |= {key: event[key] for key in ("min_ns", "max_ns", "above", "threshold_ns", "overdue")}
-        timer = (_result(self.ready) or {}).get("timer") or {}
-        return Window(self.host.name, self.probe or "", **told, tick_ns=timer.get("tick_ns"))
+        timer = self.known.said.timer
+        return Window(self.host.name, self.probe or "", **told, tick_ns=timer.tick_ns if timer else None)
 
-    def _rejected(self, error: Mapping[str, Any]) -> str:
+    def _rejected(self, error: Failure) -> str:
         """What to do where packets that it sent were rejected; empty where the error is another."""
-        is_networks = str(error["what"]).startswith(("connect", "recv", "send"))
+        is_networks = error.what.startswith(("connect", "recv", "send"))
         ports = " and ".join(self._ports)
-        return rejection_remedy(error.get("errno"), ports) if is_networks and ports else ""
+        return rejection_remedy(error.errno, ports) if is_networks and ports else ""
 
     def _fail(self, error: LabError) -> None:
         for future in (self.ready, self.complete, self.done):
@@ -249,7 +227,7 @@ class Agent:
         return f": {'; '.join(self._stderr)}" if self._stderr else ""
 
 
-def _seen(entry: Mapping[str, Any]) -> Seen:
+def _seen(entry: Document) -> Seen:
     latest = entry["since_last"]
     return Seen(entry["missing"], latest and Latencies(**latest))
 
@@ -282,7 +260,7 @@ async def _lines(stream: asyncio.StreamReader) -> AsyncIterator[bytes]:
         yield line
 
 
-def _result(future: asyncio.Future[dict[str, Any]]) -> dict[str, Any] | None:
+def _result(future: asyncio.Future[T]) -> T | None:
     if not future.done() or future.cancelled() or future.exception():
         return None
     return future.result()

@@ -8,11 +8,12 @@ from latlab.run.events import Listener
 from latlab.run.fetch import Recordings
 from latlab.run.outcome import Outcome
 from latlab.run.probe_specs import ping_spec, pong_spec, timer_spec, verb_of
-from latlab.run.specs import Bed, Spec, listen_spec, talk_spec, with_live
+from latlab.run.specs import Bed, listen_spec, talk_spec, with_live
 from latlab.run.trace_specs import entry_spec, trace_spec, waking_spec
 from latlab.testbed.apply import TestBed
 from latlab.testbed.places import Places
 from latlab.testbed.site import Site
+from latlab.testbed.step import Spec
 from latlab.testbed.tuning.threads import guest_threads_command, pid_file
 
 
@@ -76,21 +77,21 @@ class Agents:
         """Nothing; what happens to packets on their way to what receives on the host, which is ready, is recorded."""
         receivers = self._scenario.receivers[host]
         own = (agent for agent in self.listening if agent.host.name == host and agent.probe in receivers)
-        threads = [agent.ready.result()["realtime"]["tid"] for agent in own]
+        threads = [_thread(agent) for agent in own]
         spec = trace_spec(self._scenario, host, threads, self._outcome.run_id, self._recording(host, "trace", host))
         await self._start(self.listening, host, "trace", spec)
 
     async def trace_timer(self, name: str) -> None:
         """Nothing; how the thread of a timer, which is ready, is woken is recorded."""
         (host,) = self._scenario.probe_hosts(name)
-        threads = [agent.ready.result()["realtime"]["tid"] for agent in self.talking if agent.probe == name]
+        threads = [_thread(agent) for agent in self.talking if agent.probe == name]
         spec = waking_spec(threads, self._outcome.run_id, self._recording(host, "waking", name))
         await self._start(self.listening, host, "waking", spec, of=name)
 
     async def trace_entries(self, name: str) -> None:
         """Nothing; how interrupts come into the guest is being recorded on its VM host, where KVM runs it."""
         guest = self._scenario.guests[name]
-        if not any(one["name"] == name and one["acceleration"] == "kvm" for one in self._outcome.guests):
+        if not any(one.name == name and one.acceleration == "kvm" for one in self._outcome.guests):
             return
         site = self._site.on(self._scenario.machine_of(name))
         found = await self._bed.hosts[guest.host].run(guest_threads_command(pid_file(name, guest, site)))
@@ -120,3 +121,10 @@ class Agents:
         group.append(agent)
         self._outcome.agents.append(agent)
         await self._recordings.follow(place, role, self._folder.prefix(role, of or host))
+
+
+def _thread(agent: Agent) -> int:
+    """The number of the thread by which it measures, as it said when it was ready."""
+    thread = agent.known.realtime.tid
+    assert thread, agent.title
+    return thread

@@ -7,11 +7,14 @@ import contextlib
 import json
 import time
 from collections.abc import Coroutine, Mapping
-from dataclasses import asdict, replace
+from dataclasses import replace
 from typing import Any
 
 from latlab.errors import LabError, LatlabError, StartError, after_that, system_error
 from latlab.hosts import Host
+from latlab.model.facts import Facts
+from latlab.model.part import Failure
+from latlab.recordings.cell import RecordedCell, RecordedStep
 from latlab.recordings.packets import build_packets
 from latlab.recordings.run_folder import CellFolder
 from latlab.run.agent import Agent
@@ -22,7 +25,6 @@ from latlab.run.drops import DropWatch
 from latlab.run.events import Listener, Phase, Waiting
 from latlab.run.fetch import Recordings
 from latlab.run.interfaces import look_at_interfaces
-from latlab.run.kvm_clock import Facts
 from latlab.run.outcome import LABEL_VIRTUAL, Outcome
 from latlab.run.probe_specs import pings, timers
 from latlab.run.probes import Tools, nobody_answered
@@ -72,7 +74,7 @@ async def run_cell(
     *,
     bed: Bed | None = None,
     live: bool = False,
-) -> dict[str, Any]:
+) -> RecordedCell:
     """The cell's cell.json, which has been written, with its recordings and its packet table.
 
     A cell that this machine cannot build is `unavailable`, and nothing is begun. A LatlabError makes the cell `failed`;
@@ -91,7 +93,7 @@ async def run_cell(
     if reasons := unavailable(scenario, site):
         outcome.refuse(reasons)
         _write(outcome, folder)
-        return outcome.as_dict()
+        return outcome.known()
     interrupted = False
     try:
         await _on_test_bed(outcome, site, folder, listener, making or asyncio.Lock(), bed)
@@ -101,7 +103,7 @@ async def run_cell(
         interrupted = True
         outcome.status = "interrupted"
         what = "; ".join(("a signal ended the run", *getattr(cancelled, "__notes__", ())))
-        outcome.reason = {"what": what, "where": "", "remedy": "run it again"}
+        outcome.reason = Failure(what=what, where="", remedy="run it again")
     except LatlabError as error:
         outcome.fail(error)
     except OSError as error:
@@ -117,7 +119,7 @@ async def run_cell(
             _write(outcome, folder)
     if interrupted:
         raise asyncio.CancelledError
-    return outcome.as_dict()
+    return outcome.known()
 
 
 def _tells(listener: Listener) -> Tell:
@@ -128,10 +130,10 @@ def _tells(listener: Listener) -> Tell:
 def _write(outcome: Outcome, folder: CellFolder) -> None:
     """Nothing; cell.json is written. LabError: it cannot be; it then says what the file would have said."""
     try:
-        folder.write_cell(outcome.as_dict())
+        folder.write_cell(outcome.known())
     except OSError as error:
         reason = outcome.reason
-        first = LabError(reason["what"], where=reason["where"], remedy=reason["remedy"]) if reason else None
+        first = LabError(reason.what, where=reason.where, remedy=reason.remedy) if reason else None
         raise after_that(first, error) if first else system_error(error) from error
 
 
@@ -223,7 +225,7 @@ async def _on_a_test_bed(
                     return await keep.keep(turns, site)
             outcome.bridges = described_bridges(scenario, site)
             outcome.guests = await described_guests_running(scenario, site)
-            if any(guest["acceleration"] == "tcg" for guest in outcome.guests):
+            if any(guest.acceleration == "tcg" for guest in outcome.guests):
                 outcome.is_emulated()
             await _Cell(outcome, bed, site, folder, listener).measure()
         except LabError as error:
@@ -231,7 +233,7 @@ async def _on_a_test_bed(
                 raise StartError(error, which="kept", again="setting up again: the kept test bed differs") from None
             raise
         finally:
-            outcome.steps = [asdict(result) for result in bed.results]
+            outcome.steps = [RecordedStep(**vars(result)) for result in bed.results]
             listener(Phase("tearing down"))
 
 
@@ -356,8 +358,8 @@ class _Cell:
         # The talkers know the start and wait for it: the file is written meanwhile, and a slow disk delays no packet.
         # Should the lab be killed from here on, it says what the recordings are of.
         outcome.clocks, outcome.ptp, outcome.drops = self._clocks.known(), self._ptp.known(), self._drops.known()
-        outcome.steps = [asdict(result) for result in self._bed.results]
-        self._folder.write_cell(outcome.as_dict())
+        outcome.steps = [RecordedStep(**vars(result)) for result in self._bed.results]
+        self._folder.write_cell(outcome.known())
 
     def _finely(self, is_fine: bool) -> None:
         """Have the CPUs of boards in virtual time change places often, or as seldom as is fastest."""
@@ -419,15 +421,16 @@ class _Cell:
         self._outcome.tools = await self._tools.stop()
 
     async def _stop_loads(self) -> None:
-        self._outcome.loads = [load.as_dict() for load in await self._loads.stop()]
+        self._outcome.loads = await self._loads.stop()
 
     async def _check_again(self) -> None:
         """Nothing; what was set and must last has been read again."""
         with self._bed.awaited("settings are read again"):
             again = await self._bed.check_again()
-        keys = ("host", "title", "command", "expected", "actual", "ok", "why")
         self._outcome.bridges = described_bridges(self._scenario, self._site)
-        self._outcome.rechecks = [{key: asdict(one)[key] for key in keys} for one in again]
+        self._outcome.rechecks = [
+            RecordedStep(**{k: v for k, v in vars(one).items() if k != "seconds"}) for one in again
+        ]
 
     async def _stop_clocks(self) -> None:
         clocks, failure = await self._clocks.stop(self._bed)
@@ -476,7 +479,7 @@ def _needed_ns(scenario: Scenario) -> int:
     return START_LEAD_NS + scenario.duration + max(patience, default=0)
 
 
-def is_emulated(facts: Mapping[str, Any]) -> bool:
+def is_emulated(facts: Facts) -> bool:
     """Whether a host runs in plain software emulation, by its facts."""
     hypervisor = (facts.get("machine") or {}).get("hypervisor") or {}
     return hypervisor.get("signature") in EMULATORS

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from latlab.errors import LabError
 from latlab.hosts import Host
@@ -13,6 +13,7 @@ from latlab.run.specs import CLOCK_PERIOD_NS, PAGE_PERIOD_NS, PTP_PERIOD_NS, clo
 from latlab.scenario import Route, Scenario
 from latlab.testbed.guests.qemu import CLOCK_PAGE, knock_address
 from latlab.testbed.site import Site
+from latlab.testbed.step import Spec
 
 SPARE_NS = 60_000_000_000
 
@@ -37,7 +38,7 @@ class Leg:
         return self.here if self.source == "exchange" else self.there
 
 
-Told = tuple[str, Mapping[str, Any]]
+Told = tuple[str, Spec]
 """A host, and what its agent is told."""
 TaiOffset = Callable[[str], int | str]
 """A host's TAI − UTC, s; in a plan, what it is."""
@@ -69,9 +70,7 @@ def guest_legs(scenario: Scenario, with_kvm_clock: Collection[str]) -> dict[str,
     """
     legs: dict[str, Leg] = {}
     for name, guest in scenario.guests.items():
-        machine = scenario.machine_of(name)
-        nested = machine is not None and scenario.hosts[machine].kind == "board"
-        if guest.domain is None and not nested:
+        if guest.domain is None and not scenario.is_on_board(name):
             legs[name] = Leg(guest.host, name, "shared page")
         elif name in with_kvm_clock:
             legs[name] = Leg(guest.host, name, "ptp_kvm")

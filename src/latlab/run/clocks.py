@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from functools import partial
-from typing import Any
 
 from latlab.errors import LabError
 from latlab.hosts import Host
+from latlab.model.facts import Facts
+from latlab.recordings.cell import ClockEdge, ClockWindow, Totals
 from latlab.recordings.run_folder import CellFolder
 from latlab.run.agent import Agent
 from latlab.run.clock_legs import Leg, Told, leg_specs, needed_legs
 from latlab.run.events import ClockBound, Event, Listener, Packets
 from latlab.run.fetch import Recordings
-from latlab.run.kvm_clock import Facts, tai_offset_s, with_kvm_clock
+from latlab.run.kvm_clock import tai_offset_s, with_kvm_clock
 from latlab.run.specs import with_live
 from latlab.run.start import joined
 from latlab.scenario import Scenario
@@ -74,11 +75,11 @@ class ClockWatch:
             self._running[leg] = await self._comparing(bed, leg, told)
             await self._recordings.follow(recorder, "clock", local)
 
-    def known(self) -> list[dict[str, Any]]:
+    def known(self) -> list[ClockEdge]:
         """The `clocks` of cell.json as far as they need no measurement: the pairs that share a clock."""
         shared = [leg for leg in self._legs if leg.source == "one kernel"]
         return [
-            {"from": leg.here, "to": leg.there, "source": leg.source, "lower_ns": 0, "upper_ns": 0, "windows": []}
+            ClockEdge(from_=leg.here, to=leg.there, source=leg.source, lower_ns=0, upper_ns=0, windows=[])
             for leg in shared
         ]
 
@@ -86,12 +87,12 @@ class ClockWatch:
         """How far host's CLOCK_TAI was ahead of the other's when comparing began; None: nothing was known yet."""
         offsets = []
         for leg, (asking, *_) in self._running.items():
-            if bound := (asking.ready_said or {}).get("bound"):
+            if bound := asking.known.said.bound:
                 here, there = (self._hosts[name].shared_kernel for name in (leg.here, leg.there))
-                offsets.append((here, there, (bound["lower_ns"] + bound["upper_ns"]) // 2))
+                offsets.append((here, there, (bound.lower_ns + bound.upper_ns) // 2))
         return joined(offsets, other.shared_kernel).get(host.shared_kernel)
 
-    async def stop(self, bed: TestBed) -> tuple[list[dict[str, Any]], LabError | None]:
+    async def stop(self, bed: TestBed) -> tuple[list[ClockEdge], LabError | None]:
         """The `clocks` of cell.json: for each leg, what its offset (`to`'s clock − `from`'s) lies between.
 
         And the first failure: a leg that failed has no entry, and keeps none from the others.
@@ -139,34 +140,35 @@ def _tell_bound(live: Listener, leg: Leg, event: Event) -> None:
         live(ClockBound(leg.here, leg.there, *event.offset_ns))
 
 
-def clock_entries(here: str, there: str, source: str, said: Mapping[str, Any]) -> list[dict[str, Any]]:
+def clock_entries(here: str, there: str, source: str, said: Totals) -> list[ClockEdge]:
     """The entry of cell.json's `clocks`, alone in a list; empty if nothing bounds the offset. said: who compared."""
     interval = offset_interval(said)
     if interval is None:
         return []
-    entry = {"from": here, "to": there, "source": source, "lower_ns": interval[0], "upper_ns": interval[1]}
-    return [entry | {key: said[key] for key in ("exchanges", "lost", "bound", "windows")}]
+    edge = ClockEdge(from_=here, to=there, source=source, lower_ns=interval[0], upper_ns=interval[1])
+    found = {key: getattr(said, key) for key in ("exchanges", "lost", "bound", "windows")}
+    return [edge.model_copy(update=found)]
 
 
-def offset_interval(done: Mapping[str, Any]) -> tuple[int, int] | None:
+def offset_interval(done: Totals) -> tuple[int, int] | None:
     """What the offset lay between at every moment of the exchanges (lower, upper; ns); None if nothing bounds it.
 
     done is the initiator's. A straight line through all exchanges bounds it best; where there is none (a clock was
     stepped or steered), the windows' bounds are taken together.
     """
-    whole = _interval(done["bound"]) if done["bound"] else None
+    whole = _interval(done.bound) if done.bound else None
     if whole:
         return whole
-    windows = [interval for window in done["windows"] if (interval := _interval(window))]
+    windows = [interval for window in done.windows if (interval := _interval(window))]
     if not windows:
         return None
     return min(lower for lower, _ in windows), max(upper for _, upper in windows)
 
 
-def _interval(bound: Mapping[str, Any]) -> tuple[int, int] | None:
+def _interval(bound: ClockWindow) -> tuple[int, int] | None:
     """The offset's interval over the whole span of a bound, which holds for its middle: drift widens it."""
-    least, most = bound["drift_lower_ppb"], bound["drift_upper_ppb"]
+    least, most = bound.drift_lower_ppb, bound.drift_upper_ppb
     if least is None or most is None:
         return None
-    widest = max(abs(least), abs(most)) * NS * bound["span_ns"] / 2
-    return int(bound["lower_ns"] - widest), int(bound["upper_ns"] + widest) + 1
+    widest = max(abs(least), abs(most)) * NS * bound.span_ns / 2
+    return int(bound.lower_ns - widest), int(bound.upper_ns + widest) + 1

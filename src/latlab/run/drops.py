@@ -6,17 +6,18 @@ import asyncio
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from latlab.errors import LabError
 from latlab.hosts import Host
+from latlab.model.part import Failure
+from latlab.recordings.cell import Guest, WatchedKernel
 from latlab.recordings.run_folder import CellFolder
 from latlab.run.agent import Agent
 from latlab.run.fetch import Recordings
-from latlab.run.specs import Spec
 from latlab.scenario import Scenario
 from latlab.testbed.apply import TestBed
 from latlab.testbed.places import Places
+from latlab.testbed.step import Spec
 
 EMULATED = "it is emulated, where the BPF program costs much: `watch_drops: always` watches it, too"
 
@@ -34,7 +35,7 @@ class Kernel:
     watcher: str
     agent: Agent | None = None
     why_not: str | None = None
-    error: dict[str, str] | None = None
+    error: Failure | None = None
 
 
 def kernels_watched(scenario: Scenario, hosts: Mapping[str, Host], emulated: Collection[str]) -> list[Kernel]:
@@ -46,7 +47,7 @@ def kernels_watched(scenario: Scenario, hosts: Mapping[str, Host], emulated: Col
         together.setdefault(hosts[name].shared_kernel, []).append(name)
     found = [Kernel(names, _watcher(scenario, names)) for names in together.values()]
     for kernel in found:
-        is_emulated = kernel.watcher in emulated or _is_on_board(scenario, kernel.watcher)
+        is_emulated = kernel.watcher in emulated or scenario.is_on_board(kernel.watcher)
         if scenario.watch_drops == "auto" and is_emulated:
             kernel.why_not = EMULATED
     return found
@@ -60,11 +61,6 @@ def _watcher(scenario: Scenario, names: Sequence[str]) -> str:
     busy = {end for stream in scenario.streams.values() for end in (stream.talker, stream.listener)}
     busy |= {host for name in scenario.probes for host in scenario.probe_hosts(name)}
     return next((name for name in names if name not in busy), names[0])
-
-
-def _is_on_board(scenario: Scenario, name: str) -> bool:
-    on = scenario.machine_of(name)
-    return on is not None and scenario.hosts[on].kind == "board"
 
 
 class DropWatch:
@@ -83,23 +79,23 @@ class DropWatch:
         self._folder = folder
         self._kernels: list[Kernel] = []
 
-    async def start(self, bed: TestBed, run_id: str, guests: Sequence[Mapping[str, Any]]) -> None:
+    async def start(self, bed: TestBed, run_id: str, guests: Sequence[Guest]) -> None:
         """Watch every kernel from now on. guests: as cell.json has them, by which those in emulation are known."""
-        emulated = {guest["name"] for guest in guests if guest["acceleration"] != "kvm"}
+        emulated = {guest.name for guest in guests if guest.acceleration != "kvm"}
         self._kernels = kernels_watched(self._scenario, self._hosts, emulated)
         await asyncio.gather(*(self._start(bed, run_id, one) for one in self._kernels if one.why_not is None))
 
-    def known(self) -> list[dict[str, Any]]:
+    def known(self) -> list[WatchedKernel]:
         """`drops` of cell.json: every kernel, who watches it, and what that has said."""
         return [
-            {
-                "host": one.watcher,
-                "hosts": one.hosts,
-                "ready": one.agent and one.agent.ready_said,
-                "done": one.agent and one.agent.said,
-                "why_not": one.why_not,
-                "error": one.error,
-            }
+            WatchedKernel(
+                host=one.watcher,
+                hosts=one.hosts,
+                ready=one.agent.known.ready if one.agent else None,
+                done=one.agent.known.done if one.agent else None,
+                why_not=one.why_not,
+                error=one.error,
+            )
             for one in self._kernels
         ]
 
@@ -110,7 +106,7 @@ class DropWatch:
                 try:
                     await kernel.agent.stop(bed)
                 except LabError as error:
-                    kernel.error = error.as_dict()
+                    kernel.error = Failure.of(error)
 
     async def _start(self, bed: TestBed, run_id: str, kernel: Kernel) -> None:
         host, prefix = self._hosts[kernel.watcher], self._folder.prefix("drops", kernel.watcher)
@@ -119,4 +115,4 @@ class DropWatch:
             kernel.agent = await Agent.start(bed, host, self._places.agent(kernel.watcher), "drops", spec)
             await self._recordings.follow(host, "drops", prefix)
         except LabError as error:
-            kernel.error = error.as_dict()
+            kernel.error = Failure.of(error)

@@ -6,7 +6,7 @@ import json
 
 from latlab.hosts import Host
 from latlab.run.specs import Bed
-from latlab.scenario import End, Scenario
+from latlab.scenario import BoardHost, End, Scenario
 from latlab.testbed.apply import TestBed
 from latlab.testbed.places import Places
 from latlab.testbed.timestamping import hardware_stamps_step, parse_timestamping
@@ -34,7 +34,7 @@ async def look_at_interfaces(scenario: Scenario, bed: TestBed, places: Places) -
 
 async def _turn_hardware_stamps_on(card: End, scenario: Scenario, bed: TestBed) -> bool:
     host = scenario.hosts.get(card.host)
-    if host and host.kind == "board":
+    if isinstance(host, BoardHost):
         # QEMU's cards say that they stamp packets: e1000e never does, and igb only what is a message of PTP.
         return False
     said = await bed.hosts[card.host].run(("ethtool", "-T", card.interface), check=False)

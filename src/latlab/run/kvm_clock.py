@@ -6,19 +6,16 @@ The guest's module ptp_kvm makes that clock. Nobody loads it here: a guest of th
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from latlab.errors import LabError
 from latlab.hosts import Host
+from latlab.model.facts import Facts
 from latlab.scenario import Scenario
 from latlab.testbed.machine import Machine
 
 KVM_CLOCK = "KVM virtual PTP"
 """The clock's name (drivers/ptp/ptp_kvm_common.c)."""
 CLOCK_NAMES = ("sh", "-c", "cat /sys/class/ptp/*/clock_name")
-
-Facts = Mapping[str, Mapping[str, Any]]
-"""Host or guest → what its agent's `facts` said (docs/reference/facts.md)."""
 
 
 def with_kvm_clock(facts: Facts) -> frozenset[str]:

@@ -18,7 +18,6 @@ from typing import Any
 
 import latlab
 from latlab.errors import UsageError
-from latlab.recordings.cell import RecordedCell
 from latlab.recordings.run_folder import RunFolder
 from latlab.run.beds import Beds
 from latlab.run.cell import load_duration_ns, run_cell
@@ -195,7 +194,7 @@ async def _run_all(
                 cell = await run_cell(one, number, site, cell_folder, known, making, bed=bed, live=live)
                 if bed:
                     bed.ended()
-                listener(CellEnded(number, RecordedCell.model_validate(cell)))
+                listener(CellEnded(number, cell))
             if (this := asyncio.current_task()) and this.cancelling():
                 # A wait that was over at that moment may have lost it.
                 raise asyncio.CancelledError

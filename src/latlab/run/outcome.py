@@ -4,16 +4,26 @@ from __future__ import annotations
 
 import secrets
 from dataclasses import dataclass, field
-from typing import Any
 
 from latlab.errors import LabError, LatlabError
+from latlab.model.part import Failure
+from latlab.recordings.cell import (
+    Bridge,
+    ClockEdge,
+    Guest,
+    Load,
+    RecordedCell,
+    RecordedPort,
+    RecordedStep,
+    RecordedStream,
+    WatchedKernel,
+)
 from latlab.recordings.run_folder import CELL_FORMAT
 from latlab.run.agent import Agent
+from latlab.run.entries import stream_entries
 from latlab.run.perturbation import Perturbation
-from latlab.run.probe_specs import leg_entries, timer_entries
 from latlab.run.probes import known_probes
-from latlab.run.specs import stream_entries
-from latlab.run.tool_figures import ToolFigures
+from latlab.run.tool_figures import ToolMeasured
 from latlab.scenario import Run
 from latlab.testbed.guests.unavailable import summed_up
 
@@ -32,7 +42,7 @@ class Outcome:
     live: bool = False
     """Whether it is shown live: its agents say more while they measure."""
     status: str = "running"
-    reason: dict[str, str] | None = None
+    reason: Failure | None = None
     label: str | None = LABEL
     instructions_per_ns: int | None = None
     perturbation: Perturbation | None = field(init=False)
@@ -42,59 +52,56 @@ class Outcome:
     start_tai_ns: int = 0
     starts_tai_ns: dict[str, int] = field(default_factory=dict)
     agents: list[Agent] = field(default_factory=list)
-    tools: dict[str, ToolFigures] = field(default_factory=dict)
-    loads: list[dict[str, Any]] = field(default_factory=list)
-    clocks: list[dict[str, Any]] = field(default_factory=list)
-    ptp: list[dict[str, Any]] = field(default_factory=list)
-    bridges: list[dict[str, Any]] = field(default_factory=list)
-    guests: list[dict[str, Any]] = field(default_factory=list)
-    drops: list[dict[str, Any]] = field(default_factory=list)
-    steps: list[dict[str, Any]] = field(default_factory=list)
-    rechecks: list[dict[str, Any]] = field(default_factory=list)
+    tools: dict[str, ToolMeasured] = field(default_factory=dict)
+    loads: list[Load] = field(default_factory=list)
+    clocks: list[ClockEdge] = field(default_factory=list)
+    ptp: list[RecordedPort] = field(default_factory=list)
+    bridges: list[Bridge] = field(default_factory=list)
+    guests: list[Guest] = field(default_factory=list)
+    drops: list[WatchedKernel] = field(default_factory=list)
+    steps: list[RecordedStep] = field(default_factory=list)
+    rechecks: list[RecordedStep] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.perturbation = None if self.run.seed is None else Perturbation.of(self.run.seed)
 
-    def as_dict(self) -> dict[str, Any]:
+    def known(self) -> RecordedCell:
         """The cell.json of docs/reference/run-folder.md."""
         cell, scenario = self.run.cell, self.run.cell.scenario
-        return {
-            "format": CELL_FORMAT,
-            "cell": cell.label,
-            "slug": cell.slug,
-            "repeat": self.run.repeat,
-            "order": self.order,
-            "status": self.status,
-            "reason": self.reason,
-            "label": self.label,
-            "instructions_per_ns": self.instructions_per_ns,
-            "seed": self.run.seed,
-            "qemu": self.qemu,
-            "shared_bed": self.shared_bed,
-            "run_id": self.run_id,
-            "start_tai_ns": self.start_tai_ns,
-            "warmup_ns": scenario.warmup,
-            "duration_ns": scenario.duration,
-            "streams": [
-                *map(self._started, (*stream_entries(scenario), *leg_entries(scenario), *timer_entries(scenario))),
-                *(figures.stream for figures in self.tools.values()),
-            ],
-            "probes": known_probes(scenario, self.agents, self.tools),
-            "agents": [agent.as_dict() for agent in self.agents],
-            "loads": self.loads,
-            "clocks": self.clocks,
-            "ptp": self.ptp,
-            "drops": self.drops,
-            "bridges": self.bridges,
-            "guests": self.guests,
-            "steps": self.steps,
-            "rechecks": self.rechecks,
-        }
+        return RecordedCell(
+            format=CELL_FORMAT,
+            cell=cell.label,
+            slug=cell.slug,
+            repeat=self.run.repeat,
+            order=self.order,
+            status=self.status,
+            reason=self.reason,
+            label=self.label,
+            instructions_per_ns=self.instructions_per_ns,
+            seed=self.run.seed,
+            qemu=self.qemu,
+            shared_bed=self.shared_bed,
+            run_id=self.run_id,
+            start_tai_ns=self.start_tai_ns,
+            warmup_ns=scenario.warmup,
+            duration_ns=scenario.duration,
+            streams=[*map(self._started, stream_entries(scenario)), *(one.stream for one in self.tools.values())],
+            probes=known_probes(scenario, self.agents, self.tools),
+            agents=[agent.known for agent in self.agents],
+            loads=self.loads,
+            clocks=self.clocks,
+            ptp=self.ptp,
+            drops=self.drops,
+            bridges=self.bridges,
+            guests=self.guests,
+            steps=self.steps,
+            rechecks=self.rechecks,
+        )
 
-    def _started(self, entry: dict[str, Any]) -> dict[str, Any]:
+    def _started(self, entry: RecordedStream) -> RecordedStream:
         """A stream's entry with its start, on the clock of its talker; of both legs of a probe on that of who asks."""
-        asks = entry["listener"] if entry.get("leg") == "down" else entry["talker"]
-        return entry | {"start_tai_ns": self.starts_tai_ns.get(asks, self.start_tai_ns)}
+        asks = entry.listener if entry.leg == "down" else entry.talker
+        return entry.model_copy(update={"start_tai_ns": self.starts_tai_ns.get(asks, self.start_tai_ns)})
 
     def is_emulated(self) -> None:
         """Nothing; its figures say nothing about speed: with a clock of its own they say at least what differs."""
@@ -103,9 +110,9 @@ class Outcome:
 
     def refuse(self, reasons: list[LabError]) -> None:
         """Nothing; the cell cannot be built, for these reasons."""
-        self.status, self.label, self.reason = "unavailable", None, summed_up(reasons).as_dict()
+        self.status, self.label, self.reason = "unavailable", None, Failure.of(summed_up(reasons))
 
     def fail(self, error: LatlabError) -> None:
         """Nothing; the cell has failed, and why. The first reason stays."""
         if self.reason is None:
-            self.status, self.reason = "failed", error.as_dict()
+            self.status, self.reason = "failed", Failure.of(error)

@@ -1,4 +1,4 @@
-"""What the agents of probes are told, and the probes' part of cell.json: pure, so that `plan` prints what `run` says.
+"""What the agents of probes are told: pure, so that `plan` prints what `run` says.
 
 Who asks is called `ping`, who answers `pong`, by whatever they do it; who waits for instants is `timer`.
 """
@@ -6,22 +6,14 @@ Who asks is called `ping`, who answers `pong`, by whatever they do it; who waits
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 from latlab.run.dds_specs import dds_plan
-from latlab.run.specs import Bed, Spec, realtime_spec
-from latlab.scenario import Flow, Route, Scenario
-from latlab.scenario.flows import dds_domains
-from latlab.scenario.one_frame import TCP_HEADERS
+from latlab.run.specs import Bed, realtime_spec
+from latlab.scenario import Scenario
 from latlab.scenario.parts import End
 from latlab.scenario.probes import DdsProbe, PingProbe, TimerProbe
-from latlab.scenario.streams import UDP_OVERHEAD
 from latlab.testbed.probes import dds
-
-FRAGMENT_STEP = 8
-"""Fragments but the last carry a multiple of it (RFC 791, fragment offset)."""
-IP_HEADER = 20
-UDP_HEADER = 8
+from latlab.testbed.step import Spec
 
 
 def pings(scenario: Scenario) -> list[str]:
@@ -108,78 +100,10 @@ def timer_spec(scenario: Scenario, name: str, run_id: str, recording: Path | str
     }
 
 
-def timer_entries(scenario: Scenario) -> list[dict[str, Any]]:
-    """The timers in the `streams` of cell.json: keys as a stream's, of which a timer has no packet's; and its own."""
-    return [_timer_entry(scenario, name) for name in timers(scenario)]
-
-
-def leg_entries(scenario: Scenario) -> list[dict[str, Any]]:
-    """The legs in the `streams` of cell.json: keys as a stream's, and which probe's, which leg, in how many frames."""
-    return [_leg(scenario, flow) for flow in scenario.recorded.values() if flow.probe is not None]
-
-
-def probe_entries(scenario: Scenario) -> list[dict[str, Any]]:
-    """The `probes` of cell.json, as the scenario has them; what ran, and what it said, is added when it has."""
-    entries, domains = [], dds_domains(scenario.probes)
-    for name, probe in scenario.probes.items():
-        written = probe.model_dump(mode="json", by_alias=True, exclude={"probe", "from_", "to", "via", "on"})
-        if name in domains:
-            written["domain"] = domains[name]
-        hosts = scenario.probe_hosts(name)
-        entries.append(
-            {
-                "name": name,
-                "probe": probe.kind,
-                "from": hosts[0],
-                "to": hosts[-1],
-                "period_ns": getattr(probe, "period", None),
-                "timeout_ns": getattr(probe, "timeout", None),
-                "asked": {key: value for key, value in written.items() if value is not None},
-            }
-        )
-    return entries
-
-
-def frame_count(scenario: Scenario, flow: Flow) -> int | None:
-    """In how many frames a packet of the flow goes: IPv4's fragments, or TCP's segments; None: DDS chooses."""
-    if flow.transport == "dds":
-        return None
-    mtu, size = scenario.route(flow.name).segment.mtu, flow.size or 0
-    if flow.transport == "tcp":
-        return -(-size // (mtu - TCP_HEADERS))
-    if flow.transport == "ethernet" or size + UDP_OVERHEAD <= mtu:
-        return 1
-    room = (mtu - IP_HEADER) // FRAGMENT_STEP * FRAGMENT_STEP
-    return -(-(size + UDP_HEADER) // room)
-
-
 def _timer(scenario: Scenario, name: str) -> TimerProbe:
     probe = scenario.probes[name]
     assert isinstance(probe, TimerProbe), name
     return probe
-
-
-def _timer_entry(scenario: Scenario, name: str) -> dict[str, Any]:
-    probe = _timer(scenario, name)
-    return {
-        "name": name,
-        "stream": scenario.probe_number(name),
-        "talker": probe.on,
-        "listener": probe.on,
-        "interface": None,
-        "port": None,
-        "period_ns": probe.period,
-        "offset_ns": probe.offset,
-        "size": None,
-        "count": scenario.instant_count(name),
-        "priority": None,
-        "transport": None,
-        "vlan": None,
-        "launch_time": None,
-        "probe": name,
-        "leg": None,
-        "timer": {"how": probe.how, "threshold_ns": probe.threshold, "window_ns": probe.window},
-    }
 
 
 def _ping(scenario: Scenario, name: str) -> PingProbe:
@@ -219,28 +143,3 @@ def _side(scenario: Scenario, name: str, bed: Bed, end: End, run_id: str, record
 
 def _frames(probe: PingProbe) -> Spec:
     return {"ethertype": probe.ethertype, "vlan": probe.vlan, "pcp": probe.pcp}
-
-
-def _leg(scenario: Scenario, flow: Flow) -> dict[str, Any]:
-    route: Route = scenario.route(flow.name)
-    asked = scenario.flows[f"{flow.probe}.up"]
-    return {
-        "name": flow.name,
-        "stream": flow.number,
-        "talker": flow.sender,
-        "listener": flow.receiver,
-        "interface": route.talker_end.interface,
-        "port": scenario.parent_of(route.talker_end).interface,
-        "period_ns": asked.period,
-        "offset_ns": asked.offset,
-        "size": flow.size,
-        "count": scenario.packet_count(asked.name),
-        "priority": flow.priority,
-        "transport": flow.transport,
-        "to_port": scenario.port(flow.name) if flow.transport in ("udp", "tcp") else None,
-        "vlan": flow.vlan or route.segment.vlan,
-        "launch_time": None,
-        "probe": flow.probe,
-        "leg": flow.leg,
-        "frames": frame_count(scenario, flow),
-    }

@@ -6,14 +6,14 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from latlab.errors import LabError, system_error
+from latlab.recordings.cell import RecordedProbe, Totals
 from latlab.recordings.run_folder import CellFolder
 from latlab.run.agent import Agent
+from latlab.run.entries import probe_entries
 from latlab.run.fetch import Recordings
-from latlab.run.probe_specs import probe_entries
-from latlab.run.tool_figures import ToolFigures, tool_figures
+from latlab.run.tool_figures import ToolMeasured, tool_figures
 from latlab.scenario import Scenario
 from latlab.testbed.apply import TestBed
 from latlab.testbed.places import Places
@@ -60,7 +60,7 @@ class Tools:
         """The first server that is over while it is needed."""
         return self._runner.failure()
 
-    async def stop(self) -> dict[str, ToolFigures]:
+    async def stop(self) -> dict[str, ToolMeasured]:
         """{probe: what it measured} of those that came to their end; all processes are gone. LabError: what one wrote
         cannot be read.
         """
@@ -69,7 +69,7 @@ class Tools:
             await asyncio.wait([self._asking])
         return {ran.plan.name: await self._figures(ran) for ran in await self._runner.stop()}
 
-    async def _figures(self, ran: ToolRan) -> ToolFigures:
+    async def _figures(self, ran: ToolRan) -> ToolMeasured:
         log = await self._log(ran)
         number = self._scenario.probe_number(ran.plan.name)
         return await asyncio.to_thread(tool_figures, ran, number, log, self._folder)
@@ -93,20 +93,18 @@ class Tools:
         return here
 
 
-def known_probes(scenario: Scenario, agents: Sequence[Agent], tools: dict[str, ToolFigures]) -> list[dict[str, Any]]:
+def known_probes(scenario: Scenario, agents: Sequence[Agent], tools: dict[str, ToolMeasured]) -> list[RecordedProbe]:
     """The `probes` of cell.json: as the scenario has them, and with what is known by now of whoever measured them."""
     entries = []
     for entry in probe_entries(scenario):
-        mine = [agent for agent in agents if agent.probe == entry["name"]]
-        if mine:
-            entry |= {"version": mine[0].version, "commands": [agent.command for agent in mine]}
-            if mine[0].cyclone:
-                entry["cyclone"] = mine[0].cyclone
-        elif entry["name"] in tools:
-            entry |= tools[entry["name"]].entry
-        else:
-            entry |= {"version": None, "commands": []}
-        entries.append(entry)
+        more: dict[str, object] = {"version": None, "commands": []}
+        if mine := [agent for agent in agents if agent.probe == entry.name]:
+            said = mine[0].known.said
+            more = {"version": said.version, "commands": [agent.command for agent in mine]}
+            more |= {"cyclone": said.cyclone} if said.cyclone else {}
+        elif ran := tools.get(entry.name):
+            more = {"version": ran.version, "commands": ran.commands, "tool": ran.found}
+        entries.append(entry.model_copy(update=more))
     return entries
 
 
@@ -115,17 +113,17 @@ def nobody_answered(agents: Sequence[Agent]) -> LabError | None:
 
     agents: all of the cell, at its end.
     """
-    said = {(agent.probe, agent.verb): agent.said for agent in agents if agent.probe and agent.said}
+    said = {(one.probe, one.verb): one.totals for one in (agent.known for agent in agents) if one.probe and one.done}
     for (probe, verb), done in said.items():
-        if verb != "ping" or not done["sent"] or done["received"]:
+        if verb != "ping" or not done.sent or done.received:
             continue
-        came = said.get((probe, "pong"), {}).get("received")
+        came = said.get((probe, "pong"), Totals()).received
         (host,) = {agent.host.name for agent in agents if agent.probe == probe and agent.verb == "pong"} or {"?"}
         if came:
-            what = f"{came} of {done['sent']} questions reached {host}, and none of its answers came back"
+            what = f"{came} of {done.sent} questions reached {host}, and none of its answers came back"
             remedy = "see what drops packets on the path back: a firewall, a route, reverse path filtering, a bridge"
         else:
-            what = f"none of {done['sent']} questions reached {host}"
+            what = f"none of {done.sent} questions reached {host}"
             remedy = "see what drops packets on the path there: a firewall, a closed port, a bridge"
         return LabError(f"no answer came: {what}", where=f"probes.{probe}", remedy=remedy)
     return None

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
 
 from latlab.errors import LabError
 from latlab.hosts import Host
+from latlab.recordings.cell import ClockEdge, RecordedPort
 from latlab.recordings.run_folder import CellFolder
 from latlab.run.agent import Agent
 from latlab.run.clock_legs import SPARE_NS
@@ -20,6 +20,7 @@ from latlab.testbed.places import Places
 from latlab.testbed.ptp import Port, absent_ports, ptp_ports
 from latlab.testbed.ptp.profiles import longest_sync_interval_ns
 from latlab.testbed.site import Site
+from latlab.testbed.step import Spec
 from latlab.testbed.timestamping import parse_timestamping
 
 ASK_PERIOD_NS = 250_000_000
@@ -75,9 +76,9 @@ class PtpWatch:
                 self._reading[name] = await Agent.start(bed, host, self._places.agent(port.end.host), "clock", spec)
                 await self._recordings.follow(host, "clock", prefix)
 
-    async def stop(self, bed: TestBed) -> tuple[list[dict[str, Any]], LabError | None]:
+    async def stop(self, bed: TestBed) -> tuple[list[ClockEdge], LabError | None]:
         """What it adds to the `clocks` of cell.json, and the first failure."""
-        clocks: list[dict[str, Any]] = []
+        clocks: list[ClockEdge] = []
         failure: LabError | None = None
         for agent in self._asking.values():
             try:
@@ -97,30 +98,30 @@ class PtpWatch:
         """Nothing; the streams start. starts_tai_ns: when, by the TAI of the agent's host."""
         self._starts = {name: starts_tai_ns(agent) for name, agent in self._asking.items()}
 
-    def known(self) -> list[dict[str, Any]]:
+    def known(self) -> list[RecordedPort]:
         """The `ptp` of cell.json: of each port of the scenario, those at which nothing is started last."""
         return [self._entry(port) for port in self._ports] + [
             self._entry(port, why) for port, why in absent_ports(self._scenario, self._site)
         ]
 
-    def _entry(self, port: Port, absent: str | None = None) -> dict[str, Any]:
+    def _entry(self, port: Port, absent: str | None = None) -> RecordedPort:
         started = {port.end for port in self._ports if port.role}
         master = self._scenario.ptp_master_of(port.end)
-        return {
-            "port": str(port.end),
-            "role": port.role or "observed",
-            "absent": absent,
-            "profile": port.ptp.profile if port.role else None,
-            "timestamps": port.timestamps,
-            "clock": self._cards.get(str(port.end)),
-            "free_running": port.free_running,
-            "limit_ns": port.limit_ns,
-            "sync_interval_ns": longest_sync_interval_ns(port.ptp.profile) if port.role else None,
-            "master": str(master) if master in started else None,
-            "start_tai_ns": self._starts.get(str(port.end)),
-        }
+        return RecordedPort(
+            port=str(port.end),
+            role=port.role or "observed",
+            absent=absent,
+            profile=port.ptp.profile if port.role else None,
+            timestamps=port.timestamps,
+            clock=self._cards.get(str(port.end)),
+            free_running=port.free_running,
+            limit_ns=port.limit_ns,
+            sync_interval_ns=longest_sync_interval_ns(port.ptp.profile) if port.role else None,
+            master=str(master) if master in started else None,
+            start_tai_ns=self._starts.get(str(port.end)),
+        )
 
-    def _inquiry_spec(self, port: Port, run_id: str, recording: str) -> dict[str, Any]:
+    def _inquiry_spec(self, port: Port, run_id: str, recording: str) -> Spec:
         """What the agent is told that asks the port's ptp4l."""
         return {
             "run_id": run_id,

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
+from latlab.run.entries import launch_entry
 from latlab.scenario import Route, Scenario
 from latlab.scenario.streams import CLOCK_PORT, PROBE, Stream
 from latlab.scenario.tuning import Realtime
 from latlab.testbed.guests.qemu import KNOCK_IO_PORT, KNOCK_PORTS
 from latlab.testbed.places import Places
+from latlab.testbed.step import Spec
 
 CLOCK_PERIOD_NS = 10_000_000
 PAGE_PERIOD_NS = 50_000_000
@@ -20,8 +21,6 @@ PAGE_BURST_NS = 500_000
 
 PTP_PERIOD_NS = 50_000_000
 """As often as a page is looked at: each time the guest's CPU is away from the guest for some microseconds."""
-
-Spec = dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -84,7 +83,7 @@ def listen_spec(scenario: Scenario, host: str, bed: Bed, run_id: str, recording:
     }
 
 
-def with_live(spec: Mapping[str, Any]) -> Spec:
+def with_live(spec: Spec) -> Spec:
     """The same spec of an agent, whose progress says more: of what it receives, its clocks and its CPUs."""
     if "side" in spec:
         return {**spec, "side": {**spec["side"], "live": True}}
@@ -169,33 +168,6 @@ def ptp_spec(
     }
 
 
-def stream_entries(scenario: Scenario) -> list[dict[str, Any]]:
-    """The `streams` of cell.json, without the legs of probes."""
-    entries = []
-    for name, stream in scenario.streams.items():
-        launch, route = stream.launch_time, scenario.route(name)
-        entries.append(
-            {
-                "name": name,
-                "stream": scenario.stream_number(name),
-                "talker": stream.talker,
-                "listener": stream.listener,
-                "interface": route.talker_end.interface,
-                "port": scenario.parent_of(route.talker_end).interface,
-                "period_ns": stream.period,
-                "offset_ns": stream.offset,
-                "size": stream.size,
-                "count": scenario.packet_count(name),
-                "priority": stream.priority,
-                "transport": stream.transport,
-                "to_port": scenario.port(name) if stream.transport == "udp" else None,
-                "vlan": stream.vlan or route.segment.vlan,
-                "launch_time": None if launch is None else _launch_time(launch),
-            }
-        )
-    return entries
-
-
 def realtime_spec(tuning: Realtime) -> Spec:
     """How a measuring thread is to run, as every spec has it."""
     return {
@@ -204,17 +176,6 @@ def realtime_spec(tuning: Realtime) -> Spec:
         "lock_memory": tuning.lock_memory,
         "cpu_dma_latency_us": tuning.cpu_dma_latency_us,
         "timer_slack_ns": tuning.timer_slack,
-    }
-
-
-def _launch_time(launch: Any) -> Spec:
-    return {
-        "lead_ns": launch.lead,
-        "clock": launch.clock,
-        "deadline": launch.deadline,
-        "late": launch.late,
-        "allowed_lateness_ns": launch.allowed_lateness,
-        "margin_ns": launch.margin,
     }
 
 
@@ -231,7 +192,7 @@ def _talk_stream(scenario: Scenario, name: str, bed: Bed) -> Spec:
         "count": scenario.packet_count(name),
         "priority": stream.priority,
         "batch": launch.batch if launch else 1,
-        "launch_time": _launch_time(launch) if launch else None,
+        "launch_time": launch_entry(launch).document() if launch else None,
     }
     if stream.transport == "ethernet":
         transport: Spec = {
@@ -248,7 +209,7 @@ def _talk_stream(scenario: Scenario, name: str, bed: Bed) -> Spec:
             "source": f"{route.source}:0",
             "destination": f"{route.destination}:{scenario.port(name)}",
         }
-    return spec | {"transport": transport}
+    return {**spec, "transport": transport}
 
 
 def _carrier(stream: Stream) -> Spec:

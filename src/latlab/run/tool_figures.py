@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import polars as pl
 
@@ -15,6 +14,7 @@ from latlab.imports.netperf import read_round_trips
 from latlab.imports.packets import packet_table
 from latlab.imports.percentiles import with_percentiles
 from latlab.imports.write import figures_entry, packets_entry, summed_entry
+from latlab.recordings.cell import RecordedStream, ToolFound
 from latlab.recordings.run_folder import CellFolder, publishing
 from latlab.testbed.probes.base import ToolPlan
 from latlab.testbed.probes.ddsperf import measured
@@ -23,14 +23,16 @@ from latlab.testbed.probes.runner import ToolRan
 
 
 @dataclass(frozen=True)
-class ToolFigures:
-    """A tool's part of cell.json: its entry of `probes`, and its stream in `streams`."""
+class ToolMeasured:
+    """What a tool adds to its entry of `probes` in cell.json, and its stream in `streams`."""
 
-    entry: dict[str, Any]
-    stream: dict[str, Any]
+    version: str
+    commands: list[str]
+    found: ToolFound
+    stream: RecordedStream
 
 
-def tool_figures(ran: ToolRan, number: int, log: Path, folder: CellFolder) -> ToolFigures:
+def tool_figures(ran: ToolRan, number: int, log: Path, folder: CellFolder) -> ToolMeasured:
     """The same, and the rows of the packet table that it has, in the cell's folder.
 
     number: the stream's. log: what the client wrote, here. LabError: its words are not those that are known.
@@ -48,18 +50,14 @@ def tool_figures(ran: ToolRan, number: int, log: Path, folder: CellFolder) -> To
             where=f"probes.{plan.name}",
             remedy=f"see {log.name} in the cell's folder; another version of {plan.kind} may print something else",
         ) from None
-    kept = {
-        "version": ran.version,
-        "commands": list(ran.commands),
-        "tool": {
-            "latency": found.latency,
-            "notes": list(found.notes),
-            "left_out": [vars(one) for one in found.left_out],
-            "problems": [one.as_dict() for one in found.problems],
-            "facts": dict(found.facts),
-            "figures": [figures_entry(one) | {"intervals": list(map(asdict, one.intervals))} for one in figures],
-        },
-    }
+    kept = ToolFound(
+        latency=found.latency,
+        notes=list(found.notes),
+        left_out=list(found.left_out),
+        problems=[one.as_dict() for one in found.problems],
+        facts=dict(found.facts),
+        figures=[figures_entry(one).model_copy(update={"intervals": list(one.intervals)}) for one in figures],
+    )
     if found.streams:
         stream = _named(plan, found.streams[0])
         with publishing(folder.tool_packets_path(plan.name)) as temporary:
@@ -68,7 +66,8 @@ def tool_figures(ran: ToolRan, number: int, log: Path, folder: CellFolder) -> To
         entry = packets_entry(number, stream)
     else:
         entry = summed_entry(figures[0])
-    return ToolFigures(kept, entry | {"size": plan.size, "probe": plan.name, "leg": None, "tool": plan.kind})
+    own = {"size": plan.size, "probe": plan.name, "leg": None, "tool": plan.kind}
+    return ToolMeasured(ran.version, list(ran.commands), kept, entry.model_copy(update=own))
 
 
 def _read(ran: ToolRan, log: Path) -> Imported:

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from latlab.run.specs import Spec
 from latlab.scenario import Scenario
+from latlab.testbed.step import Spec
 
 THREADS: Final = ("sched:sched_waking", "sched:sched_switch")
 """What it takes to tell when a thread is woken and runs."""

@@ -31,7 +31,7 @@ from latlab.testbed.machines import ways_step
 from latlab.testbed.machines.ssh import USER, agent_path, scratch
 from latlab.testbed.service import Service
 from latlab.testbed.site import Site
-from latlab.testbed.ssh_steps import agent_put, reached
+from latlab.testbed.ssh_steps import agent_put, agent_runs, reached
 from latlab.testbed.step import Step, own_folder
 
 SNAP: Final = 128
@@ -166,6 +166,7 @@ def _machine_steps(hosts: Iterable[SshHost], site: Site) -> Iterator[Step | Serv
     for host in hosts:
         yield from reached(host, MACHINE, site)
         yield from agent_put(host, site)
+        yield agent_runs(host)
         title = f"make the folder of recordings on {host.name}"
         yield own_folder(host.name, title, host.scratch, rescue=(host.scratch, site.recordings))
 
@@ -288,7 +289,11 @@ def _document(asked: Asked, flow: Flow, run_id: str, kernels: Sequence[_Kernel])
     done_at = min(kernel.done_at for kernel in kernels)
     told = []
     for number, (kernel, agent) in enumerate(zip(kernels, agents, strict=True)):
-        entry: dict[str, Any] = {"host": kernel.host.name, "recording": _recording(number), "ready": agent.ready_said}
+        entry: dict[str, Any] = {
+            "host": kernel.host.name,
+            "recording": _recording(number),
+            "ready": agent.known.said.document(),
+        }
         entry |= {"done": kernel.done, "from_tai_ns": agent.tai_ns + round((ready_at - agent.ready_at) * 1e9)}
         if all(one.done for one in kernels) and kernel.done:
             later_ns = round((kernel.done_at - done_at) * 1e9)
@@ -314,7 +319,7 @@ def _document(asked: Asked, flow: Flow, run_id: str, kernels: Sequence[_Kernel])
 
 async def _stop(kernel: _Kernel, bed: TestBed) -> None:
     assert kernel.agent
-    kernel.done = await kernel.agent.stop(bed)
+    kernel.done = (await kernel.agent.stop(bed)).document()
     kernel.done_at = asyncio.get_running_loop().time()
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import yaml
 
-from latlab.scenario.findings import Finding, Path, shown
+from latlab.scenario.findings import Finding, Path, Raw, shown
 
 Position = tuple[int, int]
 """Line and column, both from 1."""
@@ -108,8 +108,8 @@ class _Reader:
             return [self._value(item, (*path, index)) for index, item in enumerate(node.value)]
         return self._scalar(node, path)
 
-    def _mapping(self, node: yaml.MappingNode, path: Path) -> dict[str, Any]:
-        result: dict[str, Any] = {}
+    def _mapping(self, node: yaml.MappingNode, path: Path) -> Raw:
+        result: Raw = {}
         for key_node, value_node in node.value:
             where = _mark(key_node.start_mark)
             if not isinstance(key_node, yaml.ScalarNode):

@@ -5,11 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
+from typing import Any
 
 from pydantic_core import PydanticCustomError
 
 Path = tuple[str | int, ...]
 """Where in the scenario: mapping keys and list indices from the top."""
+
+Raw = dict[str, Any]
+"""A scenario, or a mapping in it, as its YAML has it."""
 
 WRONG = "latlab"
 """The pydantic error type of our own validators."""

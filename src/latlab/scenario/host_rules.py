@@ -100,7 +100,7 @@ def cables_of_boards_join_boards(sketch: Sketch, path: Path, link: Link) -> Iter
     """A cable at an emulated card is QEMU's, and nothing but another such card can be at its other end."""
     if sketch.is_cable(link.ends):
         machines = {end.host: sketch.machine_of(end.host) for end in link.ends}
-        boards = [machine for machine in machines.values() if machine and sketch.hosts[machine].kind == "board"]
+        boards = [machine for machine in machines.values() if machine and isinstance(sketch.hosts[machine], BoardHost)]
         others = [host for host, machine in machines.items() if machine not in boards]
         if others and boards:
             what = f"a cable from {boards[0]}, whose cards are emulated, cannot reach {others[0]}"

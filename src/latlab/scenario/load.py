@@ -8,10 +8,9 @@ import select
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from latlab.scenario.document import Document, Position, read_yaml
-from latlab.scenario.findings import Finding, show_path, shown
+from latlab.scenario.findings import Finding, Raw, show_path, shown
 from latlab.scenario.findings import Path as Place
 from latlab.scenario.matrix import Cell, expand
 from latlab.scenario.models import Scenario
@@ -31,7 +30,7 @@ class Loaded:
 
     path: Path
     text: str
-    raw: dict[str, Any]
+    raw: Raw
     scenario: Scenario
     combinations: tuple[Cell, ...]
     document: Document

@@ -14,7 +14,8 @@ from itertools import product
 from math import prod
 from typing import Any
 
-from latlab.scenario.findings import Finding, Path, show_path, shown, unknown
+from latlab.model.part import Keys
+from latlab.scenario.findings import Finding, Path, Raw, show_path, shown, unknown
 from latlab.scenario.loads import NO_LOADS
 from latlab.scenario.models import Scenario
 from latlab.scenario.parse import Parsed, parse
@@ -69,7 +70,7 @@ class Cell:
     overrides. sources: path of each value put in → where the file has it, below `matrix` or `overrides`.
     """
 
-    label: dict[str, object]
+    label: Keys
     slug: str
     scenario: Scenario
     sources: Mapping[tuple[str, ...], Path] = field(default_factory=dict)
@@ -160,7 +161,7 @@ def _seed(scenario: Scenario, repeat: int) -> int | None:
     return (1 if scenario.seed is None else scenario.seed) + repeat - 1
 
 
-def expand(raw: dict[str, Any], base: Parsed) -> tuple[list[Cell], list[Finding]]:
+def expand(raw: Raw, base: Parsed) -> tuple[list[Cell], list[Finding]]:
     """The cells of a scenario in its matrix's order, and what is wrong with the matrix, its overrides and in any cell.
 
     raw: the plain data, base: what became of it. What is wrong without the matrix is not told again. While anything
@@ -199,7 +200,7 @@ def expand(raw: dict[str, Any], base: Parsed) -> tuple[list[Cell], list[Finding]
 
 
 def _every_cell(
-    rest: dict[str, Any],
+    rest: Raw,
     matrix: Mapping[str, _Values],
     paths: Mapping[str, tuple[str, ...]],
     overrides: Sequence[_Override],
@@ -239,12 +240,12 @@ def _every_cell(
 
 
 def _put_in(
-    raw: dict[str, Any],
+    raw: Raw,
     picked: Mapping[str, int],
     matrix: Mapping[str, _Values],
     paths: Mapping[str, tuple[str, ...]],
     overrides: Sequence[_Override],
-) -> tuple[dict[str, Any], dict[tuple[str, ...], Path]]:
+) -> tuple[Raw, dict[tuple[str, ...], Path]]:
     """The data with the picked values, and what overrides set beside them, put in; each path → where the value stands.
 
     What is set of a load or a probe that is not there is left out.
@@ -481,10 +482,10 @@ def _names(value: object) -> list[str]:
     return list(map(str, value)) if isinstance(value, list) else [str(value)]
 
 
-def _with(raw: dict[str, Any], path: tuple[str, ...], value: object) -> dict[str, Any]:
+def _with(raw: Raw, path: tuple[str, ...], value: object) -> Raw:
     """The data with the matrix's value in its place."""
     if path[0] not in CHOSEN or len(path) > 1:
-        put: dict[str, Any] = _put(raw, path, value)
+        put: Raw = _put(raw, path, value)
         return put
     key, active = path[0], _names(value)
     entries = raw.get(key) or {}
@@ -504,7 +505,7 @@ def _is_about(path: tuple[str, ...], guests: Collection[str]) -> bool:
     return at_guest or at_threads
 
 
-def _without(raw: dict[str, Any], guests: Collection[str]) -> dict[str, Any]:
+def _without(raw: Raw, guests: Collection[str]) -> Raw:
     """The data without these guests and what is said of how they run."""
     if not guests:
         return raw
@@ -543,7 +544,7 @@ def _cause(finding: Finding, sources: Mapping[tuple[str, ...], Path], otherwise:
     return otherwise if best is None or shared(best) == 0 else sources[best]
 
 
-def _slug(label: dict[str, object]) -> str:
+def _slug(label: Keys) -> str:
     """`key=value,key=value` with what a file name should not hold replaced by `-`; `all` for no label."""
     text = ",".join(f"{key}={_word(key, value)}" for key, value in label.items()) or "all"
     slug = re.sub(r"[^A-Za-z0-9._,=+-]+", "-", text)

@@ -319,8 +319,12 @@ class Scenario(Part):
 
     def is_emulated(self, end: End) -> bool:
         """Whether an interface that is there before links are made is an emulated board's network card."""
-        machine = self.machine_of(end.host)
-        return machine is not None and self.hosts[machine].kind == "board"
+        return self.is_on_board(end.host)
+
+    def is_on_board(self, host: str) -> bool:
+        """Whether a host or a guest is on an emulated board."""
+        machine = self.machine_of(host)
+        return machine is not None and isinstance(self.hosts[machine], BoardHost)
 
     def on_machine(self, end: End) -> End:
         """An interface that is there before links are made, where it was then: in its machine's own network namespace.
@@ -349,7 +353,7 @@ class Scenario(Part):
     @property
     def in_virtual_time(self) -> bool:
         """Whether all of it happens on a board whose clock counts instructions: such a board has no company."""
-        return any(host.kind == "board" and host.time == "virtual" for host in self.hosts.values())
+        return any(isinstance(host, BoardHost) and host.time == "virtual" for host in self.hosts.values())
 
     def tuning_of(self, host: str) -> Tuning:
         """How things run on the host, or in the guest: as the scenario says, or the defaults."""

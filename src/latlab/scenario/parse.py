@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from pydantic import ValidationError
 
-from latlab.scenario.findings import Finding
+from latlab.scenario.findings import Finding, Raw
 from latlab.scenario.models import Scenario
 from latlab.scenario.references import unknown_references
 from latlab.scenario.rules import RULES
@@ -24,7 +23,7 @@ class Parsed:
     sketch: Sketch
 
 
-def parse(raw: dict[str, Any]) -> Parsed:
+def parse(raw: Raw) -> Parsed:
     """The scenario the data describes; errors in the parts' shape do not hide those between the parts."""
     scenario = None
     findings: list[Finding] = []

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
-from latlab.scenario.findings import shown, wrong
+from latlab.scenario.findings import Raw, shown, wrong
 from latlab.scenario.parts import End, EndText, ItemName, Part, Priority, Reference
 from latlab.scenario.streams import PROBE_BYTES, UDP_PAYLOAD_MAX, default_pcp
 from latlab.scenario.units import DURATION, SIZE, Duration, Size, within
@@ -100,7 +100,7 @@ class Between(ProbeBase):
         return self.from_, self.to, self.via
 
 
-def _transport(given: dict[str, Any]) -> Literal["udp", "tcp", "ethernet"]:
+def _transport(given: Raw) -> Literal["udp", "tcp", "ethernet"]:
     return "udp" if given.get("vlan") is None else "ethernet"
 
 
@@ -122,7 +122,7 @@ class Asked(Between):
     )
 
 
-def _timestamps(given: dict[str, Any]) -> Literal["kernel", "user"]:
+def _timestamps(given: Raw) -> Literal["kernel", "user"]:
     return "user" if given.get("transport") == "tcp" else "kernel"
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from latlab.scenario.findings import Finding, Path, unknown
+from latlab.scenario.findings import Finding, Path, Raw, unknown
 from latlab.scenario.loads import NO_LOADS
 from latlab.scenario.probes import NO_PROBES
 
@@ -53,7 +53,7 @@ KEYS = (
 )
 
 
-def unused_guests(raw: dict[str, Any]) -> set[str]:
+def unused_guests(raw: Raw) -> set[str]:
     """The guests that are there only where they are used, and at which no stream, probe or load of this data is."""
     ends = (one for one in REFERENCES if one[0][0] in _AT_MACHINES and one[1] == MACHINES)
     used = {name_in(text) for pattern, _, name_in, _ in ends for _, text in _matches(raw, pattern, ())}
@@ -62,7 +62,7 @@ def unused_guests(raw: dict[str, Any]) -> set[str]:
     return {name for name, guest in entries if isinstance(guest, dict) and guest.get("runs") == "used"} - used
 
 
-def unknown_references(raw: dict[str, Any]) -> Iterator[Finding]:
+def unknown_references(raw: Raw) -> Iterator[Finding]:
     """Each name that stands for nothing. A collection that is no mapping is reported elsewhere."""
     for pattern, collections, name_in, others in REFERENCES:
         for path, text in _matches(raw, pattern, ()):
@@ -74,7 +74,7 @@ def unknown_references(raw: dict[str, Any]) -> Iterator[Finding]:
 
 
 def _check(
-    raw: dict[str, Any], path: Path, collections: tuple[str, ...], name: str | None, others: tuple[str, ...]
+    raw: Raw, path: Path, collections: tuple[str, ...], name: str | None, others: tuple[str, ...]
 ) -> Iterator[Finding]:
     found = [raw.get(collection, {} if collection in _MAY_BE_ABSENT else None) for collection in collections]
     if all(isinstance(entries, dict) for entries in found):

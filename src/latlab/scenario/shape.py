@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
 
-from latlab.scenario.findings import WRONG, Finding, Path, closest, shown, unknown
+from latlab.scenario.findings import WRONG, Finding, Path, Raw, closest, shown, unknown
 from latlab.scenario.guests import IN_WORDS as GUESTS_IN_WORDS
 from latlab.scenario.models import Scenario
 from latlab.scenario.parts import IN_WORDS
@@ -23,7 +23,7 @@ _TOO_SHORT = "too_short"
 """Pydantic says it also of a list that is long enough, but has too few items that are right."""
 
 
-def findings_of(error: ValidationError, raw: dict[str, Any]) -> Iterator[Finding]:
+def findings_of(error: ValidationError, raw: Raw) -> Iterator[Finding]:
     """Each thing that is wrong."""
     for detail in error.errors(include_url=False):
         follows = detail["type"] == _TOO_SHORT and len(detail["input"]) >= detail["ctx"]["min_length"]
@@ -32,7 +32,7 @@ def findings_of(error: ValidationError, raw: dict[str, Any]) -> Iterator[Finding
             yield Finding(path, *_words(path, dict(detail), raw))
 
 
-def known_keys(path: Path, raw: dict[str, Any]) -> dict[str, str]:
+def known_keys(path: Path, raw: Raw) -> dict[str, str]:
     """The keys that the model at the path takes, with their descriptions; empty where there is no model."""
     model = model_at(path, raw)
     if model is None:
@@ -40,7 +40,7 @@ def known_keys(path: Path, raw: dict[str, Any]) -> dict[str, str]:
     return {info.alias or name: info.description or "" for name, info in model.model_fields.items()}
 
 
-def _path(loc: tuple[int | str, ...], raw: dict[str, Any]) -> Path:
+def _path(loc: tuple[int | str, ...], raw: Raw) -> Path:
     """Where it stands: pydantic's path without what it adds, the kind where `kind` decides which model an entry is."""
     loc = loc[:-1] if len(loc) > 1 and loc[-1] == "[key]" else loc
     annotation: Any = Scenario
@@ -57,7 +57,7 @@ def _path(loc: tuple[int | str, ...], raw: dict[str, Any]) -> Path:
     return path
 
 
-def _words(path: Path, detail: dict[str, Any], raw: dict[str, Any]) -> tuple[str, str]:
+def _words(path: Path, detail: dict[str, Any], raw: Raw) -> tuple[str, str]:
     context = detail.get("ctx", {})
     described = known_keys(path[:-1], raw).get(str(path[-1]), "") if path else ""
     if detail["type"] == "missing":
@@ -107,7 +107,7 @@ _WORDS: dict[str, Callable[[str, dict[str, Any]], tuple[str, str]]] = {
 }
 
 
-def model_at(path: Path, raw: dict[str, Any]) -> type[BaseModel] | None:
+def model_at(path: Path, raw: Raw) -> type[BaseModel] | None:
     """The model that describes what stands at the path; raw tells the kinds apart."""
     annotation: Any = Scenario
     value: Any = raw

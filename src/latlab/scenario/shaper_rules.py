@@ -7,6 +7,7 @@ from math import lcm
 
 from latlab.scenario.findings import Finding, Path, unknown
 from latlab.scenario.guests import becomes_the_guests
+from latlab.scenario.hosts import BoardHost
 from latlab.scenario.loads import LoadBetween
 from latlab.scenario.network import routes
 from latlab.scenario.parts import End, parse_end
@@ -70,7 +71,7 @@ def classes_have_queues(sketch: Sketch, path: Path, shaper: Shaper) -> Iterator[
 def is_emulated(sketch: Sketch, end: End) -> bool:
     """Whether an interface is an emulated board's card: its queues are set for the run."""
     machine = sketch.machine_of(end.host)
-    return machine is not None and sketch.hosts[machine].kind == "board"
+    return machine is not None and isinstance(sketch.hosts[machine], BoardHost)
 
 
 def gates_fit_their_cycle(sketch: Sketch, path: Path, shaper: Shaper) -> Iterator[Finding]:

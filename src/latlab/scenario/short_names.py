@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from latlab.scenario.findings import Raw
+
 _Path = tuple[str, ...]
 _ABSENT = object()
 
@@ -79,7 +81,7 @@ def _is_nested(value: object) -> bool:
     return isinstance(value, dict) or (isinstance(value, list) and any(isinstance(one, dict | list) for one in value))
 
 
-def _entries(value: object) -> dict[str, object]:
+def _entries(value: object) -> Raw:
     """What is inside a mapping, or a list by its indices; nothing in what is plain."""
     if not _is_nested(value):
         return {}

@@ -13,7 +13,7 @@ from pydantic import TypeAdapter, ValidationError, create_model
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticCustomError
 
-from latlab.scenario.findings import Path
+from latlab.scenario.findings import Path, Raw
 from latlab.scenario.guests import Guest
 from latlab.scenario.hosts import Host, has_interface, is_existing, machine_of, machines_of, switches_of, whereabouts
 from latlab.scenario.links import Link
@@ -194,7 +194,7 @@ def sketch_of(scenario: Scenario) -> Sketch:
     )
 
 
-def sketch(raw: dict[str, Any], broken: Collection[Path]) -> Sketch:
+def sketch(raw: Raw, broken: Collection[Path]) -> Sketch:
     """The sketch of plain data that is wrong at the broken paths."""
     entries = {name: _entries(raw.get(name)) for name in _COLLECTIONS if (name,) not in broken}
     names = {name: tuple(key for key, _ in found) for name, found in entries.items()}
@@ -250,7 +250,7 @@ def _entries(value: Any) -> list[tuple[str | int, Any]]:
     return list(enumerate(value)) if isinstance(value, list) else []
 
 
-def _part(raw: dict[str, Any], path: Path, entry: Any, broken: Collection[Path]) -> Part | None:
+def _part(raw: Raw, path: Path, entry: Any, broken: Collection[Path]) -> Part | None:
     """The part at the path; None if not even its model is known, or its name is wrong."""
     model = model_at(path, raw)
     if model is None or path in broken or not isinstance(entry, dict) or not issubclass(model, Part):
@@ -265,9 +265,7 @@ def _part(raw: dict[str, Any], path: Path, entry: Any, broken: Collection[Path])
 PartT = TypeVar("PartT", bound=Part)
 
 
-def _partial(
-    raw: dict[str, Any], path: Path, data: dict[str, Any], broken: Collection[Path], model: type[PartT]
-) -> PartT:
+def _partial(raw: Raw, path: Path, data: Raw, broken: Collection[Path], model: type[PartT]) -> PartT:
     """The model's part with the values of the data that are right; broken paths count from the part."""
     fields = {info.alias or name: name for name, info in model.model_fields.items()}
     kinds = {key: model.model_fields[name].annotation for key, name in fields.items()}
@@ -293,7 +291,7 @@ def _partial(
     return part
 
 
-def _right(annotation: Any, value: Any, broken: Collection[Path]) -> dict[str, Any] | None:
+def _right(annotation: Any, value: Any, broken: Collection[Path]) -> Raw | None:
     """The entries of a mapping in which nothing is broken; None of what is no mapping. Paths count from the value."""
     while get_origin(annotation) is Annotated:
         annotation = get_args(annotation)[0]
@@ -321,7 +319,7 @@ def _asked(field: FieldInfo, part: Part) -> set[str]:
     if not field.default_factory_takes_validated_data:
         return asked
 
-    class Asked(dict[str, Any]):
+    class Asked(Raw):
         def __getitem__(self, name: str) -> Any:
             asked.add(name)
             return super().__getitem__(name)
@@ -337,7 +335,7 @@ def _asked(field: FieldInfo, part: Part) -> set[str]:
 @cache
 def _loose(model: type[PartT]) -> type[PartT]:
     """The model with nothing required. Defaults are not validated, so any will do."""
-    loose: dict[str, Any] = {}
+    loose: Raw = {}
     for name, info in model.model_fields.items():
         if info.is_required():
             optional = copy(info)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Final, Literal
 
 from pydantic import BeforeValidator, Field, PlainSerializer
 
+from latlab.scenario.findings import Raw
 from latlab.scenario.parts import EndText, Part, Priority, Reference
 from latlab.scenario.units import DURATION, SIZE, Duration, Size, within
 from latlab.scenario.vlans import Pcp, VlanId
@@ -78,16 +79,16 @@ def _written(value: LaunchTime | None) -> object:
 _SWITCHED = BeforeValidator(_switch, json_schema_input_type=bool | LaunchTime)
 
 
-def _transport(given: dict[str, Any]) -> Literal["udp", "ethernet"]:
+def _transport(given: Raw) -> Literal["udp", "ethernet"]:
     return "udp" if given.get("vlan") is None and given.get("payload", PROBE) == PROBE else "ethernet"
 
 
-def _ethertype(given: dict[str, Any]) -> int:
+def _ethertype(given: Raw) -> int:
     carrier = CARRIERS.get(given.get("payload", PROBE))
     return carrier.ether_type if carrier else 0x88B5
 
 
-def default_pcp(given: dict[str, Any]) -> int | None:
+def default_pcp(given: Raw) -> int | None:
     """The priority in the tag of frames that have one: the socket's, as far as there is room."""
     return None if given.get("vlan") is None else min(given["priority"], 7)
 

@@ -2,16 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import asdict
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import polars as pl
 import pyarrow as pa  # type: ignore[import-untyped]
 from pyarrow import ipc
 
+from latlab.analysis.counts import reordered_sequences
+from latlab.model.facts import Facts
 from latlab.recordings.arrow import FORMAT, SCHEMAS
+from latlab.recordings.cell import (
+    ClockEdge,
+    ClockWindow,
+    Ready,
+    RecordedAgent,
+    RecordedCell,
+    RecordedPort,
+    RecordedStream,
+    StreamTotals,
+    Totals,
+)
 from latlab.recordings.run_folder import RUN_FORMAT, CellFolder, RunFolder, write_json
 from latlab.synthetic.generate import STREAM, Synthetic
 
@@ -99,73 +113,69 @@ def _scenario(synthetic: Synthetic) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _cell(synthetic: Synthetic) -> dict[str, Any]:
+def _cell(synthetic: Synthetic) -> RecordedCell:
     description = synthetic.description
     sent, received = description.packets, synthetic.packets["arrival"].count()
-    stream = {
-        "name": "control", "stream": STREAM, "talker": TALKER, "listener": LISTENER, "interface": PORT, "port": PORT,
-        "period_ns": description.period_ns, "offset_ns": 0, "size": 64, "count": sent, "priority": 0,
-        "transport": "udp", "vlan": None, "launch_time": None, "start_tai_ns": description.start_tai_ns,
-    }  # fmt: skip
-    talked = {"stream": STREAM, "sent": sent, "send_errors": 0, "tx_sched": sent, "tx_soft": sent, "tx_hard": 0}
-    heard = {
-        "stream": STREAM, "received": received, "repeated": synthetic.duplicated, "reordered": 0, "out_of_range": 0,
-    }  # fmt: skip
+    stream = RecordedStream(
+        name="control", stream=STREAM, talker=TALKER, listener=LISTENER, interface=PORT, port=PORT,
+        period_ns=description.period_ns, offset_ns=0, size=64, count=sent, priority=0, transport="udp", vlan=None,
+        launch_time=None, start_tai_ns=description.start_tai_ns,
+    )  # fmt: skip
+    talked = StreamTotals(stream=STREAM, sent=sent, send_errors=0, tx_sched=sent, tx_soft=sent, tx_hard=0)
+    reordered = len(reordered_sequences(synthetic.packets))
+    heard = StreamTotals(
+        stream=STREAM, received=received, repeated=synthetic.duplicated, out_of_range=0, reordered=reordered
+    )
     agents = [
-        {"host": TALKER, "verb": "talk", "ready": {}, "done": {"streams": [talked], "ring_full": 0}, "error": None},
-        {"host": LISTENER, "verb": "listen", "ready": {}, "done": {"streams": [heard], "ring_full": 0}, "error": None},
+        RecordedAgent(host=host, verb=verb, ready=Ready(), done=Totals(streams=[totals], ring_full=0), error=None)
+        for host, verb, totals in ((TALKER, "talk", talked), (LISTENER, "listen", heard))
     ]
-    return {
-        "format": "latlab.cell/1", "cell": {}, "slug": SLUG, "repeat": 1, "order": 1, "status": "ok", "reason": None,
-        "label": LABEL, "instructions_per_ns": None, "qemu": None, "run_id": _run_id(synthetic),
-        "start_tai_ns": description.start_tai_ns, "warmup_ns": description.warmup * description.period_ns,
-        "duration_ns": _span_ns(synthetic), "streams": [stream], "agents": agents, "loads": [],
-        "clocks": _clocks(synthetic), "ptp": _ptp_ports(synthetic), "bridges": [], "guests": [], "steps": [],
-        "rechecks": [],
-    }  # fmt: skip
+    return RecordedCell(
+        format="latlab.cell/1", cell={}, slug=SLUG, repeat=1, order=1, status="ok", reason=None, label=LABEL,
+        instructions_per_ns=None, qemu=None, run_id=_run_id(synthetic), start_tai_ns=description.start_tai_ns,
+        warmup_ns=description.warmup * description.period_ns, duration_ns=_span_ns(synthetic), streams=[stream],
+        agents=agents, loads=[], clocks=list(_clocks(synthetic)), ptp=list(_ptp_ports(synthetic)), bridges=[],
+        guests=[], steps=[], rechecks=[],
+    )  # fmt: skip
 
 
-def _clocks(synthetic: Synthetic) -> list[dict[str, Any]]:
+def _clocks(synthetic: Synthetic) -> Iterator[ClockEdge]:
     """What compares the two hosts' clocks; and what compares their cards', whose timestamps are not corrected by it."""
     bound = synthetic.description.clock_bound_ns
-    edges = []
     if bound is not None:
         source = "one kernel" if bound == 0 else "exchange"
-        ends = {"from": TALKER, "to": LISTENER}
-        edges.append({**ends, "source": source, "lower_ns": -bound, "upper_ns": bound, "windows": []})
+        yield ClockEdge(from_=TALKER, to=LISTENER, source=source, lower_ns=-bound, upper_ns=bound, windows=[])
     if synthetic.description.hardware and synthetic.clocks is not None and synthetic.clocks.height > 1:
-        edges.append(_cards(synthetic.clocks))
-    return edges
+        yield _cards(synthetic.clocks)
 
 
-def _cards(clocks: pl.DataFrame) -> dict[str, Any]:
+def _cards(clocks: pl.DataFrame) -> ClockEdge:
     """The comparison of the two cards' clocks over time; between two looks it goes as fast as it ever does."""
     at, lower, upper = (clocks[name].to_list() for name in ("at_tai_ns", "lower_ns", "upper_ns"))
     apart = at[1] - at[0]
     fastest = max(abs(after - before) for before, after in pairwise(lower)) / apart * 1e9
     windows = [
-        {
-            "reference_tai_ns": instant, "lower_ns": low, "upper_ns": high, "span_ns": apart,
-            "drift_lower_ppb": -fastest, "drift_upper_ppb": fastest,
-        }
+        ClockWindow(
+            reference_tai_ns=instant, lower_ns=low, upper_ns=high, span_ns=apart,
+            drift_lower_ppb=-fastest, drift_upper_ppb=fastest,
+        )
         for instant, low, high in zip(at, lower, upper, strict=True)
     ]  # fmt: skip
-    ends = {"from": f"{TALKER}.{PORT}", "to": f"{LISTENER}.{PORT}"}
-    return {**ends, "source": "exchange", "lower_ns": min(lower), "upper_ns": max(upper), "windows": windows}
+    return ClockEdge(
+        from_=f"{TALKER}.{PORT}", to=f"{LISTENER}.{PORT}", source="exchange", lower_ns=min(lower), upper_ns=max(upper),
+        windows=windows,
+    )  # fmt: skip
 
 
-def _ptp_ports(synthetic: Synthetic) -> list[dict[str, Any]]:
-    if synthetic.ptp is None:
-        return []
-    return [
-        {
-            "port": f"{LISTENER}.{PORT}", "role": "slave", "profile": "automotive", "timestamps": "hardware",
-            "clock": None, "free_running": False, "limit_ns": _PTP_LIMIT_NS, "master": f"{TALKER}.{PORT}",
-        }
-    ]  # fmt: skip
+def _ptp_ports(synthetic: Synthetic) -> Iterator[RecordedPort]:
+    if synthetic.ptp is not None:
+        yield RecordedPort(
+            port=f"{LISTENER}.{PORT}", role="slave", profile="automotive", timestamps="hardware", clock=None,
+            free_running=False, limit_ns=_PTP_LIMIT_NS, master=f"{TALKER}.{PORT}",
+        )  # fmt: skip
 
 
-def _facts(synthetic: Synthetic, when: str) -> dict[str, Any]:
+def _facts(synthetic: Synthetic, when: str) -> Facts:
     throttled = int(synthetic.throttled and when == "after")
     scheduler = {"rt_runtime_us": 950_000, "rt_period_us": 1_000_000, "rt_throttled_count": throttled}
     return {host: {"scheduler": scheduler} for host in (TALKER, LISTENER)}

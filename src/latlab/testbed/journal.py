@@ -15,8 +15,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from latlab.errors import LabError, file_remedy
+from latlab.errors import LabError, check_is_file, file_remedy
 from latlab.hosts import Host
+from latlab.hosts.base import Description
+from latlab.model.part import Document
 from latlab.testbed.step import Argv
 
 FORMAT = "latlab.journal/1"
@@ -30,7 +32,7 @@ class UndoRecord:
     """
 
     n: int
-    host: dict[str, Any]
+    host: Description
     title: str
     undo: Argv
     present: Argv | None
@@ -43,7 +45,7 @@ class ProcessRecord:
     """A process to end, which may never have begun: all that carry the mark in their environment (lab.process)."""
 
     n: int
-    host: dict[str, Any]
+    host: Description
     title: str
     mark: str
 
@@ -134,7 +136,7 @@ class Journal:
         self._records.append(record)
         return record.n
 
-    def _append(self, entry: dict[str, Any]) -> None:
+    def _append(self, entry: Document) -> None:
         line = json.dumps(entry, separators=(",", ":")).encode() + b"\n"
         size = os.fstat(self._descriptor).st_size
         try:
@@ -163,8 +165,12 @@ def stale_journals() -> list[Journal]:
 def _stale(directory: Path) -> Iterator[Journal]:
     for path in sorted(directory.glob("*.jsonl")):
         try:
+            check_is_file(path, "remove it: latlab keeps nothing else there")
             descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW)
         except FileNotFoundError:
+            continue
+        except LabError as error:
+            yield Journal(path, -1, [], set(), error)
             continue
         except OSError as error:
             what = f"cannot open the journal: {error.strerror}"
@@ -208,7 +214,7 @@ def _read(path: Path, descriptor: int) -> tuple[list[Record], set[int], LabError
     return records, undone, LabError(f"{lines} of {FORMAT}", where=str(path), remedy=remedy)
 
 
-def _entry(line: bytes) -> dict[str, Any]:
+def _entry(line: bytes) -> Document:
     """The entry on a line; after one that was torn as the disk was full, the one that follows on the same line."""
     torn = 0
     while True:
@@ -223,7 +229,7 @@ def _entry(line: bytes) -> dict[str, Any]:
             return dict(entry)
 
 
-def _record(fields: dict[str, Any]) -> Record:
+def _record(fields: Document) -> Record:
     """The record of these fields. ValueError, LookupError, TypeError: they are none of a record."""
     n, host, title = fields["n"], dict(fields["host"]), str(fields["title"])
     if not isinstance(n, int):

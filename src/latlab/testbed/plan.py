@@ -8,7 +8,6 @@ import shlex
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from latlab.hosts import Host
 from latlab.scenario import Scenario
@@ -20,7 +19,7 @@ from latlab.testbed.probes.base import SERVER_SPARE_S, ToolPlan
 from latlab.testbed.probes.table import TOOLS
 from latlab.testbed.service import Service
 from latlab.testbed.site import Site
-from latlab.testbed.step import Argv, Step, former_value
+from latlab.testbed.step import Argv, Spec, Step, former_value
 
 READY_S = 1
 START_IN_NS = 200_000_000
@@ -49,7 +48,7 @@ class Command:
     host: str
     argv: Argv
     note: str = ""
-    spec: Mapping[str, Any] | None = None
+    spec: Spec | None = None
     started: bool = False
     seconds: int = 0
 

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import dropwhile
 from pathlib import Path
-from typing import Any
 
-from latlab.testbed.step import Argv, Check
+from latlab.testbed.step import Argv, Check, Spec
 
 WITH_ITS_LAB = ("setpriv", "--pdeathsig")
 """What a command begins with that gets a signal when the lab dies, whatever ends that (PR_SET_PDEATHSIG)."""
@@ -31,7 +29,7 @@ class Service:
     log: str
     ready: Check | None = None
     console: str | None = None
-    spec: Mapping[str, Any] | None = None
+    spec: Spec | None = None
     passing: bool = False
     carries: str | None = None
     incoming: Path | None = None

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 Argv = tuple[str, ...]
+Spec = Mapping[str, Any]
+"""What our agent is told on its standard input, a JSON object (docs/reference/agent.md)."""
 
 
 def stripped(output: str) -> str:

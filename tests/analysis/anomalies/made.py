@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from latlab.analysis.anomalies import Anomalies, Context, Episode, find_anomalies
+from latlab.analysis.anomalies import Anomalies, Context, find_anomalies
+from latlab.result.types import Episode
 from latlab.synthetic import Description, Synthetic, generate
 from latlab.synthetic.description import Ingredient, Noise
 

@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 from made import PERIOD_NS, SECOND, found, stream
 
-from latlab.analysis.anomalies import CLASSES, CODE, NAMES, Context, anomalies_document, find_anomalies
+from latlab.analysis.anomalies import CLASSES, CODE, NAMES, Context, by_class, find_anomalies
 from latlab.synthetic.description import Losses, Noise, Spikes, Stall
 
 STAMPS = ("wake", "submit", "tx_sched", "tx_soft", "tx_hard", "rx_hard", "rx_soft", "rx_user")
@@ -68,7 +68,8 @@ def test_streams_without_any_noise_are_judged_by_the_least_that_counts() -> None
 def test_a_document_has_the_worst_episodes_and_says_how_many_there_are() -> None:
     at = (1_003, 1_790, 3_500, 4_777, 9_001, 11_500, 12_345, 18_000)
     extras = [Spikes((place,), 200_000 + 20_000 * number) for number, place in enumerate(at)]
-    document = anomalies_document(found(stream(*extras, Stall(5 * SECOND, 6_300_000))), shown=3)
+    every = by_class(found(stream(*extras, Stall(5 * SECOND, 6_300_000))), shown=3)
+    document = {name: one.document() for name, one in every.items()}
     assert list(document) == ["stall", "unexplained"]
     assert json.loads(json.dumps(document)) == document
     unexplained = document["unexplained"]

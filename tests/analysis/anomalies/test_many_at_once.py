@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from made import PERIOD_NS, SECOND, found, stream
 from numpy.typing import NDArray
 
-from latlab.analysis.anomalies import anomalies_document
+from latlab.analysis.anomalies import by_class
 from latlab.analysis.anomalies.blocks import chain_lengths, first_beyond, first_largest, members, ranges, reached
 from latlab.analysis.anomalies.held import held_in, of_overlapping
 from latlab.analysis.anomalies.limit import Ordered
@@ -181,7 +181,7 @@ def test_episodes_are_a_sequence_and_what_is_told_is_the_same_each_time() -> Non
     assert {one.class_ for one in stalls} == {"stall"}
     assert {round(one.evidence["every_ns"] / PERIOD_NS) for one in stalls} == {2_000}
     assert "every_ns" not in every[-1].evidence
-    shown = anomalies_document(anomalies, shown=2)["stall"]
+    shown = by_class(anomalies, shown=2)["stall"].document()
     worst = sorted(stalls, key=lambda one: -one.severity)[:2]
     assert [one["number"] for one in shown["shown"]] == sorted(one.number for one in worst)
     assert shown["worst"] == worst[0].text

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from made import episodes, found, stream
 
+from latlab.analysis.words import duration
 from latlab.synthetic import Synthetic
 from latlab.synthetic.description import Drift, Ingredient, Losses, Noise, Oscillation, Periodic, Spikes
 
@@ -64,3 +65,20 @@ def test_late_packets_in_a_fast_oscillation_are_found(pk_pk_ns: int, every_ns: i
 def test_a_fast_oscillation_alone_makes_no_packet_late() -> None:
     anomalies = found(made(GAUSSIAN, 1_000_000, 200_000_000))
     assert {one.class_ for one in anomalies.episodes} == {"oscillation"}
+
+
+def test_several_waves_at_once_are_one_oscillation_that_names_them_all() -> None:
+    anomalies = found(made(GAUSSIAN, 100_000, 900_000_000, Oscillation(80_000, 3_100_000_000)))
+    (one,) = episodes(anomalies, "oscillation")
+    (other,) = one.evidence["others"]
+    periods = [wave["period_ns"] for wave in (one.evidence, other)]
+    assert periods == [pytest.approx(900_000_000, rel=0.005), pytest.approx(3_100_000_000, rel=0.005)]
+    assert other["pk_pk_ns"] == pytest.approx(80_000, rel=0.03)
+    for wave in (one.evidence, other):
+        assert f"every {duration(wave['period_ns'])} by {duration(wave['pk_pk_ns'])}" in one.text
+
+
+def test_a_level_that_wanders_without_a_line_is_no_oscillation() -> None:
+    for seed in range(3):
+        slow = Noise(8_000, slow_ns=60_000, slow_correlation_ns=500_000_000)
+        assert not episodes(found(stream(noise=slow, packets=PACKETS, seed=seed, clock_bound_ns=0)), "oscillation")

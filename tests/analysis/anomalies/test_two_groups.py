@@ -234,3 +234,13 @@ def test_a_step_of_another_size_explains_nothing() -> None:
     synthetic = stream(Step(20 * SECOND, 300_000, 9 * SECOND), packets=40_000, clock_bound_ns=0)
     other = stream(Step(20 * SECOND, 5_000_000, 9 * SECOND, read=True), packets=40_000).context().steps
     assert only(found(synthetic, steps=other)).class_ == "path_change"
+
+
+def test_a_small_last_group_of_noise_is_not_taken_for_late_with_what_lies_far_behind_it() -> None:
+    chance = np.random.default_rng(0)
+    values = chance.choice([-1.2, -0.4, 0.4, 1.2], 12_000, p=[0.34, 0.33, 0.315, 0.015])
+    values += chance.normal(scale=0.05, size=12_000)
+    late = chance.random(12_000) < 0.05
+    values[late] += chance.uniform(8, 38, np.count_nonzero(late))
+    gap = find_gap(values, None, THRESHOLDS, THRESHOLDS.chance)
+    assert gap is not None and gap.beyond == np.count_nonzero(late)

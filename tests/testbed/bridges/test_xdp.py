@@ -7,7 +7,6 @@ import re
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 from bridge_bed import TAG, build, comes_back, joint_of, plug_in, real_site, with_guest
@@ -16,7 +15,7 @@ from partial import partial
 
 from latlab.analysis.evidence import Evidence
 from latlab.analysis.trust import RULES
-from latlab.recordings.cell import RecordedCell
+from latlab.recordings.cell import Bridge, RecordedCell
 from latlab.result.types import Stream
 from latlab.scenario import Scenario
 from latlab.testbed.agent_binary import find_agent
@@ -38,12 +37,13 @@ def here(tmp_path: Path, machine: None) -> Site:
     return replace(real_site("xdp", tmp_path), agent=str(find_agent()))
 
 
-def judged(bridges: list[dict[str, Any]], host: str) -> set[str]:
+def judged(bridges: list[Bridge], host: str) -> set[str]:
     """The rules about XDP that are broken, had each exchange been a packet of a stream each way."""
     ways = {"down": (host, "vm1"), "up": ("vm1", host)}
     streams = [{"name": name, "talker": talker, "listener": listener} for name, (talker, listener) in ways.items()]
     counted = {name: partial(Stream, {"counts": {"received": EXCHANGES}}) for name in ways}
-    evidence = Evidence(partial(RecordedCell, {"status": "ok", "streams": streams, "bridges": bridges}), counted)
+    cell = partial(RecordedCell, {"status": "ok", "streams": streams, "bridges": [one.document() for one in bridges]})
+    evidence = Evidence(cell, counted)
     return {rule.name for rule in RULES if rule.name in (CARRIED, EVERY) and any(rule.broken(evidence))}
 
 
@@ -53,7 +53,7 @@ def after_exchanges(made: Scenario, site: Site, host: str, begin: Callable[[], N
     async def exchange(bed: TestBed) -> set[str]:
         await plug_in(bed, made)
         begin()
-        while "frames" not in described_bridges(made, site)[0]["detail"]:  # it counts, and tells so once a second
+        while "frames" not in described_bridges(made, site)[0].detail:  # it counts, and tells so once a second
             await asyncio.sleep(0.05)
         for _ in range(EXCHANGES):
             assert await comes_back(bed, made, host) == "came back"
@@ -71,8 +71,8 @@ def test_packets_from_port_to_port_are_redirected_and_the_counts_are_of_the_last
     made = with_guest("xdp")
     assert after_exchanges(made, here, "sensor") == set()
     (found,) = described_bridges(made, here)
-    counts = re.match(rf"nic native, {TAP} native; frames redirected (\d+), passed \d+, dropped 0; ", found["detail"])
-    assert counts and int(counts[1]) >= 2 * EXCHANGES, found["detail"]
+    counts = re.match(rf"nic native, {TAP} native; frames redirected (\d+), passed \d+, dropped 0; ", found.detail)
+    assert counts and int(counts[1]) >= 2 * EXCHANGES, found.detail
 
 
 def test_packets_whose_ends_the_bridge_does_not_know_are_found_to_be_the_kernel_bridges(here: Site) -> None:

@@ -2,8 +2,7 @@
 
 from latlab.analysis.anomalies.classes import CLASSES, CODE, NAMES, NONE, AnomalyClass
 from latlab.analysis.anomalies.context import Context
-from latlab.analysis.anomalies.find import Anomalies, Episode, anomalies_document, find_anomalies
-from latlab.analysis.anomalies.judged import LateLimits
+from latlab.analysis.anomalies.find import Anomalies, by_class, find_anomalies
 from latlab.analysis.anomalies.thresholds import THRESHOLDS, Thresholds
 
 __all__ = [
@@ -15,9 +14,7 @@ __all__ = [
     "Anomalies",
     "AnomalyClass",
     "Context",
-    "Episode",
-    "LateLimits",
     "Thresholds",
-    "anomalies_document",
+    "by_class",
     "find_anomalies",
 ]

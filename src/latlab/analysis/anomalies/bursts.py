@@ -6,15 +6,14 @@ the path works.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from latlab.analysis.anomalies.blocks import runs
 from latlab.analysis.anomalies.thresholds import Thresholds
+from latlab.result.types import Bursts
 
 Int64 = NDArray[np.int64]
 Bools = NDArray[np.bool_]
@@ -23,33 +22,6 @@ Places = NDArray[np.intp]
 BURSTS_LEAST: Final = 5
 """Of fewer nobody can say whether they come regularly."""
 QUARTERS: Final = (0.25, 0.75)
-
-
-@dataclass(frozen=True)
-class Bursts:
-    """Packets that came together, after the first of them had waited for more than those behind it.
-
-    packets: how many; of: among how many; times: bursts. size: packets of a usual one (median). every_ns: from the
-    first arrival of one to that of the next (median), 0 of a single one. regular: whether the middle half of these
-    intervals differ by less than `burst_spacing` of it. usual: whether that is how the stream comes, and no stall.
-    """
-
-    packets: int
-    of: int
-    times: int
-    size: int
-    every_ns: int
-    regular: bool
-    usual: bool
-
-    @property
-    def share(self) -> float:
-        """Of all packets."""
-        return self.packets / self.of
-
-    def document(self) -> Mapping[str, Any]:
-        """It, ready for JSON: its fields, and `share`."""
-        return asdict(self) | {"share": round(self.share, 4)}
 
 
 def together(
@@ -67,8 +39,12 @@ def together(
 
 
 def find_bursts(spans: tuple[Places, Places], end: Int64, thresholds: Thresholds) -> Bursts | None:
-    """What bursts there are, where more than `held_most` of the packets are in one; else None.
+    """What bursts there are, of packets that came together after the first of them had waited for more than those
+    behind it, where more than `held_most` of the packets are in one; else None.
 
+    size: packets of a usual one (median). every_ns: from the first arrival of one to that of the next (median), 0 of a
+    single one. regular: whether the middle half of these intervals differ by less than `burst_spacing` of it. usual:
+    whether that is how the stream comes, and no stall.
     spans: those of `together`; end: arrivals, int64 ns [n].
     """
     begins, stops = spans
@@ -80,4 +56,13 @@ def find_bursts(spans: tuple[Places, Places], end: Int64, thresholds: Thresholds
     low, high = np.quantile(apart, QUARTERS) if len(apart) else (0.0, 0.0)
     regular = len(begins) >= BURSTS_LEAST and float(high - low) <= thresholds.burst_spacing * every
     size = round(float(np.median(stops - begins)))
-    return Bursts(count, n, len(begins), size, round(every), regular, count > thresholds.bursts_most * n)
+    return Bursts(
+        packets=count,
+        of=n,
+        times=len(begins),
+        size=size,
+        every_ns=round(every),
+        regular=regular,
+        usual=count > thresholds.bursts_most * n,
+        share=round(count / n, 4),
+    )

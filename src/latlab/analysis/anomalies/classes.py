@@ -210,8 +210,8 @@ CLASSES: Final[tuple[AnomalyClass, ...]] = (
         "oscillation",
         "Oscillation",
         "the usual latency rose and fell regularly throughout the run, and no clock's record shows it",
-        "`period_ns`, `pk_pk_ns`, `cycles`, `share` of the level's variance, `where`; of the clocks as for a "
-        "`clock_step`",
+        "`period_ns`, `pk_pk_ns`, `cycles`, `share` of the level's variance, `where`; `others`: period and amplitude "
+        "of further waves, in the share, too; of the clocks as for a `clock_step`",
     ),
     AnomalyClass(
         "drift",

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import polars as pl
@@ -17,6 +15,7 @@ from latlab.analysis.anomalies.stages import one_way_stamps
 from latlab.analysis.metrics import BOUND
 from latlab.analysis.ptp import MASTER, SLAVE, STATES
 from latlab.analysis.words import duration
+from latlab.result.types import Evidence
 
 Int64 = NDArray[np.int64]
 Float64 = NDArray[np.float64]
@@ -43,7 +42,7 @@ class Records:
     excluded: bool
     supported: bool
     stepped: bool
-    evidence: Mapping[str, Any]
+    evidence: Evidence
     text: str
 
 
@@ -57,7 +56,7 @@ def records_of(signals: Signals, at_ns: Int64, off_ns: Float64, tolerance_ns: fl
     own, half = _own(signals, at_ns, off_ns, tolerance_ns)
     compared = _seen(signals.context.clocks, at_ns)
     taken_off = _seen(signals.context.taken_off, at_ns)
-    evidence: dict[str, Any] = {
+    evidence: Evidence = {
         "ptp": ptp,
         "comparison": own,
         "clock_bound_ns": half,
@@ -108,7 +107,7 @@ def _edge(signals: Signals, at_ns: int) -> tuple[int, int]:
     return min(int(signals.launch_ns[first]), at_ns - margin), max(int(signals.launch_ns[last]), at_ns + margin)
 
 
-def _ptp(signals: Signals, at_ns: Int64, off_ns: Float64) -> tuple[str, dict[str, Any] | None]:
+def _ptp(signals: Signals, at_ns: Int64, off_ns: Float64) -> tuple[str, Evidence | None]:
     """`agrees`, `differs`, `shows nothing` or `no record`; and what PTP's own offset was meanwhile."""
     rows = signals.context.ptp
     if rows is None:
@@ -140,7 +139,7 @@ def _states(rows: pl.DataFrame, first: int, last: int) -> dict[str, int]:
     return {STATES.get(code, str(code)): count for code, count in sorted(Counter(states).items(), reverse=True)}
 
 
-def _ptp_text(verdict: str, offset: Mapping[str, Any] | None) -> str:
+def _ptp_text(verdict: str, offset: Evidence | None) -> str:
     if offset is None:
         return ""
     said = {
@@ -158,7 +157,7 @@ def _ptp_text(verdict: str, offset: Mapping[str, Any] | None) -> str:
     )
 
 
-def _own_text(own: str, half: int | None, compared: Mapping[str, Any] | None, by: str, ptp: str) -> str:
+def _own_text(own: str, half: int | None, compared: Evidence | None, by: str, ptp: str) -> str:
     to = "" if half is None else f" to ± {duration(half)}"
     if own == "agrees":
         seen = f", {_range(compared)}{f' ± {duration(half)}' if half else ''}" if compared else ""
@@ -174,7 +173,7 @@ def _by(what: str) -> str:
     return f" ({what})" if what else ""
 
 
-def _range(found: Mapping[str, Any]) -> str:
+def _range(found: Evidence) -> str:
     return f"{signed(found['min_ns'])} to {signed(found['max_ns'])}"
 
 

@@ -1,10 +1,10 @@
-"""The anomalies of one stream: every detector in its turn, and the document of what they found."""
+"""The anomalies of one stream: every detector in its turn, and what they found."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, overload
+from typing import Final, overload
 
 import numpy as np
 import polars as pl
@@ -16,7 +16,7 @@ from latlab.analysis.anomalies.context import Context
 from latlab.analysis.anomalies.counted import find_duplicates, find_loss_bursts, find_reordered
 from latlab.analysis.anomalies.found import Found, Holds, Seen, Several
 from latlab.analysis.anomalies.held import find_holds, find_stalls, find_throttled
-from latlab.analysis.anomalies.judged import LateLimits, late_limits
+from latlab.analysis.anomalies.judged import late_limits
 from latlab.analysis.anomalies.levels import find_levels
 from latlab.analysis.anomalies.oscillation import fast_wave_ns, find_oscillation, line_of, note_oscillation
 from latlab.analysis.anomalies.regular import find_periodic
@@ -24,6 +24,7 @@ from latlab.analysis.anomalies.shifts import find_shifts
 from latlab.analysis.anomalies.signals import make_signals
 from latlab.analysis.anomalies.singles import find_late_senders, find_missed_slots, find_unexplained
 from latlab.analysis.anomalies.thresholds import THRESHOLDS, Thresholds
+from latlab.result.types import Anomaly, Episode, LateLimits
 
 Int64 = NDArray[np.int64]
 Float64 = NDArray[np.float64]
@@ -48,28 +49,6 @@ DETECTORS: Final[tuple[Detector, ...]] = (
 
 SHOWN: Final = 20
 _RANK: Final = {one.name: number for number, one in enumerate(CLASSES)}
-
-
-@dataclass(frozen=True, slots=True)
-class Episode:
-    """Something that happened, from one packet to another.
-
-    number: its place among the stream's episodes, from 1. class_: a name of CLASSES. from_tai_ns, to_tai_ns: from the
-    launch of the first packet until a period after that of the last. from_sequence, to_sequence: those two packets,
-    both included. packets: how many of its class are in it; 0 of an episode that tells how others come. severity: the
-    larger, the worse, within a class. evidence: figures, ready for JSON. text: one sentence.
-    """
-
-    number: int
-    class_: str
-    from_tai_ns: int
-    to_tai_ns: int
-    from_sequence: int
-    to_sequence: int
-    packets: int
-    severity: float
-    evidence: Mapping[str, Any]
-    text: str
 
 
 class Episodes(Sequence[Episode]):
@@ -142,7 +121,7 @@ class Episodes(Sequence[Episode]):
             to_sequence=int(self._to_sequence[at]),
             packets=int(self._packets[at]),
             severity=float(self.severity[at]),
-            evidence=evidence,
+            evidence=dict(evidence),
             text=text,
         )
 
@@ -195,15 +174,14 @@ def find_anomalies(rows: pl.DataFrame, context: Context, thresholds: Thresholds 
     return Anomalies(seen.class_of, episodes.numbers(seen.taken_by), episodes, late_limits(signals))
 
 
-def anomalies_document(anomalies: Anomalies, shown: int = SHOWN) -> dict[str, Any]:
-    """What was found, ready for JSON, of the classes that occur.
+def by_class(anomalies: Anomalies, shown: int = SHOWN) -> dict[str, Anomaly]:
+    """What was found, of the classes that occur.
 
-    {class: {"title", "meaning", "packets", "episodes", "worst", "shown": […]}}. packets: of the class; episodes: how
-    many there are in all; worst: the text of the most severe. shown: the most severe of them, `shown` at most, by time,
-    whole.
+    packets: of the class; episodes: how many there are in all; worst: the text of the most severe. shown: the most
+    severe of them, `shown` at most, by time.
     """
     counts = np.bincount(anomalies.class_of, minlength=len(CLASSES) + 1)
-    document: dict[str, Any] = {}
+    found = {}
     for code, one in enumerate(CLASSES, start=1):
         places = anomalies.episodes.places(one.name)
         if not places:
@@ -211,28 +189,12 @@ def anomalies_document(anomalies: Anomalies, shown: int = SHOWN) -> dict[str, An
         severity = anomalies.episodes.severity[places.start : places.stop]
         order = np.argsort(-severity, kind="stable")[: max(shown, 1)]
         worst = [anomalies.episodes[places[int(at)]] for at in order]
-        document[one.name] = {
-            "title": one.title,
-            "meaning": one.meaning,
-            "packets": int(counts[code]),
-            "episodes": len(places),
-            "worst": worst[0].text,
-            "shown": [episode_document(e) for e in sorted(worst[:shown], key=lambda episode: episode.from_tai_ns)],
-        }
-    return document
-
-
-def episode_document(episode: Episode) -> dict[str, Any]:
-    """An episode, ready for JSON."""
-    return {
-        "number": episode.number,
-        "class": episode.class_,
-        "from_tai_ns": episode.from_tai_ns,
-        "to_tai_ns": episode.to_tai_ns,
-        "from_sequence": episode.from_sequence,
-        "to_sequence": episode.to_sequence,
-        "packets": episode.packets,
-        "severity": episode.severity,
-        "evidence": dict(episode.evidence),
-        "text": episode.text,
-    }
+        found[one.name] = Anomaly(
+            title=one.title,
+            meaning=one.meaning,
+            packets=int(counts[code]),
+            episodes=len(places),
+            worst=worst[0].text,
+            shown=sorted(worst[:shown], key=lambda episode: episode.from_tai_ns),
+        )
+    return found

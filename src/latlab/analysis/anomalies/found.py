@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
@@ -11,11 +11,12 @@ from numpy.typing import NDArray
 
 from latlab.analysis.anomalies.classes import CODE, NONE
 from latlab.analysis.anomalies.signals import Signals
+from latlab.result.types import Evidence
 
 Int64 = NDArray[np.int64]
 Float64 = NDArray[np.float64]
 
-Told = tuple[Mapping[str, Any], str]
+Told = tuple[Evidence, str]
 """The evidence of an episode, ready for JSON, and one sentence."""
 
 
@@ -33,7 +34,7 @@ class Found:
     last: int
     rows: Int64 | None
     severity: float
-    evidence: Mapping[str, Any]
+    evidence: Evidence
     text: str
     packets: int | None = None
 

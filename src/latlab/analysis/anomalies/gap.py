@@ -33,6 +33,8 @@ INDEX: Final = (2.0, 8.0)
 TAIL_MOST: Final = 0.02
 """Of all packets: no more than these are the tail, whose index Hill's estimate is."""
 PACKETS_LEAST: Final = 100
+GROUP_LEAST: Final = 20
+"""So many packets beyond a gap may be a group that belongs to those below it."""
 EVERY: Final = 2_000
 """Of so many packets beyond each number is tried, of more as many on a geometric scale."""
 
@@ -144,12 +146,19 @@ def _no_tail(logs: Float64, summed: Float64, beyond: Int64, edge: Int64, n: int)
 
 
 def _gap(x: Float64, beyond: int, edge: int, thresholds: Thresholds) -> Gap | None:
-    """The widest gap between these two; None where what is beyond is too near to be another group."""
+    """The widest gap between these two; None where what is beyond is too near to be another group.
+
+    So is its nearest part before a gap that is more than twice as wide: the last one of several groups of noise.
+    """
     inside = x[beyond - 1 : edge + 1]
     cut = beyond + int(np.argmax(inside[:-1] - inside[1:]))
     begins, ends, below = float(x[cut - 1]), float(x[cut]), x[cut:]
     middle = float(below[len(below) // 2])
     reach = float(below[int((1 - REACH) * len(below))]) - middle
     if float(x[cut // 2]) - middle < thresholds.gap_reaches * reach:
+        return None
+    nearest = x[:cut][::-1]
+    wider = GROUP_LEAST + np.flatnonzero(np.diff(nearest[GROUP_LEAST - 1 :]) > 2 * (begins - ends))
+    if len(wider) and float(nearest[wider[0] // 2]) - middle < thresholds.gap_reaches * reach:
         return None
     return Gap(ends, begins, (ends + begins) / 2, cut, len(x), reach)

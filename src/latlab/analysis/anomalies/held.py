@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 from itertools import pairwise
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +18,7 @@ from latlab.analysis.anomalies.host_records import HostRecord
 from latlab.analysis.anomalies.signals import Signals
 from latlab.analysis.anomalies.stages import APPLICATION, PLACES, TALKER
 from latlab.analysis.words import duration
+from latlab.result.types import Evidence
 
 Int64 = NDArray[np.int64]
 Float64 = NDArray[np.float64]
@@ -283,7 +284,7 @@ def _stolen(context: Context, where: str) -> dict[str, int]:
     return {one.host: one.stolen_ns for one in context.hosts_at(where) if one.stolen_ns}
 
 
-def _evidence(holds: Holds, number: int, limit_ns: float) -> dict[str, Any]:
+def _evidence(holds: Holds, number: int, limit_ns: float) -> Evidence:
     return {
         "length_ns": round(float(holds.length_ns[number])),
         "held": int(holds.end[number] - holds.begin[number]),

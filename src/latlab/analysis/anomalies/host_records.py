@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
 from latlab.analysis.anomalies.stages import APPLICATION, DRIVER, KERNEL, PATH, QDISC, SOCKET, TALKER
 from latlab.analysis.trust_readings import fact
 from latlab.analysis.words import duration
+from latlab.model.facts import Facts
 from latlab.recordings.cell import RecordedCell, RecordedStream
 
 SENDING: Final = frozenset({TALKER, SOCKET, QDISC, DRIVER, PATH})
@@ -61,9 +61,7 @@ class HostRecord:
         }[self.throttled]
 
 
-def host_records(
-    cell: RecordedCell, stream: RecordedStream, before: Mapping[str, Any], after: Mapping[str, Any]
-) -> tuple[HostRecord, ...]:
+def host_records(cell: RecordedCell, stream: RecordedStream, before: Facts, after: Facts) -> tuple[HostRecord, ...]:
     """The talker's host, the listener's, and those that their guests run on, as far as there are facts of them.
 
     cell, stream: cell.json and its entry of the stream. before, after: {host: facts}.

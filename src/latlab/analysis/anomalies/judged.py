@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
 from math import log
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from latlab.analysis.anomalies.blocks import spread_over
-from latlab.analysis.anomalies.bursts import Bursts
 from latlab.analysis.anomalies.limit import MIXED
 from latlab.analysis.anomalies.parts import Part
 from latlab.analysis.anomalies.signals import Signals
 from latlab.analysis.anomalies.stages import TALKER
 from latlab.analysis.anomalies.thresholds import Thresholds
+from latlab.result.types import Gap, LateLimits, Range
 
 OF_EXPONENTIAL: Final = 0.8462
 """The spread (`blocks.block_spreads`) of exponential values whose mean is 1."""
@@ -24,31 +22,9 @@ NEAR: Final = 0.01
 """The last share of the tail that is looked at, as in `limit.TAIL`; further out it is reckoned."""
 
 
-@dataclass(frozen=True)
-class Span:
-    """What moves over a run, in ns: its least, its median over all judged packets, its greatest."""
-
-    least: int
-    middle: int
-    greatest: int
-
-
-@dataclass(frozen=True)
-class Parted:
-    """Packets that lie beyond a gap in the lateness of all, which is no tail of the noise: so many, of `of`.
-
-    ends_ns, begins_ns: how late the last packets below the gap were, and the first beyond it.
-    """
-
-    packets: int
-    of: int
-    ends_ns: int
-    begins_ns: int
-
-
-@dataclass(frozen=True)
-class LateLimits:
-    """What a packet of one stream was compared with. What is a Span moves with the stream over the run.
+def late_limits(signals: Signals) -> LateLimits | None:
+    """What a packet of one stream was compared with; None where no packet of it was judged. What is a Range moves with
+    the stream over the run.
 
     packets: how many were judged, launched every period_ns. until: the last timestamp that the stream has; latency is
     from the launch to it. usual_ns: the usual latency around a packet. above_ns: by how much more than that noise may
@@ -56,62 +32,35 @@ class LateLimits:
     late packet is the talker's if it lost that share of its lateness, and more than this, before it was submitted, be
     it by the way's limit or by the talker's own (`senders`); None without `wake` and `submit`. spread_ns: how wide
     packets lie. exponential_ns: by how much more than usual a packet would be late if noise of that spread had an
-    exponential tail. largest_ns: the longest latency of a packet that was judged. parted: of the packets beyond a gap,
-    if there is one. bursts: of packets that came in bursts, where many did. beside_ns: a packet that is by so much
-    later than those before and after it is late, too; None where neighbours are not alike.
+    exponential tail; heavy: it has a heavier one, and single packets are late from further on. largest_ns: the longest
+    latency of a packet that was judged; out_of_reach: the limit is beyond it, so what lies between the two would not
+    be called late. parted: of the packets beyond a gap, if there is one. bursts: of packets that came in bursts, where
+    many did. beside_ns: a packet that is by so much later than those before and after it is late, too; None where
+    neighbours are not alike.
     """
-
-    packets: int
-    period_ns: int
-    until: str
-    usual_ns: Span
-    above_ns: Span
-    from_ns: Span
-    sender_share: float
-    sender_ns: Span | None
-    spread_ns: int
-    exponential_ns: int
-    largest_ns: int
-    parted: Parted | None = None
-    bursts: Bursts | None = None
-    beside_ns: Span | None = None
-
-    @property
-    def heavy(self) -> bool:
-        """Whether the noise's tail is heavier than an exponential one, and single packets are late from further on."""
-        return self.above_ns.middle > self.exponential_ns
-
-    @property
-    def out_of_reach(self) -> bool:
-        """Whether the limit is beyond all that was measured: what lies between the two would not be called late."""
-        return self.from_ns.middle > self.largest_ns
-
-    def document(self) -> Mapping[str, Any]:
-        """It, ready for JSON: its fields, `heavy` and `out_of_reach`."""
-        bursts = self.bursts.document() if self.bursts else None
-        return asdict(self) | {"heavy": self.heavy, "out_of_reach": self.out_of_reach, "bursts": bursts}
-
-
-def late_limits(signals: Signals) -> LateLimits | None:
-    """Those of one stream; None where no packet of it was judged."""
     if not len(signals.row):
         return None
     share, sender, beside = signals.thresholds.sender, signals.parts.get(TALKER), signals.beside
+    above_ns, from_ns = _range(signals.limit_ns), _range(signals.level_ns + signals.limit_ns)
+    exponential_ns = round(exponential_limit_ns(signals.spread_ns, len(signals.row), signals.thresholds))
+    largest_ns = round(float((signals.level_ns + signals.late_ns).max()))
     return LateLimits(
         packets=len(signals.row),
         period_ns=signals.context.period_ns,
         until=signals.stages.stamps[-1],
-        usual_ns=_span(signals.level_ns),
-        above_ns=_span(signals.limit_ns),
-        from_ns=_span(signals.level_ns + signals.limit_ns),
+        usual_ns=_range(signals.level_ns),
+        above_ns=above_ns,
+        from_ns=from_ns,
         sender_share=share,
-        sender_ns=_span(_senders(signals, sender)) if sender else None,
+        sender_ns=_range(_senders(signals, sender)) if sender else None,
         spread_ns=round(signals.spread_ns),
-        exponential_ns=round(exponential_limit_ns(signals.spread_ns, len(signals.row), signals.thresholds)),
-        largest_ns=round(float((signals.level_ns + signals.late_ns).max())),
+        exponential_ns=exponential_ns,
+        largest_ns=largest_ns,
         parted=_parted(signals),
         bursts=signals.bursts,
-        beside_ns=_span(spread_over(beside.limits, beside.size, len(signals.row))) if beside else None,
+        beside_ns=_range(spread_over(beside.limits, beside.size, len(signals.row))) if beside else None,
+        heavy=above_ns.middle > exponential_ns,
+        out_of_reach=from_ns.middle > largest_ns,
     )
 
 
@@ -122,14 +71,15 @@ def _senders(signals: Signals, sender: Part) -> NDArray[np.float32]:
     return found
 
 
-def _parted(signals: Signals) -> Parted | None:
+def _parted(signals: Signals) -> Gap | None:
     if signals.apart is None:
         return None
     below = ~signals.apart if signals.held is None else ~signals.apart & ~signals.held
     begins = float(np.quantile(signals.late_ns[signals.apart], MIXED))
     nearer = signals.late_ns[below & (signals.late_ns < begins)]
     ends = float(nearer.max()) if len(nearer) else begins
-    return Parted(int(np.count_nonzero(signals.apart)), len(signals.row), round(ends), round(begins))
+    packets = int(np.count_nonzero(signals.apart))
+    return Gap(packets=packets, of=len(signals.row), ends_ns=round(ends), begins_ns=round(begins))
 
 
 def exponential_limit_ns(spread_ns: float, n: int, thresholds: Thresholds) -> float:
@@ -143,5 +93,6 @@ def exponential_limit_ns(spread_ns: float, n: int, thresholds: Thresholds) -> fl
     return max(reach * spread_ns / OF_EXPONENTIAL, float(thresholds.least_ns))
 
 
-def _span(values: NDArray[np.float32] | NDArray[np.float64]) -> Span:
-    return Span(round(float(values.min())), round(float(np.median(values))), round(float(values.max())))
+def _range(values: NDArray[np.float32] | NDArray[np.float64]) -> Range:
+    least, middle, greatest = (round(float(one)) for one in (values.min(), np.median(values), values.max()))
+    return Range(least=least, middle=middle, greatest=greatest)

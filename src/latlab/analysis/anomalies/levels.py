@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +15,7 @@ from latlab.analysis.anomalies.found import Found, Seen, packets
 from latlab.analysis.anomalies.stages import PATH
 from latlab.analysis.anomalies.usual import change_point
 from latlab.analysis.words import duration
+from latlab.result.types import Evidence
 
 Int64 = NDArray[np.int64]
 Float64 = NDArray[np.float64]
@@ -216,7 +216,7 @@ def told(
     # Over a second's worth of stretches, so that noise makes no rate.
     steps = off[course.per :: course.per] - off[: -course.per : course.per] if len(off) > course.per else np.zeros(1)
     fastest = float(np.abs(steps).max()) / (course.per * course.size * signals.context.period_ns) * 1e9
-    evidence: dict[str, Any] = {
+    evidence: Evidence = {
         "kind": moved.kind,
         "peak_ns": round(peak),
         "pk_pk_ns": round(float(off.max() - min(off.min(), 0.0) if off.max() > 0 else -off.min())),
@@ -234,9 +234,7 @@ def told(
     return Found(name, first, int(row[end - 1]), rows, abs(peak), evidence, text)
 
 
-def _text(
-    name: str, kind: str, peak: float, evidence: dict[str, Any], lasted: int, records: Records, stays: str
-) -> str:
+def _text(name: str, kind: str, peak: float, evidence: Evidence, lasted: int, records: Records, stays: str) -> str:
     """stays: a level that the run begins with ends there (`until`), or one begins that lasts to its end (`from`)."""
     if kind == "step" and stays == "until":
         # It is the change that happened, and not the level that was before it.

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any, Final
+from dataclasses import dataclass, replace
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,7 @@ from latlab.analysis.anomalies.limit import either
 from latlab.analysis.anomalies.signals import Signals
 from latlab.analysis.anomalies.stages import PATH, PLACES
 from latlab.analysis.words import duration
+from latlab.result.types import Evidence
 
 Int64 = NDArray[np.int64]
 Float64 = NDArray[np.float64]
@@ -28,6 +29,11 @@ CYCLES_LEAST: Final = 4
 SHARE: Final = 0.5
 """Of the variance of medians, which one frequency has. Noise whose correlation decays (an autoregressive process) has
 no such line in its spectrum, whatever its correlation time is."""
+LINES: Final = 3
+"""So many waves at most are told apart, which have that share together."""
+BESIDE, ABOVE = 10, 15.0
+"""Bins of the spectrum on either side of a line, and how many times their median its own has: a spectrum that decays
+has no such line. With one wave that has SHARE by itself this is not asked."""
 QUARTERS, ALIKE = 4, 0.6
 SPREADS: Final = 1.0
 """Of packets: a peak-to-peak amplitude of less is not reported."""
@@ -106,17 +112,17 @@ class Wave:
 
 
 def fast_wave_ns(signals: Signals, line: Line | None) -> Float64 | None:
-    """The wave of an oscillation that the line of the usual latency cannot follow, at each packet, ns, float64 [n].
+    """What of an oscillation the line of the usual latency cannot follow, at each packet, ns, float64 [n].
 
     None: there is none, or the line follows it. The line lies beside a sine by an eighth of the square of what that
     turns in an interval, times half of its height. line: `line_of` the signals.
     """
-    if line is None:
-        return None
-    wave = line.wave
-    turned = 2 * np.pi * wave.frequency / wave.size * signals.size
-    beside_ns = wave.pk_pk_ns / 2 * min(1.0, turned**2 / 8)
-    return wave.at(_places(signals)) if beside_ns > FOLLOWED * signals.spread_ns else None
+    fast = []
+    for wave in () if line is None else (line.wave, *line.others):
+        turned = 2 * np.pi * wave.frequency / wave.size * signals.size
+        if wave.pk_pk_ns / 2 * min(1.0, turned**2 / 8) > FOLLOWED * signals.spread_ns:
+            fast.append(wave.at(_places(signals)))
+    return np.sum(fast, axis=0) if fast else None
 
 
 def _places(signals: Signals) -> Int64:
@@ -143,11 +149,15 @@ def _medians(signals: Signals, size: int) -> Float64:
 
 @dataclass(frozen=True)
 class Line:
-    """The wave that has most of the level's variance, all the time; that share; the medians less a straight line."""
+    """The wave that has most of the level's variance, all the time; that share; the medians less a straight line.
+
+    others: further waves, the largest first; the share is of all of them together, and they are not in the medians.
+    """
 
     wave: Wave
     share: float
     medians: Float64
+    others: tuple[Wave, ...] = ()
 
 
 def line_of(signals: Signals) -> Line | None:
@@ -172,14 +182,47 @@ def line_of(signals: Signals) -> Line | None:
         wave = Wave.through(medians, near, size)
         medians[unknown] = (_basis(wave.frequency, at) @ np.array(wave.parts))[unknown]
         cycles, near, share = _strongest(medians)
+    least_ns = max(SPREADS * signals.spread_ns, 2 * signals.thresholds.level_least_ns)
     if share < SHARE:
-        return None
+        return _several(medians, size, least_ns)
     wave = Wave.through(medians, near, size)
-    if wave.pk_pk_ns < max(SPREADS * signals.spread_ns, 2 * signals.thresholds.level_least_ns):
+    if wave.pk_pk_ns < least_ns or not _all_the_time(medians, wave.frequency):
         return None
-    if not _all_the_time(medians, wave.frequency):
+    several = _several(medians, size, least_ns)
+    return several if several is not None and several.others else Line(wave, share, medians)
+
+
+def _several(medians: Float64, size: int, least_ns: float) -> Line | None:
+    """The waves that have most of the variance together; None: they do not, or one of them comes and goes."""
+    at, left = np.arange(len(medians), dtype=np.float64), medians
+    waves: list[Wave] = []
+    for _ in range(LINES):
+        cycles, near, _ = _strongest(left)
+        if cycles < CYCLES_LEAST or not _is_line(left, cycles):
+            break
+        tried = [*waves, Wave.through(left, near, size)]
+        basis = np.concatenate([_basis(one.frequency, at) for one in tried], axis=1)
+        parts = np.linalg.lstsq(basis, medians, rcond=None)[0]
+        left = medians - basis @ parts
+        waves = [replace(one, parts=(float(parts[2 * k]), float(parts[2 * k + 1]))) for k, one in enumerate(tried)]
+    waves = sorted((one for one in waves if one.pk_pk_ns >= least_ns), key=lambda one: -one.pk_pk_ns)
+    fitted = [_basis(one.frequency, at) @ np.array(one.parts) for one in waves]
+    left = medians - np.sum(fitted, axis=0)
+    share = 1 - float(np.var(left)) / max(float(np.var(medians)), 1e-300)
+    if share < SHARE or not all(
+        _all_the_time(left + own, one.frequency) for own, one in zip(fitted, waves, strict=True)
+    ):
         return None
-    return Line(wave, share, medians)
+    return Line(waves[0], share, left + fitted[0], tuple(waves[1:]))
+
+
+def _is_line(medians: Float64, cycles: int) -> bool:
+    """Whether the spectrum has a line at so many cycles, which is far above what is on either side of it."""
+    # Of medians that end as they do not begin a line would reach over all of the spectrum.
+    power = np.abs(np.fft.rfft(medians * np.hanning(len(medians)))) ** 2
+    own = float(power[max(0, cycles - 1) : cycles + 2].mean())
+    beside = power[max(0, cycles - 2 - BESIDE) : max(0, cycles - 2)], power[cycles + 3 : cycles + 3 + BESIDE]
+    return own > ABOVE * max(float(np.median(one)) for one in beside if len(one))
 
 
 def _strongest(medians: Float64) -> tuple[int, float, float]:
@@ -199,25 +242,38 @@ def _found(signals: Signals, line: Line) -> Found:
     pk_pk, every = wave.pk_pk_ns, wave.size * signals.context.period_ns / wave.frequency
     places = _places(signals)
     where = _where(signals, places, wave.frequency / wave.size)
+    others = [
+        {"period_ns": round(one.size * signals.context.period_ns / one.frequency), "pk_pk_ns": round(one.pk_pk_ns)}
+        for one in line.others
+        if not _is_harmonic(one, wave, len(medians))
+    ]
     middles = np.searchsorted(places, np.arange(len(medians)) * wave.size + wave.size // 2)
     at_ns = signals.launch_ns[np.minimum(middles, len(places) - 1)]
     records = records_of(signals, at_ns, _wave(medians, wave.frequency), signals.spread_ns)
     name = "clock_swing" if records.supported and where == PATH else "oscillation"
-    evidence: dict[str, Any] = {
+    evidence: Evidence = {
         "kind": "oscillation",
         "period_ns": round(every),
         "pk_pk_ns": round(pk_pk),
         "peak_ns": round(pk_pk / 2),
         "cycles": round(wave.frequency * len(medians), 1),
         "share": round(share, 2),
+        **({"others": others} if others else {}),
         "where": where,
         **records.evidence,
     }
+    beside = "".join(f", and every {duration(one['period_ns'])} by {duration(one['pk_pk_ns'])}" for one in others)
     text = (
         f"the usual latency oscillates throughout the run, every {duration(every)} by {duration(pk_pk)} from peak to "
-        f"peak, in {PLACES[where]}{records.text if where == PATH else ''}"
+        f"peak{beside}, in {PLACES[where]}{records.text if where == PATH else ''}"
     )
     return Found(name, signals.warmup, int(signals.row[-1]), None, pk_pk, evidence, text)
+
+
+def _is_harmonic(one: Wave, of: Wave, medians: int) -> bool:
+    """Whether it belongs to the form of another, which is no sine: it has a multiple of its cycles."""
+    times = round(one.frequency / of.frequency)
+    return times > 1 and abs(one.frequency - times * of.frequency) * medians < 1
 
 
 def _all_the_time(medians: Float64, frequency: float) -> bool:

@@ -13,7 +13,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from latlab.analysis.anomalies.blocks import members
-from latlab.analysis.anomalies.bursts import Bursts, find_bursts, together
+from latlab.analysis.anomalies.bursts import find_bursts, together
 from latlab.analysis.anomalies.context import Context
 from latlab.analysis.anomalies.limit import Usual, either
 from latlab.analysis.anomalies.neighbours import Beside, beside_neighbours
@@ -24,6 +24,7 @@ from latlab.analysis.anomalies.thresholds import Thresholds
 from latlab.analysis.anomalies.trains import NO_TRAINS, Spans, find_trains, with_trains
 from latlab.analysis.anomalies.usual import crowded
 from latlab.analysis.counts import reordered_sequences
+from latlab.result.types import Bursts
 
 Int64 = NDArray[np.int64]
 Float64 = NDArray[np.float64]

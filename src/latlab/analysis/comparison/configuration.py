@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Any, Final
+from typing import Final
 
 from latlab.analysis.pooled import Pooled, pooled
-from latlab.model.part import Verdict
+from latlab.model.part import Keys, Verdict
 from latlab.result.types import Cell, Interval, Metric, Result
 
 Figure = int | float
@@ -25,7 +25,7 @@ class Configuration:
 
     run: str
     slug: str
-    cell: Mapping[str, Any]
+    cell: Keys
     repetitions: Mapping[int, Cell]
     left_out: Mapping[int, str]
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from latlab.model.bridges import KINDS
+from latlab.recordings.cell import Bridge
+from latlab.recordings.cell import Guest as RecordedGuest
 from latlab.scenario import Guest, Scenario
 from latlab.testbed.bridges.base import Joint
 from latlab.testbed.bridges.joints import joints
@@ -14,61 +14,60 @@ from latlab.testbed.guests.qemu import MONITOR, acceleration
 from latlab.testbed.site import Site
 
 
-def described_bridges(scenario: Scenario, site: Site) -> list[dict[str, Any]]:
+def described_bridges(scenario: Scenario, site: Site) -> list[Bridge]:
     """The `bridges` of cell.json: the switches on the path to the guests, then the guests' own."""
     switches = [
-        {
-            "kind": "switch",
-            "title": "switch (kernel bridge)",
-            "host": host,
-            "uplink": ", ".join(port.interface for port in ports),
-            "guests": [],
-            "detail": "on the path: its delay is part of every latency",
-        }
+        Bridge(
+            kind="switch",
+            title="switch (kernel bridge)",
+            host=host,
+            uplink=", ".join(port.interface for port in ports),
+            guests=[],
+            detail="on the path: its delay is part of every latency",
+        )
         for host, ports in scenario.switches.items()
     ]
     return switches + [
-        {
-            "kind": joint.kind,
-            "title": KINDS[joint.kind].title,
-            "host": joint.host,
-            "uplink": joint.uplink,
-            "guests": [port.guest for port in joint.ports],
-            "detail": "; ".join(filter(None, _details(joint, site.on(scenario.machine_of(joint.host))))),
-        }
+        Bridge(
+            kind=joint.kind,
+            title=KINDS[joint.kind].title,
+            host=joint.host,
+            uplink=joint.uplink,
+            guests=[port.guest for port in joint.ports],
+            detail="; ".join(filter(None, _details(joint, site.on(scenario.machine_of(joint.host))))),
+        )
         for joint in joints(scenario, site.tag)
     ]
 
 
-def described_guests(scenario: Scenario, site: Site) -> list[dict[str, Any]]:
+def described_guests(scenario: Scenario, site: Site) -> list[RecordedGuest]:
     """The `guests` of cell.json."""
     return [_described(name, guest, site.on(scenario.machine_of(name))) for name, guest in scenario.guests.items()]
 
 
-def _described(name: str, guest: Guest, site: Site) -> dict[str, Any]:
-    return {
-        "name": name,
-        "host": guest.host,
-        "image": _origin(guest),
-        "kernel": site.images[guest.image_name].kernel_version if guest.is_ours else None,
-        "acceleration": None if guest.domain else acceleration(guest, site.machine),
-        "vcpus": None if guest.domain else guest.vcpus,
-        "memory": None if guest.domain else guest.memory,
-        "started": "snapshot" if name in site.snapshots else "running" if guest.domain else "boot",
-    }
+def _described(name: str, guest: Guest, site: Site) -> RecordedGuest:
+    return RecordedGuest(
+        name=name,
+        host=guest.host,
+        image=_origin(guest),
+        kernel=site.images[guest.image_name].kernel_version if guest.is_ours else None,
+        acceleration=None if guest.domain else acceleration(guest, site.machine),
+        vcpus=None if guest.domain else guest.vcpus,
+        memory=None if guest.domain else guest.memory,
+        started="snapshot" if name in site.snapshots else "running" if guest.domain else "boot",
+    )
 
 
-async def described_guests_running(scenario: Scenario, site: Site) -> list[dict[str, Any]]:
+async def described_guests_running(scenario: Scenario, site: Site) -> list[RecordedGuest]:
     """The same once the guests run, with `vcpu_threads`: vCPU → the id of its thread on the host, as QMP tells them.
 
     A guest's monitor on another machine is not asked.
     """
     found = described_guests(scenario, site)
-    for guest in found:
-        name = guest["name"]
-        if scenario.guests[name].domain is None and scenario.machine_of(name) is None:
-            threads = await vcpu_threads(f"{site.guest_state(name)}/{MONITOR}")
-            guest["vcpu_threads"] = {str(cpu): thread for cpu, thread in sorted(threads.items())}
+    for place, guest in enumerate(found):
+        if scenario.guests[guest.name].domain is None and scenario.machine_of(guest.name) is None:
+            threads = await vcpu_threads(f"{site.guest_state(guest.name)}/{MONITOR}")
+            found[place] = guest.model_copy(update={"vcpu_threads": dict(sorted(threads.items()))})
     return found
 
 

@@ -8,8 +8,8 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
+from latlab.model.part import Document
 from latlab.testbed.images.emulator import PROGRAM, PROGRAMS
 from latlab.testbed.images.kinds import BOARD_KIND, GUEST_KIND, recipe_version
 
@@ -80,7 +80,7 @@ class Image:
         """Whether that agent is in it, and it would be made in the same way today. OSError: no such agent."""
         return (self.agent, self.recipe) == (file_digest(agent), recipe_version(self.kind))
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> Document:
         """All of it as JSON has it."""
         files = {"kernel": self.kernel, "initramfs": self.initramfs, "nested_initramfs": self.nested_initramfs}
         return dataclasses.asdict(self) | {name: str(path) if path else None for name, path in files.items()}
@@ -126,6 +126,6 @@ def file_digest(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def digest_of(document: Mapping[str, Any]) -> str:
+def digest_of(document: Document) -> str:
     """SHA-256 of a JSON document, in hexadecimal: the same for the same document."""
     return hashlib.sha256(json.dumps(document, sort_keys=True).encode()).hexdigest()

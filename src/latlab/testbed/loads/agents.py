@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-from typing import Any
 
+from latlab.model.part import Document
 from latlab.testbed.loads.base import Cores
+from latlab.testbed.step import Spec
 
 
-def last_events(stdout: str) -> dict[str, dict[str, Any]]:
+def last_events(stdout: str) -> dict[str, Document]:
     """The last event of each kind; a line that is not whole is passed over."""
     events = {}
     for line in stdout.splitlines():
@@ -20,12 +21,12 @@ def last_events(stdout: str) -> dict[str, dict[str, Any]]:
     return events
 
 
-def totals_of(event: dict[str, Any]) -> dict[str, Any]:
+def totals_of(event: Document) -> Document:
     """What an event tells beside its name."""
     return {key: value for key, value in event.items() if key != "event"}
 
 
-def realtime_spec(cores: Cores) -> dict[str, Any]:
+def realtime_spec(cores: Cores) -> Spec:
     """`realtime` of an agent's spec (docs/reference/agent.md) for a load."""
     return {
         "fifo": cores.fifo,

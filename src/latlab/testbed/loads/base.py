@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
-from typing import Any, Literal
+from dataclasses import dataclass, field
+from typing import Literal
 
-from latlab.testbed.step import Argv
+from latlab.recordings.cell import Load, RecordedWork
+from latlab.testbed.step import Argv, Spec
 
 SPARE_S = 60
 
@@ -92,7 +93,7 @@ class LoadProcess:
     host: str
     argv: Argv
     ending: Ending
-    spec: Mapping[str, Any] | None = None
+    spec: Spec | None = None
     tcp_port: int | None = None
     udp_port: int | None = None
     says: str = ""
@@ -120,36 +121,28 @@ class Achieved:
     received_bps: float | None
     sent_pps: float | None
     work_per_s: Mapping[str, float] = field(default_factory=dict)
-    detail: dict[str, Any] = field(default_factory=dict)
+    detail: Mapping[str, object] = field(default_factory=dict)
 
 
-@dataclass(frozen=True)
-class LoadResult:
-    """A load as it ran: `as_dict` is its entry in cell.json."""
-
-    plan: LoadPlan
-    commands: tuple[str, ...]
-    achieved: Achieved
-
-    def as_dict(self) -> dict[str, Any]:
-        """The entry of cell.json's `loads`."""
-        work = self.plan.work
-        return {
-            "name": self.plan.name,
-            "kind": self.plan.kind,
-            "from": None if work else self.plan.source,
-            "to": None if work else self.plan.sink,
-            "on": self.plan.source if work else None,
-            "work": {**asdict(work), "workers": self.plan.instances} if work else None,
-            "version": self.achieved.version,
-            "commands": list(self.commands),
-            "asked_bps": self.plan.rate_bps,
-            "sent_bps": self.achieved.sent_bps,
-            "received_bps": self.achieved.received_bps,
-            "sent_pps": self.achieved.sent_pps,
-            "work_per_s": dict(self.achieved.work_per_s),
-            "detail": self.achieved.detail,
-        }
+def load_entry(plan: LoadPlan, commands: Sequence[str], achieved: Achieved) -> Load:
+    """The entry of cell.json's `loads` of a load as it ran."""
+    work = plan.work
+    return Load(
+        name=plan.name,
+        kind=plan.kind,
+        from_=None if work else plan.source,
+        to=None if work else plan.sink,
+        on=plan.source if work else None,
+        work=RecordedWork(**vars(work), workers=plan.instances) if work else None,
+        version=achieved.version,
+        commands=list(commands),
+        asked_bps=plan.rate_bps,
+        sent_bps=achieved.sent_bps,
+        received_bps=achieved.received_bps,
+        sent_pps=achieved.sent_pps,
+        work_per_s=dict(achieved.work_per_s),
+        detail=achieved.detail,
+    )
 
 
 @dataclass(frozen=True)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import Any
 
 from latlab.errors import LabError, rejection_remedy
+from latlab.model.part import Document
 from latlab.testbed.loads.base import SPARE_S, Achieved, LoadKind, LoadPlan, LoadProcess, Output, total
 
 
@@ -47,7 +47,7 @@ def parse(plan: LoadPlan, outputs: Sequence[Output]) -> Achieved:
     )
 
 
-def _detail(client: dict[str, Any], server: dict[str, Any]) -> dict[str, Any]:
+def _detail(client: Document, server: Document) -> Document:
     return {"sent": client["end"]["sum_sent"], "received": server["end"]["sum_received"]}
 
 

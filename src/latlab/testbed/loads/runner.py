@@ -8,8 +8,9 @@ from dataclasses import replace
 from types import MappingProxyType
 
 from latlab.errors import LabError
+from latlab.recordings.cell import Load
 from latlab.testbed.apply import TestBed
-from latlab.testbed.loads.base import LoadPlan, LoadResult, Output
+from latlab.testbed.loads.base import LoadPlan, Output, load_entry
 from latlab.testbed.loads.kvm_exits import ExitCounter
 from latlab.testbed.loads.running import END_S, RunningProcess
 from latlab.testbed.loads.table import LOADS
@@ -66,7 +67,7 @@ class LoadRunner:
                         return failure
         return None
 
-    async def stop(self) -> list[LoadResult]:
+    async def stop(self) -> list[Load]:
         """What each load achieved; all processes are gone. LabError with its stderr when one died before."""
         failure = self.failure()
         if failure:
@@ -127,7 +128,7 @@ class LoadRunner:
         counter = f"/sys/class/net/{plan.source_interface}/statistics/tx_bytes"
         return int((await self._bed.hosts[plan.source].run(("cat", counter))).stdout)
 
-    async def _stop(self, plan: LoadPlan, running: list[RunningProcess]) -> LoadResult:
+    async def _stop(self, plan: LoadPlan, running: list[RunningProcess]) -> Load:
         outputs: dict[int, Output] = {}
         exits_per_s = await self._exits_per_s(plan)
         # Sources first: a server's count is whole only once nothing is sent any more.
@@ -150,7 +151,7 @@ class LoadRunner:
         achieved = replace(achieved, work_per_s={**achieved.work_per_s, **exits_per_s})
         if not achieved.version:
             achieved = replace(achieved, version=self._versions.get(plan.kind, ""))
-        return LoadResult(plan, tuple(process.command() for process in running), achieved)
+        return load_entry(plan, [process.command() for process in running], achieved)
 
     async def _exits_per_s(self, plan: LoadPlan) -> dict[str, float]:
         """Of the guest that the load starts at, whatever it exits for, as KVM counted since the load began."""

@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 from latlab.errors import LabError, rejection_remedy
 from latlab.hosts import Host, Process, signal_group
+from latlab.recordings.cell import Ready
 from latlab.testbed.apply import TestBed
 from latlab.testbed.loads.base import LoadProcess, Output
 from latlab.testbed.service import WITH_ITS_LAB
@@ -37,7 +38,7 @@ class RunningProcess:
         self._of = of
         self._process = process
         self._lines: list[str] = []
-        self._ready: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
+        self._ready: asyncio.Future[Ready] = asyncio.get_running_loop().create_future()
         self._stderr = b""
         self._heard: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._reading = asyncio.gather(self._read_stdout(), self._read_stderr())
@@ -68,7 +69,7 @@ class RunningProcess:
             self._say(self.plan.spec)
             ready = await self._first(self._ready)
             if self.plan.role == "source":
-                self._say({"start_tai_ns": int(ready["tai_ns"]) + START_LEAD_NS})
+                self._say({"start_tai_ns": ready.tai_ns + START_LEAD_NS})
         elif self.plan.tcp_port is not None:
             await self._first(asyncio.ensure_future(self._listens("t", self.plan.tcp_port)))
         elif self.plan.udp_port is not None:
@@ -197,7 +198,7 @@ class RunningProcess:
         with contextlib.suppress(ValueError):
             event = json.loads(line)
             if event.get("event") == "ready":
-                self._ready.set_result(event)
+                self._ready.set_result(Ready.model_validate(event))
             elif event.get("event") == "error":
                 where = f"{self.host.name}: {self._of}: {event.get('where', '')}"
                 what = str(event.get("what"))

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import yaml
 
 from latlab.errors import LabError
+from latlab.model.part import Document
 from latlab.testbed.loads.base import SPARE_S, Achieved, LoadKind, LoadPlan, LoadProcess, Output, Work
 
 STRESSORS: Mapping[str, str] = {"cpu": "cpu", "memory": "vm", "io": "hdd"}
@@ -66,7 +66,7 @@ def parse(plan: LoadPlan, outputs: Sequence[Output]) -> Achieved:
     )
 
 
-def _document(stdout: str) -> dict[str, Any]:
+def _document(stdout: str) -> Document:
     """The YAML in what it wrote, between its two marks. ValueError: there is none, or not all of it."""
     begun, mark, rest = stdout.partition("---\n")
     text, ended, _ = rest.partition("\n...")

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
 from latlab.testbed.probes.cyclone import Cyclone, configuration
+from latlab.testbed.step import Spec
 
 DISCOVERY_NS: Final = 10_000_000_000
 _LOOP_HISTORY: Final = 1
@@ -27,7 +27,7 @@ class Side:
     recording: str
     mode: Mode = "listener"
     cpus: tuple[int, ...] | None = None
-    realtime: Mapping[str, Any] = field(default_factory=dict)
+    realtime: Spec = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -56,18 +56,19 @@ class DdsPlan:
     reliable: bool = True
 
 
-def pong_spec(plan: DdsPlan) -> dict[str, Any]:
+def pong_spec(plan: DdsPlan) -> Spec:
     """What the side that answers is told. It is ready at once, and answers until it is stopped."""
     side = plan.answerer
     # With a listener Cyclone's thread answers: there is no other that a priority or CPUs could be of.
     own = side.realtime if side.mode != "listener" else _of_process(side.realtime)
-    return _spec(plan, side, "pong") | {"realtime": dict(own)}
+    return {**_spec(plan, side, "pong"), "realtime": own}
 
 
-def ping_spec(plan: DdsPlan) -> dict[str, Any]:
+def ping_spec(plan: DdsPlan) -> Spec:
     """What the side that asks is told. It is ready once a sample has been to the other side and back."""
     count = None if plan.period_ns is None else -(-(plan.duration_ns - plan.offset_ns) // plan.period_ns)
-    return _spec(plan, plan.asker, "ping") | {
+    return {
+        **_spec(plan, plan.asker, "ping"),
         "busy_wait_ns": plan.busy_wait_ns,
         "period_ns": plan.period_ns,
         "offset_ns": plan.offset_ns,
@@ -78,12 +79,12 @@ def ping_spec(plan: DdsPlan) -> dict[str, Any]:
     }
 
 
-def _spec(plan: DdsPlan, side: Side, role: str) -> dict[str, Any]:
+def _spec(plan: DdsPlan, side: Side, role: str) -> Spec:
     return {
         "role": role,
         "run_id": plan.run_id,
         "recording": side.recording,
-        "realtime": dict(side.realtime),
+        "realtime": side.realtime,
         "mode": side.mode,
         "up": plan.up,
         "down": plan.down,
@@ -101,6 +102,6 @@ def _spec(plan: DdsPlan, side: Side, role: str) -> dict[str, Any]:
     }
 
 
-def _of_process(realtime: Mapping[str, Any]) -> dict[str, Any]:
+def _of_process(realtime: Spec) -> Spec:
     """Of the settings those that are the whole process's."""
     return {key: value for key, value in realtime.items() if key not in ("fifo", "cpus", "timer_slack_ns")}

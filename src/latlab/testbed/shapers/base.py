@@ -19,6 +19,10 @@ BROKEN_JSON = ',{"base_time":'
 """What tc prints of a schedule that waits for its base time: an object without a name, in another object."""
 
 
+Qdisc = dict[str, Any]
+"""A qdisc, or its options, as `tc -j qdisc show` has them."""
+
+
 @dataclass(frozen=True)
 class Place:
     """Where a qdisc stands: at the root of an interface, or beneath one of the root's queues.
@@ -61,7 +65,7 @@ class Place:
         """The command that puts the qdisc there."""
         return ("tc", "qdisc", "replace", "dev", self.device, *self.parent, *words)
 
-    def check(self, expected: str, words: Callable[[dict[str, Any]], str], within_ms: int = 0) -> Check:
+    def check(self, expected: str, words: Callable[[Qdisc], str], within_ms: int = 0) -> Check:
         """That the qdisc there is, in words, as expected."""
 
         def read(output: str) -> str:
@@ -70,7 +74,7 @@ class Place:
         argv = ("tc", "-j", "qdisc", "show", "dev", self.device)
         return Check(argv, expected=expected, read=read, within_ms=within_ms)
 
-    def found(self, output: str) -> dict[str, Any] | None:
+    def found(self, output: str) -> Qdisc | None:
         """The qdisc there, as `tc -j qdisc show` has it; None without any."""
         for qdisc in listed(output):
             here = qdisc.get("root") if self.queue is None else qdisc.get("parent") == self.parent[1]
@@ -87,13 +91,13 @@ class Kind(Protocol):
         ...
 
 
-def listed(output: str) -> list[dict[str, Any]]:
+def listed(output: str) -> list[Qdisc]:
     """Every qdisc that `tc -j qdisc show` printed."""
-    found: list[dict[str, Any]] = json.loads(output.replace(BROKEN_JSON, ',"admin":{"base_time":'))
+    found: list[Qdisc] = json.loads(output.replace(BROKEN_JSON, ',"admin":{"base_time":'))
     return found
 
 
-def in_words(qdisc: dict[str, Any] | None, words: Callable[[dict[str, Any]], str]) -> str:
+def in_words(qdisc: Qdisc | None, words: Callable[[Qdisc], str]) -> str:
     """The kind and what is said of its options; `nothing` where there is none."""
     if qdisc is None:
         return "nothing"

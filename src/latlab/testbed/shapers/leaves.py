@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 from latlab.scenario.shapers import Cbs, Etf, Tbf
-from latlab.testbed.shapers.base import Place, in_words
+from latlab.testbed.shapers.base import Place, Qdisc, in_words
 from latlab.testbed.shapers.root import shaped
 from latlab.testbed.step import Step
 
@@ -25,7 +24,7 @@ class EtfKind:
         yield from shaped(place, shaper, place.replaced(*words), check)
 
 
-def etf_words(options: dict[str, Any]) -> str:
+def etf_words(options: Qdisc) -> str:
     """`TAI, delta 200000 ns, offload off, deadline_mode off, skip_sock_check off`."""
     flags = ", ".join(f"{name} {options[name]}" for name in ("offload", "deadline_mode", "skip_sock_check"))
     return f"{options['clockid']}, delta {options['delta']} ns, {flags}"
@@ -49,7 +48,7 @@ class CbsKind:
         yield from shaped(place, shaper, place.replaced(*words), check)
 
 
-def cbs_words(options: dict[str, Any]) -> str:
+def cbs_words(options: Qdisc) -> str:
     """`idleslope 1000 sendslope -9999000 hicredit 1 locredit -1522 offload 0`."""
     return " ".join(f"{name} {options[name]}" for name in ("idleslope", "sendslope", "hicredit", "locredit", "offload"))
 
@@ -65,6 +64,6 @@ class TbfKind:
         yield from shaped(place, shaper, place.replaced(*words), check)
 
 
-def tbf_words(options: dict[str, Any]) -> str:
+def tbf_words(options: Qdisc) -> str:
     """`rate 12500000 B/s, burst 1600 B`."""
     return f"rate {options['rate']} B/s, burst {options['burst']} B"

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from latlab.scenario.shapers import PRIORITIES, Classes, Mqprio
-from latlab.testbed.shapers.base import Place, in_words
+from latlab.testbed.shapers.base import Place, Qdisc, in_words
 from latlab.testbed.shapers.root import shaped
 from latlab.testbed.step import Argv, Step
 
@@ -32,13 +32,13 @@ def priority_map(shaper: Classes) -> list[int]:
     return [shaper.class_of(priority) for priority in range(PRIORITIES)]
 
 
-def class_options(shaper: Classes) -> dict[str, Any]:
+def class_options(shaper: Classes) -> Qdisc:
     """What `tc -j` is to say of the classes."""
     queues = [{"offset": queues[0], "count": len(queues)} for queues in _queues(shaper)]
     return {"tc": shaper.class_count, "map": priority_map(shaper), "queues": queues}
 
 
-def classes_in_words(options: dict[str, Any]) -> str:
+def classes_in_words(options: Qdisc) -> str:
     """`2 classes, priorities 1 1 …, queues 1@0 2@1`. mqprio tells the first and last queue, taprio first and count."""
     queues = " ".join(map(_queues_in_words, options["queues"]))
     return f"{options['tc']} classes, priorities {' '.join(map(str, options['map']))}, queues {queues}"

@@ -7,10 +7,9 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator
-from typing import Any
 
 from latlab.scenario.shapers import Taprio
-from latlab.testbed.shapers.base import Place, in_words
+from latlab.testbed.shapers.base import Place, Qdisc, in_words
 from latlab.testbed.shapers.mqprio import class_options, class_words, classes_in_words
 from latlab.testbed.shapers.root import shaped
 from latlab.testbed.step import Check, Step
@@ -59,7 +58,7 @@ def schedule_words(shaper: Taprio) -> tuple[str, ...]:
     return (*words, *(() if shaper.mode == "offload" else ("clockid", "CLOCK_TAI")))
 
 
-def _options(shaper: Taprio) -> dict[str, Any]:
+def _options(shaper: Taprio) -> Qdisc:
     """What `tc -j` is to say of it."""
     options = class_options(shaper)
     flags = FLAGS[shaper.mode]
@@ -73,20 +72,20 @@ def _options(shaper: Taprio) -> dict[str, Any]:
     return options | {"base_time": shaper.shift, "cycle_time": shaper.cycle, "schedule": schedule}
 
 
-def latest(options: dict[str, Any]) -> dict[str, Any]:
+def latest(options: Qdisc) -> Qdisc:
     """The options with the schedule that was set up last: one that waits for its base time, else the one in force."""
-    admin: dict[str, Any] = options.get("admin", {})
+    admin: Qdisc = options.get("admin", {})
     return options | admin
 
 
-def waiting(options: dict[str, Any]) -> str:
+def waiting(options: Qdisc) -> str:
     """Whether the schedule that was set up last is in force."""
     if "admin" in options or not options.get("schedule"):
         return f"waits for its base time, {latest(options).get('base_time')} ns"
     return "in force"
 
 
-def schedule_in_words(options: dict[str, Any], shaper: Taprio) -> str:
+def schedule_in_words(options: Qdisc, shaper: Taprio) -> str:
     """Classes, clock and flags, and each entry: `…, cycle 503000 ns from 0, 0x3 101000, 0x2 103000`.
 
     The base time is told as what it is beyond a multiple of the cycle.
