@@ -31,7 +31,7 @@ from latlab.testbed.preflight import find_agent
 
 PORT = 5600
 SIZE = 64
-RING = 1 << 20
+RING = 1 << 17
 REALTIME = {"fifo": None, "cpus": None, "lock_memory": False, "cpu_dma_latency_us": None, "timer_slack_ns": 1}
 MATCH_NS, PASS_BY_NS = 200, 60
 

@@ -287,28 +287,30 @@ static __always_inline void read_ipv6(struct head *head, __u32 at, __u32 bytes)
 	read_ports(head, next, bytes);
 }
 
-/* `bytes`: so many of the head are the packet's. */
-static __always_inline void read_headers(struct head *head, const struct sk_buff *skb, __u32 bytes, bool ethernet)
+/*
+ * Finds the headers in the head of a program: `bytes` of it are the packet's, `type` is what the kernel takes for its EtherType.
+ * A tag beside the packet stands in `found` already. A function of its own, as is_wanted: the kernel checks it once, and not
+ * for each path that leads here.
+ */
+__attribute__((noinline)) int read_headers(__u32 program, __u32 bytes, __u32 ethernet, __u32 type)
 {
-	struct headers *found = &head->found;
-	__u16 type = bpf_ntohs(skb->protocol);
+	struct head *head = bpf_map_lookup_elem(&heads, &program);
+	struct headers *found;
 	__u32 at = 0;
 
-	__builtin_memset(found, 0, sizeof(*found));
-	if (tag_beside(skb)) {
-		found->tagged = 1;
-		found->tci = skb->vlan_tci;
-	}
+	if (!head)
+		return 0;
+	found = &head->found;
 	if (ethernet) {
 		if (bytes < ETHERNET_HEADER)
-			return;
+			return 0;
 		type = short_at(head, ETHERNET_HEADER - 2);
 		at = ETHERNET_HEADER;
 #pragma unroll
 		for (int n = 0; n < MAX_TAGS; n++) {
 			if (type == TYPE_8021Q || type == TYPE_8021AD) {
 				if (at + VLAN_TAG > bytes)
-					return;
+					return 0;
 				if (!found->tagged)
 					found->tci = short_at(head, at);
 				found->tagged = 1;
@@ -316,7 +318,7 @@ static __always_inline void read_headers(struct head *head, const struct sk_buff
 				at += VLAN_TAG;
 			} else if (type == TYPE_RTAG || type == TYPE_HSR) {
 				if (at + LONG_TAG > bytes)
-					return;
+					return 0;
 				type = short_at(head, at + LONG_TAG - 2);
 				at += LONG_TAG;
 			}
@@ -330,6 +332,7 @@ static __always_inline void read_headers(struct head *head, const struct sk_buff
 		read_ipv4(head, at, bytes);
 	else if (type == TYPE_IPV6)
 		read_ipv6(head, at, bytes);
+	return 0;
 }
 
 static __always_inline bool is(const struct address *address, const struct masked *wanted)
@@ -391,10 +394,14 @@ static __always_inline bool holds(const struct test *test, const struct head *he
 	return false;
 }
 
-static __always_inline bool is_wanted(const struct head *head, bool ethernet)
+/* Whether the tests accept what is in the head of a program. */
+__attribute__((noinline)) int is_wanted(__u32 program, __u32 ethernet)
 {
+	const struct head *head = bpf_map_lookup_elem(&heads, &program);
 	__u32 next = 0;
 
+	if (!head)
+		return 0;
 	for (__u32 n = 0; n < MAX_TESTS; n++) {
 		const struct test *test = bpf_map_lookup_elem(&tests, &next);
 
@@ -453,8 +460,13 @@ static __always_inline int seen(const struct sk_buff *skb, const struct net_devi
 	if (!head || !any)
 		return 0;
 	bytes = read_packet(head, &packet, HEAD);
-	read_headers(head, skb, bytes, ethernet);
-	if (!is_wanted(head, ethernet)) {
+	__builtin_memset(&head->found, 0, sizeof(head->found));
+	if (tag_beside(skb)) {
+		head->found.tagged = 1;
+		head->found.tci = skb->vlan_tci;
+	}
+	read_headers(program, bytes, ethernet, bpf_ntohs(skb->protocol));
+	if (!is_wanted(program, ethernet)) {
 		if (!*any)
 			count_other(&head->found, *point, out);
 		return 0;
