@@ -138,7 +138,8 @@ STREAM = {"name": "control", "stream": 1, "talker": "sensor", "listener": "ecu",
 def test_a_cell_of_another_shape_is_an_error_with_its_name(tmp_path: Path, change: dict[str, Any], said: str) -> None:
     cell = RunFolder.create(tmp_path, "x").add_cell("loads=none", 1)
     whole = {"cell": {}, "slug": "loads=none", "repeat": 1, "status": "ok", "agents": []}
-    whole |= {"streams": [STREAM | {"period_ns": None}, STREAM], "of a later version": 1}
+    closed = STREAM | {"name": "rr.up", "stream": 2, "period_ns": None}
+    whole |= {"streams": [closed, STREAM], "of a later version": 1}
     cell.write_cell(whole)
     assert cell.cell().document() == whole
     cell.write_cell(whole | change)
