@@ -16,7 +16,8 @@
 # make deny         check licences, sources and known vulnerabilities of the agent's crates, with cargo-deny
 # make fuzz         fuzz what the agent reads from others, with cargo-fuzz; ONLY=NAME: one target; SECONDS_EACH=60
 # make lock         write requirements.lock and docs/requirements.lock anew, with the newest versions that pyproject.toml allows
-# make release      wheel, source archive and agent in dist/, after checking that versions, dates and changelog agree
+# make package      wheel with both agents, Debian packages, recipe of a container image and bill of materials, in dist/
+# make release      the same and the source archive, after checking that versions, dates and changelog agree
 
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
@@ -24,7 +25,7 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := build
 
 VENV := .venv
-BENCHES := latency_sockperf round_trip_sockperf round_trip_netperf latency_ddsperf wakeup_cyclictest highest_rate packet_table xdp_bridge lab_overhead board_times gate_effects trace_overhead live_overhead stage_programs
+BENCHES := latency_sockperf round_trip_sockperf round_trip_netperf latency_ddsperf wakeup_cyclictest highest_rate packet_table xdp_bridge lab_overhead board_times gate_effects trace_overhead live_overhead stage_programs watch_rate
 # Tests run side by side, a file at a time; how many lanes there are, and who has which CPU: tests/lanes.py.
 LANES := --numprocesses auto --dist loadfile --no-loadscope-reorder
 SECONDS_EACH := 60
@@ -50,7 +51,7 @@ OTHER_AGENT := agent/target/$(OTHER_TARGET)/release/latlab-agent
 OTHER_CARGO := CARGO_TARGET_$(shell echo $(OTHER_TARGET) | tr a-z- A-Z_)
 OTHER_RUST := $(CURDIR)/build/rust-for-$(OTHER)
 
-.PHONY: build agents help demo image format lint check test reference docs man bench experiments deny fuzz lock release require-% agent python
+.PHONY: build agents help demo image format lint check test reference docs man bench experiments deny fuzz lock package release require-% agent python
 
 build: require-build python agent
 
@@ -170,7 +171,10 @@ lock: $(VENV)-docs/.installed
 		$$compile --output-file docs/requirements.lock -
 	sed --in-place '/^#\|^$$/d' requirements.lock docs/requirements.lock
 
-release: build docs
+package: agents
+	@$(VENV)/bin/python tools/package.py dist
+
+release: agents docs
 	@$(VENV)/bin/python tools/release.py
 
 # What images they need is built.

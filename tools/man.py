@@ -94,6 +94,25 @@ def manual(shown: Page, others: Sequence[str]) -> str:
     return "\n".join(lines) + "\n"
 
 
+def agent_manual(helped: str) -> str:
+    """The page of the agent. helped: what `latlab-agent --help` prints."""
+    about, _, rest = helped.partition("\n\nUsage: ")
+    commands, _, options = rest.partition("\nCommands:\n")[2].partition("\n\nOptions:\n")
+    listed = [[Entry(*line.split(maxsplit=1)) for line in commands.splitlines()]]
+    listed.append([Entry(*re.split(r"\s{2,}", line.strip(), maxsplit=1)) for line in options.splitlines()])
+    summary = "the program that latlab runs on whatever is measured"
+    lines = [
+        f'.TH LATLAB-AGENT 1 {date()} "latlab {latlab.__version__}" "latlab"',
+        ".SH NAME",
+        rf"latlab\-agent \- {summary}",
+        *(".SH SYNOPSIS", r".B latlab\-agent", "COMMAND"),
+        *(".SH DESCRIPTION", *_filled(about)),
+        *(".SH COMMANDS", *_listed(listed[0])),
+        *(".SH OPTIONS", *_listed(listed[1])),
+    ]
+    return "\n".join(lines) + "\n"
+
+
 def _listed(entries: Sequence[Entry]) -> Iterator[str]:
     for entry in entries:
         yield from (".TP", rf"\fB{escaped(entry.term)}\fR", *_filled(entry.text))

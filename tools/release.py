@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import platform
 import re
 import shutil
 import subprocess
@@ -13,8 +12,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import package
+
 ROOT = Path(__file__).parents[1]
-AGENT = ROOT / ".venv/bin/latlab-agent"
+AGENTS = ROOT / ".venv/bin"
 SECTION = re.compile(r"^## \[([^\]]+)\](?: - (\S+))?\n(.*?)(?=^## |\Z)", re.MULTILINE | re.DOTALL)
 DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 
@@ -52,10 +53,11 @@ def unclean() -> Iterator[str]:
 
 
 def build(folder: Path) -> list[Path]:
-    """Write wheel, source archive and agent, and their SHA-256, to the folder, which has nothing else then."""
+    """Write the source archive, all packages and their SHA-256 to the folder, which has nothing else then."""
     shutil.rmtree(folder, ignore_errors=True)
-    subprocess.run((sys.executable, "-m", "hatchling", "build", "--directory", str(folder)), cwd=ROOT, check=True)
-    shutil.copy(AGENT, folder / f"latlab-agent-{version_of(ROOT)}-linux-{platform.machine()}")
+    command = (sys.executable, "-m", "hatchling", "build", "--target", "sdist", "--directory", str(folder))
+    subprocess.run(command, cwd=ROOT, check=True)
+    package.build(folder, AGENTS)
     made = sorted(path for path in folder.iterdir() if path.is_file() and not path.name.startswith("."))
     sums = "".join(f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {path.name}\n" for path in made)
     (folder / "SHA256SUMS").write_text(sums, encoding="utf-8")

@@ -51,6 +51,7 @@ struct sk_buff {
 	struct sock *sk;
 	unsigned char *head;
 	unsigned char *data;
+	unsigned int end;
 	unsigned int len;
 	unsigned int data_len;
 	int skb_iif;
@@ -59,6 +60,10 @@ struct sk_buff {
 	__u16 transport_header;
 	__u16 network_header;
 	__be16 protocol;
+} KERNEL;
+
+struct skb_shared_info {
+	unsigned short gso_segs;
 } KERNEL;
 
 /* Of include/uapi/linux/if_ether.h. */

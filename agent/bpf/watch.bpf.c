@@ -2,8 +2,8 @@
 /*
  * Packets of anybody's traffic at chosen interfaces: when each came in or left, and its first bytes. Nothing is changed.
  *
- * A packet is recorded if one of the rules fits. Of what fits none only the number is kept, by flow, as long as nothing
- * at all has fitted there: whoever chose the rules is told what there was instead.
+ * A packet is recorded if the tests accept it. Of what they reject only the number is kept, by flow, as long as nothing
+ * at all has been accepted there: whoever chose the tests is told what there was instead.
  */
 #include <linux/bpf.h>
 #include <linux/types.h>
@@ -16,23 +16,30 @@
 
 /* The numbers and layouts up to the maps are those of wire::watch. */
 #define MAX_POINTS 64
-#define MAX_RULES 8
+#define MAX_TESTS 48
 #define MAX_SNAP 256
 #define MAX_OTHERS 4096
 
-/* What a rule looks at. */
-#define HAS_TYPE 1
-#define HAS_VLAN 2
-#define HAS_VID 4
-#define HAS_PCP 8
-#define HAS_PROTOCOL 16
-#define HAS_DSCP 32
-#define HAS_SOURCE_PORT 64
-#define HAS_DESTINATION_PORT 128
-#define HAS_ANY_PORT 256
-#define HAS_SOURCE 512
-#define HAS_DESTINATION 1024
-#define HAS_ANY_ADDRESS 2048
+/* What a test looks at. */
+enum looks_at {
+	ANYTHING,
+	TYPE,
+	VLAN,
+	VID,
+	PCP,
+	PROTOCOL,
+	DSCP,
+	SOURCE_PORT,
+	DESTINATION_PORT,
+	SOURCE,
+	DESTINATION,
+	SOURCE_MAC,
+	DESTINATION_MAC,
+};
+
+/* Where the tests lead to in the end. */
+#define ACCEPT 254
+#define REJECT 255
 
 /* As in the packet; IPv4 addresses are the first word. */
 struct address {
@@ -44,28 +51,18 @@ struct masked {
 	struct address mask;
 };
 
-struct ports {
-	__u16 from;
-	__u16 to;
-};
-
-struct rule {
-	__u32 looks_at;
-	__u16 type; /* behind all tags; the number, not as in the packet, as all below */
-	__u16 vid;
-	__u8 pcp;
-	__u8 protocol;
-	__u8 dscp;
+/* A question about a packet, and which test is next if the answer is yes or no: always one behind this. */
+struct test {
+	__u8 looks_at;
+	__u8 yes;
+	__u8 no;
 	__u8 unused;
-	struct ports source_port;
-	struct ports destination_port;
-	struct ports any_port;
-	struct masked source;
-	struct masked destination;
-	struct masked any_address;
+	__u16 from; /* a number, not as in the packet */
+	__u16 to;
+	struct masked address;
 };
 
-/* What rules look at of a packet. With its place the key of `others`: it has no gaps. */
+/* What tests look at of a packet. With its place the key of `others`: it has no gaps. */
 struct headers {
 	struct address source;
 	struct address destination;
@@ -97,6 +94,8 @@ struct record {
 	__u16 captured; /* how many of its bytes follow */
 	__u8 point;
 	__u8 flags;
+	__u16 segments; /* packets of the wire that it stands for; 0: it is one */
+	__u16 unused[3];
 };
 
 #define FLAG_OUT 1
@@ -104,8 +103,8 @@ struct record {
 
 #include "records.h"
 
-const volatile __u32 rule_count = 0;
 const volatile __u32 snap = 128;
+const volatile __u32 reads_pages = 0; /* the kernel has bpf_dynptr_from_skb for these programs (6.12) */
 
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
@@ -116,18 +115,37 @@ struct {
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, MAX_RULES);
+	__uint(max_entries, MAX_TESTS);
 	__type(key, __u32);
-	__type(value, struct rule);
-} rules SEC(".maps");
+	__type(value, struct test);
+} tests SEC(".maps");
 
-/* Whether anything has fitted at a point: one entry for what comes in there, one for what leaves. */
+/* The first bytes of the packet that is looked at: as many as headers may have, and room behind them for reads that the
+ * kernel cannot know to end before. What is found in them. In a map, and not on the stack, the kernel does not follow each
+ * combination of values when it checks the programs. */
+#define HEAD 128
+
+struct head {
+	__u8 bytes[HEAD + 64];
+	struct headers found;
+	__u32 behind_tags; /* where what has the EtherType begins */
+};
+
+/* One for each program, as one may interrupt the other. */
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 2);
+	__type(key, __u32);
+	__type(value, struct head);
+} heads SEC(".maps");
+
+/* Whether anything was accepted at a point: one entry for what comes in there, one for what leaves. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 2 * MAX_POINTS);
 	__type(key, __u32);
 	__type(value, __u64);
-} fitted SEC(".maps");
+} accepted SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
@@ -145,6 +163,7 @@ struct {
 #define PROTOCOL_TCP 6
 #define PROTOCOL_UDP 17
 #define PROTOCOL_SCTP 132
+#define FRAGMENT_HEADER 44
 #define FRAGMENT_OFFSET 0x1fff
 
 struct sk_buff___tagged_by_bit {
@@ -161,104 +180,156 @@ static __always_inline bool tag_beside(const struct sk_buff *skb)
 	return skb->vlan_proto || skb->vlan_tci;
 }
 
-static __always_inline bool read_ipv4(struct headers *found, const unsigned char *at)
-{
-	struct {
-		__u8 length;
-		__u8 tos;
-		__u16 unused[2];
-		__be16 fragment;
-		__u8 ttl;
-		__u8 protocol;
-		__u16 checksum;
-		__u32 source;
-		__u32 destination;
-	} header;
-	__be16 ports[2];
+/*
+ * A packet: its first byte, of its Ethernet header where it has one; how many bytes lie there in one piece, and how many it
+ * has in all. `shift`: bytes before what the kernel takes for its beginning. `pages`: reads the others, which lie in pages.
+ */
+struct packet {
+	const unsigned char *at;
+	__u32 linear;
+	__u32 length;
+	__u32 shift;
+	bool has_pages;
+	struct bpf_dynptr pages;
+};
 
-	if (bpf_probe_read_kernel(&header, sizeof(header), at) || header.length >> 4 != 4)
-		return false;
-	found->protocol = header.protocol;
-	found->dscp = header.tos >> 2;
-	found->source.words[0] = header.source;
-	found->destination.words[0] = header.destination;
-	if (header.fragment & bpf_htons(FRAGMENT_OFFSET))
-		return true;
-	if (bpf_probe_read_kernel(ports, sizeof(ports), at + (header.length & 0x0f) * 4))
-		return true;
-	found->source_port = bpf_ntohs(ports[0]);
-	found->destination_port = bpf_ntohs(ports[1]);
-	return true;
+/* bpf_dynptr_from_skb, a function of the kernel's. The number of its type stands in for the word here when this is loaded. */
+static __always_inline long pages_of(const struct sk_buff *skb, struct bpf_dynptr *pages)
+{
+	long failed;
+
+	asm volatile("r1 = %[skb]; r2 = 0; r3 = %[pages]; .8byte 0x4c41544c00002085; %[failed] = r0"
+		     : [failed] "=r"(failed)
+		     : [skb] "r"(skb), [pages] "r"(pages)
+		     : "r0", "r1", "r2", "r3", "r4", "r5", "memory");
+	return failed;
 }
 
-static __always_inline bool read_ipv6(struct headers *found, const unsigned char *at)
+/* Up to `most` of its first bytes; how many. */
+static __always_inline __u32 read_packet(void *to, struct packet *packet, __u32 most)
 {
-	struct {
-		__u8 first;
-		__u8 second;
-		__u16 unused[2];
-		__u8 protocol;
-		__u8 hops;
-		struct address source;
-		struct address destination;
-	} __attribute__((packed)) header;
-	__be16 ports[2];
+	__u32 bytes = packet->length < most ? packet->length : most;
 
-	if (bpf_probe_read_kernel(&header, 40, at) || header.first >> 4 != 6)
-		return false;
-	found->protocol = header.protocol;
-	found->dscp = (header.first & 0x0f) << 2 | header.second >> 6;
-	found->source = header.source;
-	found->destination = header.destination;
-	if (bpf_probe_read_kernel(ports, sizeof(ports), at + 40))
-		return true;
-	found->source_port = bpf_ntohs(ports[0]);
-	found->destination_port = bpf_ntohs(ports[1]);
-	return true;
+	if (packet->has_pages && bytes > packet->linear && bytes >= ETHERNET_HEADER) {
+		if (!packet->shift)
+			return bpf_dynptr_read(to, bytes, &packet->pages, 0, 0) ? 0 : bytes;
+		if (bpf_probe_read_kernel(to, ETHERNET_HEADER, packet->at))
+			return 0;
+		return bpf_dynptr_read(to + ETHERNET_HEADER, bytes - ETHERNET_HEADER, &packet->pages, 0, 0) ? 0 : bytes;
+	}
+	if (bytes > packet->linear)
+		bytes = packet->linear;
+	if (bytes > most)
+		return 0;
+	return bpf_probe_read_kernel(to, bytes, packet->at) ? 0 : bytes;
 }
 
-/* `at`: the packet's first byte, of its Ethernet header where it has one. */
-static __always_inline void read_headers(struct headers *found, const struct sk_buff *skb, const unsigned char *at, bool ethernet)
+static __always_inline __u16 short_at(const struct head *head, __u32 at)
 {
-	__be16 type = skb->protocol, tag[2];
-	bool has_ip = false;
+	return head->bytes[at] << 8 | head->bytes[at + 1];
+}
 
+static __always_inline __u32 word_at(const struct head *head, __u32 at)
+{
+	__u32 word;
+
+	__builtin_memcpy(&word, &head->bytes[at], sizeof(word));
+	return word;
+}
+
+static __always_inline void read_ports(struct head *head, __u32 at, __u32 bytes)
+{
+	struct headers *found = &head->found;
+
+	if (at + 4 > bytes ||
+	    (found->protocol != PROTOCOL_UDP && found->protocol != PROTOCOL_TCP && found->protocol != PROTOCOL_SCTP))
+		return;
+	found->source_port = short_at(head, at);
+	found->destination_port = short_at(head, at + 2);
+	found->has_ports = 1;
+}
+
+static __always_inline void read_ipv4(struct head *head, __u32 at, __u32 bytes)
+{
+	struct headers *found = &head->found;
+
+	if (at + 20 > bytes || head->bytes[at] >> 4 != 4)
+		return;
+	found->protocol = head->bytes[at + 9];
+	found->dscp = head->bytes[at + 1] >> 2;
+	found->source.words[0] = word_at(head, at + 12);
+	found->destination.words[0] = word_at(head, at + 16);
+	/* Of the fragments of a packet the first one has the ports. */
+	if (!(short_at(head, at + 6) & FRAGMENT_OFFSET))
+		read_ports(head, at + (head->bytes[at] & 0x0f) * 4, bytes);
+}
+
+static __always_inline void read_ipv6(struct head *head, __u32 at, __u32 bytes)
+{
+	struct headers *found = &head->found;
+	__u32 next = at + 40;
+
+	if (next > bytes || head->bytes[at] >> 4 != 6)
+		return;
+	found->protocol = head->bytes[at + 6];
+	found->dscp = (head->bytes[at] & 0x0f) << 2 | head->bytes[at + 1] >> 6;
+#pragma unroll
+	for (int n = 0; n < 4; n++) {
+		found->source.words[n] = word_at(head, at + 8 + 4 * n);
+		found->destination.words[n] = word_at(head, at + 24 + 4 * n);
+	}
+	if (found->protocol == FRAGMENT_HEADER && next + 8 <= bytes) {
+		found->protocol = head->bytes[next];
+		if (short_at(head, next + 2) >> 3)
+			return;
+		next += 8;
+	}
+	read_ports(head, next, bytes);
+}
+
+/* `bytes`: so many of the head are the packet's. */
+static __always_inline void read_headers(struct head *head, const struct sk_buff *skb, __u32 bytes, bool ethernet)
+{
+	struct headers *found = &head->found;
+	__u16 type = bpf_ntohs(skb->protocol);
+	__u32 at = 0;
+
+	__builtin_memset(found, 0, sizeof(*found));
 	if (tag_beside(skb)) {
 		found->tagged = 1;
 		found->tci = skb->vlan_tci;
 	}
 	if (ethernet) {
-		if (bpf_probe_read_kernel(&type, sizeof(type), at + ETHERNET_HEADER - 2))
+		if (bytes < ETHERNET_HEADER)
 			return;
-		at += ETHERNET_HEADER;
+		type = short_at(head, ETHERNET_HEADER - 2);
+		at = ETHERNET_HEADER;
 #pragma unroll
 		for (int n = 0; n < MAX_TAGS; n++) {
-			if (type == bpf_htons(TYPE_8021Q) || type == bpf_htons(TYPE_8021AD)) {
-				if (bpf_probe_read_kernel(tag, sizeof(tag), at))
+			if (type == TYPE_8021Q || type == TYPE_8021AD) {
+				if (at + VLAN_TAG > bytes)
 					return;
 				if (!found->tagged)
-					found->tci = bpf_ntohs(tag[0]);
+					found->tci = short_at(head, at);
 				found->tagged = 1;
-				type = tag[1];
+				type = short_at(head, at + 2);
 				at += VLAN_TAG;
-			} else if (type == bpf_htons(TYPE_RTAG) || type == bpf_htons(TYPE_HSR)) {
-				if (bpf_probe_read_kernel(&type, sizeof(type), at + LONG_TAG - 2))
+			} else if (type == TYPE_RTAG || type == TYPE_HSR) {
+				if (at + LONG_TAG > bytes)
 					return;
+				type = short_at(head, at + LONG_TAG - 2);
 				at += LONG_TAG;
 			}
 		}
 	}
-	found->type = bpf_ntohs(type);
-	if (type == bpf_htons(TYPE_IPV4))
-		has_ip = read_ipv4(found, at);
-	else if (type == bpf_htons(TYPE_IPV6))
-		has_ip = read_ipv6(found, at);
-	if (has_ip && (found->protocol == PROTOCOL_UDP || found->protocol == PROTOCOL_TCP || found->protocol == PROTOCOL_SCTP)) {
-		found->has_ports = 1;
-	} else {
-		found->source_port = 0;
-		found->destination_port = 0;
-	}
+	found->type = type;
+	head->behind_tags = at;
+	barrier();
+	at = head->behind_tags & 63;
+	if (type == TYPE_IPV4)
+		read_ipv4(head, at, bytes);
+	else if (type == TYPE_IPV6)
+		read_ipv6(head, at, bytes);
 }
 
 static __always_inline bool is(const struct address *address, const struct masked *wanted)
@@ -269,57 +340,71 @@ static __always_inline bool is(const struct address *address, const struct maske
 		 ((address->words[3] & wanted->mask.words[3]) ^ wanted->value.words[3]));
 }
 
-static __always_inline bool within(__u16 port, const struct ports *wanted)
+static __always_inline bool is_mac(const struct head *head, __u32 at, const struct masked *wanted)
 {
-	return wanted->from <= port && port <= wanted->to;
+	__u32 last = head->bytes[at + 4] | head->bytes[at + 5] << 8;
+	__u32 wanted_last, mask_last;
+
+	/* As they stand in the packet, whatever the machine's order. */
+	wanted_last = ((const __u8 *)&wanted->value.words[1])[0] | ((const __u8 *)&wanted->value.words[1])[1] << 8;
+	mask_last = ((const __u8 *)&wanted->mask.words[1])[0] | ((const __u8 *)&wanted->mask.words[1])[1] << 8;
+	return (word_at(head, at) & wanted->mask.words[0]) == wanted->value.words[0] && (last & mask_last) == wanted_last;
 }
 
-static __always_inline bool fits(const struct headers *found, const struct rule *rule)
+static __always_inline bool within(__u16 number, const struct test *test)
 {
-	__u32 looks_at = rule->looks_at;
-
-	if (looks_at & HAS_TYPE && found->type != rule->type)
-		return false;
-	if (looks_at & HAS_VLAN && !found->tagged)
-		return false;
-	if (looks_at & HAS_VID && (found->tci & 0x0fff) != rule->vid)
-		return false;
-	if (looks_at & HAS_PCP && found->tci >> 13 != rule->pcp)
-		return false;
-	if (looks_at & HAS_PROTOCOL && found->protocol != rule->protocol)
-		return false;
-	if (looks_at & HAS_DSCP && found->dscp != rule->dscp)
-		return false;
-	if (looks_at & (HAS_SOURCE_PORT | HAS_DESTINATION_PORT | HAS_ANY_PORT) && !found->has_ports)
-		return false;
-	if (looks_at & HAS_SOURCE_PORT && !within(found->source_port, &rule->source_port))
-		return false;
-	if (looks_at & HAS_DESTINATION_PORT && !within(found->destination_port, &rule->destination_port))
-		return false;
-	if (looks_at & HAS_ANY_PORT && !within(found->source_port, &rule->any_port) &&
-	    !within(found->destination_port, &rule->any_port))
-		return false;
-	if (looks_at & HAS_SOURCE && !is(&found->source, &rule->source))
-		return false;
-	if (looks_at & HAS_DESTINATION && !is(&found->destination, &rule->destination))
-		return false;
-	return !(looks_at & HAS_ANY_ADDRESS) || is(&found->source, &rule->any_address) ||
-	       is(&found->destination, &rule->any_address);
+	return test->from <= number && number <= test->to;
 }
 
-static __always_inline bool is_wanted(const struct headers *found)
+static __always_inline bool holds(const struct test *test, const struct head *head, bool ethernet)
 {
-	for (__u32 n = 0; n < MAX_RULES; n++) {
-		__u32 key = n;
-		const struct rule *rule;
+	const struct headers *found = &head->found;
 
-		if (n >= rule_count)
-			return false;
-		rule = bpf_map_lookup_elem(&rules, &key);
-		if (rule && fits(found, rule))
-			return true;
+	switch (test->looks_at) {
+	case ANYTHING:
+		return true;
+	case TYPE:
+		return within(found->type, test);
+	case VLAN:
+		return found->tagged;
+	case VID:
+		return found->tagged && within(found->tci & 0x0fff, test);
+	case PCP:
+		return found->tagged && within(found->tci >> 13, test);
+	case PROTOCOL:
+		return within(found->protocol, test);
+	case DSCP:
+		return within(found->dscp, test);
+	case SOURCE_PORT:
+		return found->has_ports && within(found->source_port, test);
+	case DESTINATION_PORT:
+		return found->has_ports && within(found->destination_port, test);
+	case SOURCE:
+		return is(&found->source, &test->address);
+	case DESTINATION:
+		return is(&found->destination, &test->address);
+	case SOURCE_MAC:
+		return ethernet && is_mac(head, 6, &test->address);
+	case DESTINATION_MAC:
+		return ethernet && is_mac(head, 0, &test->address);
 	}
 	return false;
+}
+
+static __always_inline bool is_wanted(const struct head *head, bool ethernet)
+{
+	__u32 next = 0;
+
+	for (__u32 n = 0; n < MAX_TESTS; n++) {
+		const struct test *test = bpf_map_lookup_elem(&tests, &next);
+
+		if (!test)
+			break;
+		next = holds(test, head, ethernet) ? test->yes : test->no;
+		if (next >= ACCEPT)
+			break;
+	}
+	return next == ACCEPT;
 }
 
 static __always_inline void count_other(const struct headers *found, __u32 point, bool out)
@@ -341,45 +426,48 @@ static __always_inline void count_other(const struct headers *found, __u32 point
 static __always_inline int seen(const struct sk_buff *skb, const struct net_device *dev, bool out)
 {
 	struct place place = { .netns = dev->nd_net.net->ns.inum, .ifindex = dev->ifindex };
-	__u32 *point = bpf_map_lookup_elem(&points, &place), side, captured, length;
-	unsigned char *at = skb->data;
+	__u32 *point = bpf_map_lookup_elem(&points, &place), side, bytes, program = out;
+	struct packet packet = { .at = skb->data, .length = skb->len };
 	bool ethernet;
-	struct headers found;
 	struct record *record;
+	struct head *head;
 	__u64 *any;
 
 	if (!point)
 		return 0;
 	ethernet = dev->type == ARPHRD_ETHER || dev->type == ARPHRD_LOOPBACK;
-	length = skb->len;
-	captured = length - skb->data_len;
+	packet.linear = packet.length - skb->data_len;
 	/* What comes in has its Ethernet header behind it already. */
 	if (ethernet && !out) {
-		at -= ETHERNET_HEADER;
-		length += ETHERNET_HEADER;
-		captured += ETHERNET_HEADER;
+		packet.shift = ETHERNET_HEADER;
+		packet.at -= ETHERNET_HEADER;
+		packet.length += ETHERNET_HEADER;
+		packet.linear += ETHERNET_HEADER;
 	}
-	__builtin_memset(&found, 0, sizeof(found));
-	read_headers(&found, skb, at, ethernet);
+	packet.has_pages = false;
+	if (reads_pages && packet.linear < packet.length && (packet.linear < HEAD || packet.linear < snap))
+		packet.has_pages = !pages_of(skb, &packet.pages);
+	head = bpf_map_lookup_elem(&heads, &program);
 	side = *point * 2 + out;
-	any = bpf_map_lookup_elem(&fitted, &side);
-	if (!any)
+	any = bpf_map_lookup_elem(&accepted, &side);
+	if (!head || !any)
 		return 0;
-	if (!is_wanted(&found)) {
+	bytes = read_packet(head, &packet, HEAD);
+	read_headers(head, skb, bytes, ethernet);
+	if (!is_wanted(head, ethernet)) {
 		if (!*any)
-			count_other(&found, *point, out);
+			count_other(&head->found, *point, out);
 		return 0;
 	}
 	*any = 1;
 	record = new_record_of(sizeof(*record) + snap);
 	if (!record)
 		return 0;
-	if (captured > snap)
-		captured = snap;
-	record->length = length;
+	record->length = packet.length;
 	record->point = *point;
 	record->flags = (out ? FLAG_OUT : 0) | (ethernet ? 0 : FLAG_NO_ETHERNET);
-	record->captured = bpf_probe_read_kernel(record + 1, captured, at) ? 0 : captured;
+	record->segments = BPF_CORE_READ((const struct skb_shared_info *)(skb->head + skb->end), gso_segs);
+	record->captured = read_packet(record + 1, &packet, snap);
 	submit(record);
 	return 0;
 }

@@ -17,8 +17,8 @@ from latlab.testbed.finding import Finding
 _MARKS = {True: ("ok", "green"), False: ("missing", "bold red"), None: ("limited", "yellow")}
 
 
-def print_findings(findings: Sequence[Finding], console: Console) -> None:
-    """Nothing; the doctor's findings are printed, by area, each with what mends it."""
+def print_findings(findings: Sequence[Finding], console: Console, machine: str = "This machine") -> None:
+    """Print the doctor's findings by area, each with its remedy. machine: what the last line calls the machine."""
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for heading in ("", "area", "what", "found", "how to get it"):
         table.add_column(heading, overflow="fold")
@@ -34,7 +34,7 @@ def print_findings(findings: Sequence[Finding], console: Console) -> None:
     if missing:
         console.print(f"{missing} missing: runs will fail without. {limited} limited.", highlight=False)
     else:
-        console.print(f"This machine can measure. {limited} limited.", highlight=False)
+        console.print(f"{machine} can measure. {limited} limited.", highlight=False, markup=False)
     if worth := worth_doing(findings):
         console.print("Most useful first:", highlight=False)
     for line in worth:

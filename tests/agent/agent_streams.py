@@ -36,6 +36,8 @@ class Stream:
     raw: bool = False
     vlan: int | None = None
     pcp: int | None = None
+    payload: str | None = None
+    ethertype: int = ETHERTYPE
     source: str = SENSOR
     target: str = ECU
     sink: str = ECU
@@ -53,9 +55,12 @@ class Stream:
         """Its UDP port, at the target and at the sink."""
         return 5556 + self.number
 
+    def _frames(self) -> dict[str, Any]:
+        return {"ethertype": self.ethertype} | ({"payload": self.payload} if self.payload else {})
+
     def talk(self) -> dict[str, Any]:
         """Its part of the talker's spec."""
-        ethernet = {"kind": "ethernet", "destination": mac(self.target), "ethertype": ETHERTYPE}
+        ethernet = {"kind": "ethernet", "destination": mac(self.target), **self._frames()}
         udp = {"kind": "udp", "source": f"{self.source}:0", "destination": f"{self.target}:{self.port}"}
         transport = ethernet | {"vlan": self.vlan, "pcp": self.pcp} if self.framed else udp
         kept = ("period_ns", "offset_ns", "size", "count", "priority")
@@ -71,7 +76,7 @@ class Stream:
 
     def listen(self) -> dict[str, Any]:
         """Its part of the listener's spec."""
-        ethernet = {"kind": "ethernet", "ethertype": ETHERTYPE, "vlan": self.vlan}
+        ethernet = {"kind": "ethernet", **self._frames(), "vlan": self.vlan}
         return {
             "stream": self.number,
             "name": f"stream{self.number}",

@@ -30,6 +30,9 @@ UNPRIVILEGED = ("setpriv", "--bounding-set", "-sys_admin,-bpf,-perfmon")
 MACS = bytes.fromhex("0200004e0002 0200004e0001")
 
 
+MULTICAST = bytes.fromhex("010ccd040001 0200004e0001")
+
+
 def tag(vid: int, pcp: int = 0, kind: int = 0x8100) -> bytes:
     return struct.pack(">HH", kind, pcp << 13 | vid)
 
@@ -64,6 +67,7 @@ FRAMES = {
     "udp-rtag": struct.pack(">HHH", 0xF1C1, 0, 1) + ipv4(17, ports(4000, 5000)),
 }
 """By name what follows the addresses of a frame."""
+EVERY = {*FRAMES, "sv-multicast"}
 UDP = {"udp", "udp-back", "udp-ef", "udp6", "udp-qinq", "udp-rtag", "fragment"}
 
 
@@ -90,20 +94,30 @@ def watched(bed: Bed, folder: Path, **changes: Any) -> Agent:
         ("src host 10.2.0.9", {"udp-back"}),
         ("net 10.2.0.0/16 and tcp", {"tcp"}),
         ("host fd00:1::2", {"udp6"}),
-        ("ether proto sv", {"sv", "sv-vlan"}),
+        ("ether proto sv", {"sv", "sv-vlan", "sv-multicast"}),
         ("vlan", {"sv-vlan", "udp-qinq"}),
         ("vlan 10", {"sv-vlan"}),
         ("pcp 1 and udp", {"udp-qinq"}),
+        ("not udp", EVERY - UDP),
+        ("udp and not (port 5000 or vlan)", {"udp-ef", "fragment"}),
+        ("not ip and not ip6 and not vlan 10", {"sv", "sv-multicast"}),
+        ("not port 5000", EVERY - {name for name in FRAMES if name.startswith(("udp", "tcp"))} | {"udp-ef"}),
+        ("udp port 5009 or 4000 and not src 10.1.0.1", {"udp-back", "udp6"}),
+        ("ether src 02:00:00:4e:00:01 and icmp", {"icmp"}),
+        ("ether dst 02:00:00:4e:00:01", set()),
+        ("ether host 02:00:00:4e:00:02 and not (ip or ip6 or vlan)", {"sv"}),
+        ("multicast", {"sv-multicast"}),
     ],
 )
 def test_an_expression_fits_these_frames_and_no_others(
     bed: Bed, tmp_path: Path, expression: str, expected: set[str]
 ) -> None:
-    agent = watched(bed, tmp_path, rules=parse_flow(expression))
-    assert agent.until("ready")["watch"] == {"clock": "CLOCK_TAI", "snap": 128}
+    agent = watched(bed, tmp_path, flow=parse_flow(expression))
+    assert agent.until("ready")["watch"] == {"clock": "CLOCK_TAI", "snap": 128, "reads_pages": True}
     with bed.tap("sensor", "ecu") as talker:
         for name, what in FRAMES.items():
             talker.send(MACS + what + b"|" + name.encode())
+        talker.send(MULTICAST + FRAMES["sv"] + b"|sv-multicast")
     agent.tell(stop=True)
     done = agent.until("done")
     assert agent.ended() == 0
@@ -118,7 +132,7 @@ def test_an_expression_fits_these_frames_and_no_others(
 
 
 def test_flows_that_do_not_fit_are_named_only_where_nothing_fits(bed: Bed, tmp_path: Path) -> None:
-    agent = watched(bed, tmp_path, rules=parse_flow("udp port 9"))
+    agent = watched(bed, tmp_path, flow=parse_flow("udp port 9"))
     agent.until("ready")
     with bed.tap("sensor", "ecu") as talker:
         for _ in range(3):
@@ -133,7 +147,7 @@ def test_flows_that_do_not_fit_are_named_only_where_nothing_fits(bed: Bed, tmp_p
 
 
 def test_of_a_long_packet_no_more_is_kept_than_was_asked_for(bed: Bed, tmp_path: Path) -> None:
-    agent = watched(bed, tmp_path, rules=parse_flow("udp"), snap=100)
+    agent = watched(bed, tmp_path, flow=parse_flow("udp"), snap=100)
     agent.until("ready")
     with bed.tap("sensor", "ecu") as talker:
         frame = MACS + ipv4(17, ports(1, 2) + bytes(range(200)))
@@ -145,13 +159,50 @@ def test_of_a_long_packet_no_more_is_kept_than_was_asked_for(bed: Bed, tmp_path:
     assert 100 <= len(row["bytes"]) <= 104  # whole words
 
 
+def test_what_lies_in_pages_apart_from_its_headers_is_read_and_kept(bed: Bed, tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    data.write_bytes(bytes(range(200)))
+    agent = watched(bed, tmp_path, flow=parse_flow("udp port 5000"))
+    agent.until("ready")
+    with (
+        bed.udp("sensor", "10.78.0.1") as talker,
+        bed.udp("ecu", "10.78.0.2", 5000) as listener,
+        data.open("rb") as file,
+    ):
+        talker.connect(("10.78.0.2", 5000))
+        # The kernel sends the file's own pages.
+        assert os.sendfile(talker.fileno(), file.fileno(), 0, 200) == 200
+        assert listener.recv(300) == data.read_bytes()
+    agent.tell(stop=True)
+    agent.until("done")
+    rows = list(recording(tmp_path, "watch.watched").table.iter_rows(named=True))
+    assert [(row["out"], row["bytes"][42:]) for row in rows] == [
+        (True, data.read_bytes()[:86]),
+        (False, data.read_bytes()[:86]),
+    ]
+
+
+def test_a_packet_that_a_card_cuts_is_recorded_once_with_how_many_it_stands_for(bed: Bed, tmp_path: Path) -> None:
+    agent = watched(bed, tmp_path, flow=parse_flow("udp port 5000"))
+    agent.until("ready")
+    with bed.udp("sensor", "10.78.0.1") as talker, bed.udp("ecu", "10.78.0.2", 5000):
+        talker.setsockopt(socket.SOL_UDP, 103, 100)  # UDP_SEGMENT
+        talker.sendto(bytes(range(250)), ("10.78.0.2", 5000))
+        talker.setsockopt(socket.SOL_UDP, 103, 0)
+        talker.sendto(bytes(30), ("10.78.0.2", 5000))
+    agent.tell(stop=True)
+    agent.until("done")
+    rows = list(recording(tmp_path, "watch.watched").table.iter_rows(named=True))
+    assert [(row["length"], row["segments"]) for row in rows if row["out"]] == [(292, 3), (72, 1)]
+
+
 @pytest.mark.parametrize(
     ("before", "why"), [(NO_BTF, "no BTF"), (UNPRIVILEGED, "it takes root, or CAP_BPF and CAP_PERFMON")]
 )
 def test_a_kernel_that_lets_nobody_watch_is_one_error(
     bed: Bed, tmp_path: Path, before: tuple[str, ...], why: str
 ) -> None:
-    spec = {"run_id": new_run_id(), "recording": str(tmp_path / "watch"), "realtime": ORDINARY, "rules": [{}]}
+    spec = {"run_id": new_run_id(), "recording": str(tmp_path / "watch"), "realtime": ORDINARY, "flow": {"all": []}}
     agent = bed.agent("ecu", "watch", {**spec, "points": [{"netns": 1, "ifindex": 1}]}, before=before)
     error = agent.until("error")
     assert why in error["what"]
@@ -160,7 +211,7 @@ def test_a_kernel_that_lets_nobody_watch_is_one_error(
 
 
 def test_nothing_stays_attached_when_it_is_killed(bed: Bed, tmp_path: Path) -> None:
-    agent = watched(bed, tmp_path, rules=parse_flow("udp"))
+    agent = watched(bed, tmp_path, flow=parse_flow("udp"))
     agent.until("ready")
     assert {"watch_in", "watch_out"} <= programs()
     agent.kill()

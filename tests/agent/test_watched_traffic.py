@@ -293,6 +293,44 @@ def test_what_comes_in_by_an_interface_that_stands_on_another_is_looked_for_belo
         watching(tmp_path, lambda: None, ("ns:ecu/above:in",))
 
 
+@pytest.mark.parametrize(
+    ("change", "became"),
+    [
+        (("-n", "ecu", "link", "set", "sensor", "down", "name", "other"), "its name is 'other' now"),
+        (("-n", "ecu", "link", "delete", "sensor"), "the interface is gone"),
+    ],
+)
+def test_an_interface_that_does_not_stay_is_a_reason(
+    bed: Bed, tmp_path: Path, change: tuple[str, ...], became: str
+) -> None:
+    with bed.udp("sensor", "10.78.0.1") as talker, bed.udp("ecu", "10.78.0.2", PORT):
+
+        def act() -> None:
+            send(talker, ("10.78.0.2", PORT))
+            run("ip", *change)
+
+        folder = watching(tmp_path, act, ("ns:sensor/ecu:out", "ns:ecu/sensor:in"))
+    cell = cell_of(folder)
+    assert transit(cell, "ns-sensor-ecu-out-to-ns-ecu-sensor-in")["n"] == COUNT
+    assert cell["verdict"] == "suspect"
+    assert reasons(folder)["points-stayed"].startswith(became)
+
+
+def test_fragments_and_segments_are_named_for_what_they_are(bed: Bed, tmp_path: Path) -> None:
+    with bed.udp("sensor", "10.78.0.1") as talker, bed.udp("ecu", "10.78.0.2", PORT):
+
+        def act() -> None:
+            send(talker, ("10.78.0.2", PORT), 20)
+            talker.sendto(bytes(range(256)) * 10, ("10.78.0.2", PORT))
+            talker.setsockopt(socket.SOL_UDP, 103, 100)  # UDP_SEGMENT
+            talker.sendto(bytes(range(250)), ("10.78.0.2", PORT))
+
+        folder = watching(tmp_path, act, ("ns:sensor/ecu:out", "ns:ecu/sensor:in"), flow="udp")
+    notes = cell_of(folder)["imported"]["notes"]
+    assert [one for one in notes if one.startswith("4 records of fragments of IP packets")]
+    assert [one for one in notes if "ns:sensor/ecu:out: of 23 packets 1 stands for 3 of the wire" in one]
+
+
 def test_a_run_whose_lab_was_killed_is_analysed_later(bed: Bed, tmp_path: Path) -> None:
     with bed.udp("sensor", "10.78.0.1") as talker, bed.udp("ecu", "10.78.0.2", PORT):
         folder = watching(

@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-from trace_events import COUNT, KNOWN, READER, Event, listened, trace
+from trace_events import COUNT, KNOWN, READER, TIMER, Event, listened, trace
 
 from latlab.analysis.entry import interrupt_entries
 from latlab.analysis.interrupt_way import interval_name
-from latlab.analysis.interrupts import ACCEPT, ENTRY, GSI, INJECT, LOST, MSI
-from latlab.analysis.reception import VmHost, reception_documents
+from latlab.analysis.interrupts import ACCEPT, ENTRY, GSI, INJECT, LOST, MSI, SWITCH, TIMER_ENTRY, WAKING
+from latlab.analysis.reception import ADVANCE_NS, VmHost, reception_documents, timer_documents
 from latlab.analysis.way import ONE_CLOCK, TWO_HOSTS
 
 VCPU, OTHER_VCPU, VHOST = 500, 501, 600
@@ -132,6 +132,41 @@ def test_a_packets_way_begins_on_the_vm_host_by_the_guests_clock() -> None:
     assert typical["ns"][:4] == [2, 8, 3, 7]
     names = [interval_name(one["from"], one["to"]) for one in document["intervals"][:4]]
     assert names == ["routing", "pending", "entry", "guest's entry code"]
+
+
+def test_what_was_under_way_before_a_timer_was_due_was_an_earlier_timers() -> None:
+    """KVM may set the VM host's timer 5 µs early, and no more."""
+    due, irq, run = 20_000, 20_030, 20_040
+    guest: list[Event] = [
+        (19_000, 0, SWITCH, READER, 0),
+        (irq, 0, TIMER_ENTRY, 0, TIMER),
+        (irq + 5, 0, WAKING, 0, READER),
+        (run, 0, SWITCH, 0, READER),
+    ]
+    instants = pl.DataFrame(
+        {"stream": [1], "sequence": [0], "wake_due_tai_ns": [due], "wake_tai_ns": [run + 5], "counted": [True]},
+        schema_overrides={"stream": pl.UInt32, "sequence": pl.UInt64},
+    )
+
+    def stages(begin: int) -> tuple[dict[str, Any], list[str]]:
+        """Of a timer of the VM host that began so long before the guest's handler."""
+        at = irq - begin - AHEAD
+        host: list[Event] = [
+            (at, 0, TIMER_ENTRY, 0, TIMER),
+            (at + 1, 0, WAKING, 0, VCPU),
+            (at + 2, 0, SWITCH, 0, VCPU),
+            (irq - AHEAD - 18, 0, ACCEPT, VCPU, TIMER_VECTOR, 0),
+            (irq - AHEAD - 10, 0, INJECT, VCPU, TIMER_VECTOR),
+            (irq - AHEAD - 7, 0, ENTRY, VCPU, 0),
+        ]
+        (document,) = timer_documents(instants, trace(*guest), KNOWN, READER, vm_host(host)).values()
+        return document, [one["from"] for one in document["intervals"]]
+
+    whole, of_whole = stages(20)
+    assert (whole["whole"], whole["missing"]) == (1, []) and "host_irq" in of_whole
+    cut, of_cut = stages(ADVANCE_NS + 30 + HALF + 1)
+    assert [one["id"] for one in cut["missing"]] == ["earlier-timer"]
+    assert "host_irq" not in of_cut and "host_run" not in of_cut and "accepted" in of_cut
 
 
 def test_clocks_that_nothing_compares_tell_nothing_of_it() -> None:

@@ -22,6 +22,7 @@ METAVARS = {
         "RUN",
         "FILE",
         "FOLDER",
+        "HOST",
         "NAME",
         "ID",
         "SHELL",

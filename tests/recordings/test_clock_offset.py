@@ -54,6 +54,13 @@ def test_a_window_bounds_in_both_directions() -> None:
     assert between(clocks, "ecu", "vm1", START) == [(-1000, 100)]
 
 
+def test_a_board_whose_clock_stands_at_1970_is_compared_to_the_nanosecond() -> None:
+    behind = START - 90 * SECOND
+    clocks = [entry("ecu", "board", window(START, -behind - 100, -behind + 100, 0.0, 0.0))]
+    assert between(clocks, "board", "ecu", 90 * SECOND, 91 * SECOND) == [(-behind, 100)] * 2
+    assert between(clocks, "ecu", "board", START, START + SECOND) == [(behind, 100)] * 2
+
+
 def test_away_from_its_middle_a_window_widens_by_its_drift() -> None:
     clocks = [entry("ecu", "vm1", window(START, 0, 0, 10.0, 30.0))]
     assert between(clocks, "ecu", "vm1", START - SECOND, START + SECOND) == [(20, 10), (-20, 10)]

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from compared_run import US, with_comparisons, write_figures_run
 
+from latlab.analysis.comparison.compare import ONE_REPETITION
 from latlab.analysis.comparison.words import at_least
 from latlab.report.comparison.document import compare
 from latlab.report.comparison.forest import panel
@@ -87,16 +88,29 @@ def test_each_cell_is_held_against_the_first_that_shares_the_rest(matrix: dict[s
         assert {"p50", "max", "stddev"} <= statistics
 
 
-def test_all_of_the_page_are_one_family(matrix: dict[str, Any]) -> None:
+def test_the_medians_of_the_first_metric_are_one_family_and_all_others_another(matrix: dict[str, Any]) -> None:
     found = [one for metric in matrix["comparisons"] for one in metric["comparisons"]]
-    assert {metric["family"] for metric in matrix["comparisons"]} == {len(found)} and len(found) > 100
-    assert min(one["p_adjusted"] for one in found) == pytest.approx(
-        min(1.0, len(found) * min(one["p"] for one in found))
-    )
-    assert all(
-        f"(Holm: 5 % for all {len(found)} of all metrics together)" in one.summary
-        for one in compared_metrics(typed(matrix))
-    )
+    medians = [one for one in found if (one["metric"], one["statistic"]) == ("latency", "p50")]
+    others = [one for one in found if one not in medians]
+    assert len(medians) == 24 and len(others) > 100
+    assert {metric["family"] for metric in matrix["comparisons"]} == {len(others)}
+    main = {"metric": "latency", "statistic": "p50", "comparisons": 24}
+    assert all(metric["main"] == main for metric in matrix["comparisons"])
+    for family in (medians, others):
+        least = min(one["p"] for one in family)
+        assert min(one["p_adjusted"] for one in family) == pytest.approx(min(1.0, len(family) * least))
+    told = f"(Holm: 5 % for the 24 of latency at the median, and 5 % for the {len(others)} others)"
+    assert all(told in one.summary for one in compared_metrics(typed(matrix)))
+
+
+def test_copies_that_were_made_to_see_whether_they_are_equal_are_one_repetition(tmp_path: Path) -> None:
+    path = write_figures_run(tmp_path / "run", {"tap": TAP, "xdp": XDP})
+    result: dict[str, Any] = json.loads((path / "result.json").read_text())
+    assert any(one["shown"] for metric in with_comparisons(result)["comparisons"] for one in metric["comparisons"])
+    alike = {"slug": "tap", "repetitions": 2, "packets": 1, "only_in_one": 0, "largest_ns": 0}
+    copies = result | {"repeats": [alike | {"repeat": 2, "stream": None, "sequence": 0, "timestamp": "wake"}]}
+    found = [one for metric in with_comparisons(copies)["comparisons"] for one in metric["comparisons"]]
+    assert found and all(one["why_not"] == ONE_REPETITION for one in found)
 
 
 def test_the_page_and_the_command_line_judge_the_same_figures_alike(tmp_path: Path) -> None:
@@ -111,9 +125,12 @@ def test_the_page_and_the_command_line_judge_the_same_figures_alike(tmp_path: Pa
     asked = compare([str(path)], tmp_path, Wanted(), by="bridge")
     judged = ("metric", "statistic", "p", "p_adjusted", "shown", "smallest_ns", "low_ns", "high_ns")
     told = [{name: getattr(one, name) for name in judged} for one in asked.comparisons]
-    assert [{name: one[name] for name in judged} for one in page] == told and asked.family == 8
+    assert [{name: one[name] for name in judged} for one in page] == told and asked.family == 7
     only_one = compare([str(path)], tmp_path, Wanted(metrics=("latency",), statistics=("p50",)), by="bridge")
-    assert only_one.comparisons[0].p_adjusted < told[0]["p_adjusted"]
+    assert only_one.comparisons[0].p_adjusted == told[0]["p_adjusted"] and only_one.main is None
+    maximum = next(one for one in told if (one["metric"], one["statistic"]) == ("latency", "max"))
+    only_one = compare([str(path)], tmp_path, Wanted(metrics=("latency",), statistics=("max",)), by="bridge")
+    assert only_one.comparisons[0].p_adjusted < maximum["p_adjusted"]
 
 
 def test_cells_of_other_labels_are_in_no_comparison(matrix: dict[str, Any]) -> None:

@@ -98,6 +98,25 @@ def test_thresholds_that_fit_are_within_the_axes() -> None:
     assert view.cells[0].shape[0].value == pytest.approx(0.7 / 3)
 
 
+def test_a_threshold_above_the_level_has_a_shape_and_no_level() -> None:
+    """Ten million packets whose latencies are few values: the level of one episode is below every threshold."""
+    found = far_out([0.1, 0.2], [4.0 * UNIT_NS] * 2, fits=True)
+    below = {"level_ns": None, "level_low_ns": None, "level_high_ns": None}
+    (cell,) = tail_view("control", "latency", [("all", changed(found, 0, below))]).cells
+    assert (len(cell.shape), len(cell.level)) == (2, 1)
+    both = changed(changed(found, 0, below), 1, below)
+    view = tail_view("control", "latency", [("all", both)])
+    assert (len(view.cells[0].shape), len(view.cells[0].level)) == (2, 0)
+    assert tail_drawing(view).cells and tail_figure(view, "caption").axes
+
+
+def changed(tail: Tail, number: int, what: dict[str, None]) -> Tail:
+    """The tail with these figures of one of its thresholds."""
+    document = tail.model_dump(by_alias=True)
+    document["stability"][number] |= what
+    return Tail.model_validate(document)
+
+
 def test_what_is_beyond_an_axis_is_an_arrow_and_no_point() -> None:
     """A shape of −1680 is at no end like a measured value; levels of what does not fit do not stretch the axis."""
     cells = [

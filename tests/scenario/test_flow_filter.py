@@ -10,59 +10,88 @@ from latlab.errors import UsageError
 from latlab.scenario.flow_filter import parse_flow
 from latlab.scenario.watch_points import WatchPoint, parse_point
 
+UDP = {"protocol": 17}
+
+
+def port(number: int, **more: Any) -> dict[str, Any]:
+    return {"is": {**more, "any_port": [number, number]}}
+
 
 @pytest.mark.parametrize(
-    ("expression", "rules"),
+    ("expression", "rule"),
     [
-        ("udp port 5000", [{"protocol": 17, "any_port": [5000, 5000]}]),
-        ("udp and port 5000", [{"protocol": 17, "any_port": [5000, 5000]}]),
-        ("tcp src portrange 80-90", [{"protocol": 6, "source_port": [80, 90]}]),
-        ("icmp or icmp6", [{"protocol": 1, "ether_type": 0x0800}, {"protocol": 58, "ether_type": 0x86DD}]),
-        (
-            "src 10.0.0.1 and dst net fd00::/8 or vlan",
-            UsageError,
-        ),
+        ("udp port 5000", {**UDP, "any_port": [5000, 5000]}),
+        ("tcp src portrange 80-90", {"protocol": 6, "source_port": [80, 90]}),
+        ("src or dst port 9", {"any_port": [9, 9]}),
+        ("src and dst port 9", {"source_port": [9, 9], "destination_port": [9, 9]}),
         (
             "src 10.0.0.1 dst net 10.2.3.4/8",
-            [
-                {
-                    "source": {"address": "10.0.0.1", "prefix": 32},
-                    "ether_type": 0x0800,
-                    "destination": {"address": "10.2.3.4", "prefix": 8},
-                }
-            ],
+            {
+                "source": {"address": "10.0.0.1", "prefix": 32},
+                "ether_type": 0x0800,
+                "destination": {"address": "10.2.3.4", "prefix": 8},
+            },
         ),
-        ("ether proto 0x88b8 vlan 5 pcp 4", [{"ether_type": 0x88B8, "vlan": True, "vid": 5, "pcp": 4}]),
-        ("vlan and ptp", [{"vlan": True, "ether_type": 0x88F7}]),
-        ("dscp ef", [{"dscp": 46}]),
-        ("dscp AF21 proto 89", [{"dscp": 18, "protocol": 89}]),
+        ("ip6 host fd00::1", {"ether_type": 0x86DD, "any_address": {"address": "fd00::1", "prefix": 128}}),
+        ("ether proto 0x88b8 vlan 5 pcp 4", {"ether_type": 0x88B8, "vlan": True, "vid": 5, "pcp": 4}),
+        ("ether src 02-00-4E-00-00-01", {"source_mac": {"address": "02:00:4e:00:00:01"}}),
+        ("ether host 02:00:4e:00:00:01", {"any_mac": {"address": "02:00:4e:00:00:01"}}),
+        ("multicast", {"destination_mac": {"address": "01:00:00:00:00:00", "mask": "01:00:00:00:00:00"}}),
+        ("dscp ef", {"dscp": 46}),
+        ("dscp AF21 proto 89", {"dscp": 18, "protocol": 89}),
+        ("ip proto udp", {"ether_type": 0x0800, "protocol": 17}),
     ],
 )
-def test_an_expression_is_rules_of_the_agent(expression: str, rules: Any) -> None:
-    if rules is UsageError:
-        with pytest.raises(UsageError):
-            parse_flow(expression)
-    else:
-        assert parse_flow(expression) == rules
+def test_terms_side_by_side_are_one_rule(expression: str, rule: dict[str, Any]) -> None:
+    assert parse_flow(expression) == {"is": rule}
+
+
+@pytest.mark.parametrize(
+    ("expression", "flow"),
+    [
+        ("udp and port 5000", {"all": [{"is": UDP}, port(5000)]}),
+        ("port 1 or port 2 || port 3", {"any": [port(1), port(2), port(3)]}),
+        # Both bind alike, from left to right.
+        ("port 1 or port 2 and udp", {"all": [{"any": [port(1), port(2)]}, {"is": UDP}]}),
+        ("port 1 or (port 2 and udp)", {"any": [port(1), {"all": [port(2), {"is": UDP}]}]}),
+        ("not udp port 5", {"not": port(5, **UDP)}),
+        ("!udp && !port 5", {"all": [{"not": {"is": UDP}}, {"not": port(5)}]}),
+        ("udp and not (port 5 or port 6)", {"all": [{"is": UDP}, {"not": {"any": [port(5), port(6)]}}]}),
+        ("not not udp", {"not": {"not": {"is": UDP}}}),
+        ("udp (port 5 or port 6)", {"all": [{"is": UDP}, {"any": [port(5), port(6)]}]}),
+        # What is the same may be left out.
+        ("udp port 5 or 6", {"any": [port(5, **UDP), port(6, **UDP)]}),
+        ("vlan 5 udp port 5 or 6", {"any": [port(5, vlan=True, vid=5, **UDP), port(6, **UDP)]}),
+        ("not port 5 and 6", {"all": [{"not": port(5)}, port(6)]}),
+    ],
+)
+def test_conditions_are_joined_as_in_pcap_filter(expression: str, flow: dict[str, Any]) -> None:
+    assert parse_flow(expression) == flow
 
 
 @pytest.mark.parametrize(
     ("expression", "what"),
     [
-        ("", "an alternative is empty"),
-        ("udp or", "an alternative is empty"),
-        ("udp or or tcp", "'or' is not supported"),
-        ("not udp", "'not' is not supported"),
-        ("(udp)", "'(udp)' is not supported"),
+        ("", "a condition is missing at the end"),
+        ("udp or", "a condition is missing at the end"),
+        ("udp or or tcp", "a condition is missing before 'or'"),
+        ("not", "a condition is missing at the end"),
+        ("udp not port 5", "`and` or `or` is missing before 'not'"),
+        ("(udp", "a parenthesis is not closed"),
+        ("udp)", "')' closes nothing"),
+        ("()", "a condition is missing before ')'"),
         ("udp tcp", "two values of protocol: they cannot both hold"),
         ("port", "port which?"),
+        ("port (5)", "port which?"),
         ("port http", "'http' is no number"),
         ("port 70000", "70000: expected 0 to 65535"),
         ("portrange 9-5", "ports 9 to 5: the first is above the last"),
         ("host example", "'example' is no IP address"),
-        ("ether host 1", "of `ether` only `ether proto TYPE` is known here"),
+        ("frame 5", "'frame' is not supported"),
+        ("ether host 1", "'1' is no MAC address"),
+        ("ether mtu 1", "behind `ether` stands proto, host, src, dst, broadcast or multicast"),
         ("pcp 8", "8: expected 0 to 7"),
-        (" or ".join(f"port {number}" for number in range(9)), "9 alternatives; at most 8"),
+        (" or ".join(f"port {number}" for number in range(25)), "50 comparisons of a packet; at most 48"),
     ],
 )
 def test_what_is_no_expression_is_one_error_with_examples(expression: str, what: str) -> None:

@@ -168,7 +168,7 @@ def test_a_long_label_still_makes_a_file_name(with_: With) -> None:
         ({"tuning.gone.talker.fifo": [1]}, "tuning.gone.talker.fifo", "unknown key 'gone' in tuning"),
         ({"": [1]}, "", "unknown key ''"),
         ({"name": ["a"]}, "name", "is the same in every cell"),
-        ({"clock.sync": []}, "clock.sync", "an empty list"),
+        ({"clock.sync": []}, "clock.sync", "nothing in it"),
         ({"clock.sync": "shared"}, "clock.sync", "'shared' is not a list"),
         ({"links.0.mtu": [1500, 1500]}, "links.0.mtu", "1500 appears twice"),
         ({"loads": ["none", "x"]}, "loads[1]", "unknown load 'x'; expected one of none, same, back"),
@@ -292,3 +292,46 @@ def test_a_key_that_leads_to_a_guest_says_nothing_of_cells_without_it(with_: Wit
 def test_without_a_matrix_too_a_guest_that_nobody_uses_is_not_there(with_: With) -> None:
     (cell,) = cells(with_({"guests.vm1": {"host": "ecu", "uplink": "eth0", "runs": "used"}}))
     assert not cell.scenario.guests
+
+
+def test_values_have_the_names_that_a_mapping_gives_them(with_: With) -> None:
+    values = {"big frames": "1400B", "small": "64B"}
+    found = cells(with_({SIZE: values, "matrix.loads": ["none", "same"]}))
+    assert [cell.slug for cell in found] == [
+        f"streams.control.size={name},loads={load}" for name in ("big-frames", "small") for load in ("none", "same")
+    ]
+    assert [cell.label["streams.control.size"] for cell in found] == ["big frames"] * 2 + ["small"] * 2
+    assert [cell.scenario.streams["control"].size for cell in found] == [1400, 1400, 64, 64]
+
+
+def test_a_name_stands_for_its_value_in_exclude_and_in_overrides(with_: With) -> None:
+    asked = {
+        SIZE: {"big": "1400B", "small": "64B"},
+        "matrix.loads": ["none", "same"],
+        "exclude": [{"streams.control.size": "big", "loads": "same"}],
+        "overrides": [{"when": {"streams.control.size": "small"}, "set": {"streams.control.period": "3ms"}}],
+    }
+    found = cells(with_(asked))
+    assert [cell.slug for cell in found] == [
+        "streams.control.size=big,loads=none",
+        "streams.control.size=small,loads=none",
+        "streams.control.size=small,loads=same",
+    ]
+    assert [cell.scenario.streams["control"].period == 3_000_000 for cell in found] == [False, True, True]
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ({SIZE: {}}, "nothing in it"),
+        ({SIZE: {"a": "64B", "b": "64B"}}, "'64B' appears twice"),
+        ({SIZE: {"a,b": "64B"}}, "a,b"),
+        ({SIZE: {"a": "none of it"}}, "matrix.streams.control.size.a: "),
+        ({"matrix.loads": {"quiet": "none"}}, "a mapping of names to loads"),
+        ({SIZE: {"big": "1400B"}, "exclude": [{"streams.control.size": "bg"}]}, "'bg'"),
+    ],
+)
+def test_what_is_wrong_with_named_values_is_told_where_it_stands(
+    said: Said, changes: dict[str, Any], told: str
+) -> None:
+    assert any(told in line for line in said(changes)), said(changes)

@@ -116,6 +116,23 @@ def test_a_connection_that_is_cut_fails_its_cell_and_the_recordings_are_fetched(
     assert bench.traces() == before
 
 
+def test_a_machine_that_reboots_fails_its_cell_and_the_next_one_is_measured(bench: Bench) -> None:
+    before = bench.traces()
+    lab = bench.start("run", bench.scenario(duration="6s", repeat=2), "--verbose")
+    lab.until("measuring")
+    board = bench.boards["board2"]
+    # What it had in memory is gone: recordings, the agent, the folders of the run.
+    board.end()
+    board.start()
+    ended = lab.ended()
+    assert ended.status == 3
+    first, second = sorted(cells_of(bench.place.only_run()).values(), key=lambda cell: cell["order"])
+    assert (first["status"], second["status"]) == ("failed", "ok"), ended.err
+    assert "board2" in first["reason"]["what"] + first["reason"]["where"]
+    assert bench.latlab("clean").status == 0
+    assert bench.traces() == before
+
+
 def test_a_machine_that_is_lost_keeps_its_recordings_until_it_is_reached_again(bench: Bench) -> None:
     before = bench.traces()
     lab = bench.start("run", bench.scenario(duration="8s"), "--verbose")
@@ -163,6 +180,46 @@ def test_a_machine_that_lets_nobody_in_is_one_clear_error(bench: Bench, spoilt: 
     (cell,) = cells_of(bench.place.only_run()).values()
     assert says in cell["reason"]["remedy"]
     assert cell["reason"]["where"] == "board1"
+
+
+def test_where_no_program_may_be_run_the_mount_is_named_and_nothing_stays(bench: Bench) -> None:
+    before = bench.traces()
+    bench.boards["board2"].inside("mount", "-o", "remount,noexec", "/var/lib")
+    ended = bench.latlab("run", bench.scenario())
+    assert ended.status == 3
+    (cell,) = cells_of(bench.place.only_run()).values()
+    assert cell["reason"]["where"] == "board2"
+    assert cell["reason"]["what"].endswith("cannot be run: /var/lib is mounted noexec")
+    assert "mount -o remount,exec /var/lib" in cell["reason"]["remedy"]
+    assert bench.traces() == before
+
+
+def test_an_agent_that_is_not_this_labs_is_replaced_and_recordings_need_no_programs_beside_them(bench: Bench) -> None:
+    board = bench.boards["board2"]
+    board.inside("mount", "-o", "remount,noexec", "/var/tmp")
+    assert bench.latlab("run", bench.scenario()).status == 0
+    (agent,) = board.inside("ls", "/var/lib/latlab/agents").split()
+    path = f"/var/lib/latlab/agents/{agent}"
+    own = board.inside("sha256sum", path)
+    board.inside("sh", "-c", 'printf "#!/bin/sh\necho latlab-agent 0.0.1\n" >"$0"', path)
+    assert board.inside("sha256sum", path) != own
+    assert bench.latlab("run", bench.scenario()).status == 0
+    assert board.inside("sha256sum", path) == own
+
+
+def test_the_doctor_examines_a_machine_and_changes_nothing_there(bench: Bench) -> None:
+    before = bench.traces()
+    config = bench.place.folder / "boards" / "config"
+    ended = bench.latlab("doctor", "--on", "board1", "--ssh-config", config, "--json")
+    found = {finding["name"]: finding for finding in ended.document}
+    assert found["user"]["found"] == "root"
+    assert found["latlab-agent"]["ok"] and found["ip"]["ok"]
+    assert found["agents: /var/lib/latlab/agents"]["found"] == "/var/lib is mounted for programs and files"
+    assert found["gate schedules (taprio)"]["found"]
+    assert bench.traces() == before
+    bench.boards["board1"].lose()
+    lost = bench.latlab("doctor", "--on", "board1", "--ssh-config", config)
+    assert lost.status == 3 and "ssh to board1 failed" in lost.err
 
 
 def test_a_plan_shows_every_command_and_asks_no_machine(bench: Bench) -> None:

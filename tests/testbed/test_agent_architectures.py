@@ -14,7 +14,7 @@ from latlab import __version__
 from latlab.errors import LabError
 from latlab.hosts import SshHost
 from latlab.testbed import agent_binary
-from latlab.testbed.agent_binary import architecture_of, find_agent, find_agents, no_agent
+from latlab.testbed.agent_binary import agent_lines, architecture_of, find_agent, find_agents, no_agent
 from latlab.testbed.agent_copy import agent_copy
 from latlab.testbed.machine import assumed_machine
 from latlab.testbed.site import Site
@@ -112,6 +112,36 @@ def test_agents_for_other_machines_are_beside_this_machines_own(
 
 
 @pytest.mark.usefixtures("on_x86")
+def test_agents_in_the_package_serve_where_none_is_beside_python(
+    tmp_path: Path, on_x86: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    packaged = tmp_path / "agents"
+    packaged.mkdir()
+    own, other = agent(packaged, "x86_64"), agent(packaged, "aarch64")
+    monkeypatch.setattr(agent_binary, "PACKAGED", packaged)
+    monkeypatch.setattr(agent_binary.sys, "executable", str(tmp_path / "bin/python"))
+    monkeypatch.delenv("LATLAB_AGENT", raising=False)
+    assert find_agent() == own
+    assert find_agents(own) == {"x86_64": str(own), "aarch64": str(other)}
+    named = agent(tmp_path, "x86_64", name="mine")
+    monkeypatch.setenv("LATLAB_AGENT", str(named))
+    assert find_agents(find_agent()) == {"x86_64": str(named), "aarch64": str(other)}
+
+
+def test_each_agent_is_listed_with_its_version_and_path(
+    tmp_path: Path, on_x86: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own, other = agent(tmp_path, "x86_64", name="latlab-agent"), agent(tmp_path, "aarch64", "0.0.1")
+    monkeypatch.setenv("LATLAB_AGENT", str(own))
+    assert agent_lines() == [
+        f"agent for x86_64: {__version__}, {own}",
+        f"agent for aarch64: another version, {other}",
+    ]
+    monkeypatch.setenv("LATLAB_AGENT", str(tmp_path / "nothing"))
+    (line,) = agent_lines()
+    assert line.startswith("no agent: ") and "LATLAB_AGENT" in line
+
+
 def test_a_machine_without_an_agent_for_it_is_refused_by_its_name(tmp_path: Path) -> None:
     own = {"x86_64": str(agent(tmp_path, "x86_64"))}
     for architecture, what, remedy in (

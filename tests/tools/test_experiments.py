@@ -168,7 +168,7 @@ def test_the_summary_does_not_repeat_what_two_claims_in_a_row_share(tmp_path: Pa
     pages = tmp_path / "pages"
     write_pages([made_up(tmp_path / "run", "txtime", by_bridge())], pages)
     summary = (pages / "README.md").read_text()
-    assert re.search(r"\(his stddev.* \| as above \| \*\*", summary)
+    assert re.search(r"\(the same: × .* \| as above \| \*\*", summary)
 
 
 def written(path: Path, scenario: str, value: Value, **more: Any) -> str:
@@ -286,7 +286,7 @@ def test_a_scenario_that_changed_since_the_run_is_named(tmp_path: Path) -> None:
     now = (ROOT / "scenarios/txtime.yaml").read_text(encoding="utf-8")
     copy.write_text(now.replace("description: ", "description: Once "), encoding="utf-8")
     assert "has changed" not in "\n".join(section(chosen(["txtime"])[0], Figures(run)))
-    copy.write_text(now.replace("repeat: 3", "repeat: 2"), encoding="utf-8")
+    copy.write_text(now.replace("repeat: 6", "repeat: 2"), encoding="utf-8")
     text = "\n".join(section(chosen(["txtime"])[0], Figures(run)))
     assert "- The scenario has changed since this run: `repeat`\n" in text
 
@@ -301,7 +301,7 @@ def test_cells_that_were_not_measured_are_counted_with_their_reason(tmp_path: Pa
     }
     run.folder.write_result(document)
     text = "\n".join(section(chosen(["txtime"])[0], Figures(load(run.folder.path))))
-    assert "- 8 of 9 cells ok; 1 failed: the board did not start\n" in text
+    assert "- 11 of 12 cells ok; 1 failed: the board did not start\n" in text
     assert "repetitions of each cell: 2 to 3;" in text
 
 

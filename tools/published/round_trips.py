@@ -54,8 +54,8 @@ def _two_rows() -> list[tuple[Entry, ...]]:
 
 
 def _kernels(flavour: str, pinned: bool, leg: str, load: str) -> Of:
-    tuning = "vm1!=without" if pinned else "vm1~=without"
-    return Of(f"flavour={flavour}, {tuning}, loads={load}", "latency_user", f"as-ecu.{leg}")
+    tuning = "pinned" if pinned else "not pinned"
+    return Of(f"flavour={flavour}, vm1={tuning}, loads={load}", "latency_user", f"as-ecu.{leg}")
 
 
 def _kernel_rows() -> list[tuple[Entry, ...]]:

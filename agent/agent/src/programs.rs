@@ -4,6 +4,7 @@ use aya::maps::{MapData, PerCpuArray, RingBuf};
 use aya::programs::BtfTracePoint;
 use aya::{Btf, Ebpf};
 use std::error::Error;
+use std::os::fd::{AsFd, AsRawFd};
 use std::path::Path;
 
 /// The kernel's description of its own types.
@@ -90,6 +91,16 @@ impl Records {
     pub fn lost(&self) -> u64 {
         self.lost.get(&0, 0).map_or(0, |cpus| cpus.iter().sum())
     }
+}
+
+/// How often the kernel did not run a program of this object, as one was running on that CPU already.
+pub fn skipped(object: &Ebpf) -> u64 {
+    let of = |program: &aya::programs::Program| -> Option<u64> {
+        let number = program.fd().ok()?.as_fd().as_raw_fd();
+        let said = std::fs::read_to_string(format!("/proc/self/fdinfo/{number}")).ok()?;
+        said.lines().find_map(|line| line.strip_prefix("recursion_misses:"))?.trim().parse().ok()
+    };
+    object.programs().filter_map(|(_, program)| of(program)).sum()
 }
 
 /// What the kernel refused, on one line, with what it takes.

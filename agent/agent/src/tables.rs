@@ -218,6 +218,7 @@ impl Row for Watched {
             ("ethernet", false, truth(|r| r.ethernet)),
             ("length", false, Arc::new(UInt32Array::from_iter_values(rows.iter().map(|r| r.length)))),
             ("bytes", false, Arc::new(BinaryArray::from_iter_values(bytes))),
+            ("segments", false, Arc::new(UInt16Array::from_iter_values(rows.iter().map(|r| r.segments)))),
         ]
     }
 }

@@ -46,11 +46,11 @@ mod device {
     const DEVICES: &str = "/sys/bus/pci/devices";
     /// Vendor and device (PCI_VENDOR_ID_REDHAT and PCI_DEVICE_ID_REDHAT_PVPANIC in include/hw/pci/pci.h of QEMU).
     const PVPANIC: (&str, &str) = ("0x1b36", "0x0011");
-    const PAGE_BYTES: usize = 4096;
 
     /// The device, mapped until it is dropped.
     pub struct Halt {
         page: NonNull<u8>,
+        bytes: usize,
         offset: usize,
     }
 
@@ -73,17 +73,19 @@ mod device {
             }
             let (resources, memory) = (device.join("resource"), device.join("resource0"));
             let listed = fs::read_to_string(&resources).map_err(|error| failed(&resources, &error))?;
-            let offset = offset(&listed, PAGE_BYTES)
+            // SAFETY: no pointer is passed. Kernels for ARM have pages of 4, 16 or 64 KiB.
+            let bytes = unsafe { libc::sysconf(libc::_SC_PAGESIZE) as usize };
+            let offset = offset(&listed, bytes)
                 .ok_or_else(|| Error { call: format!("read {}", resources.display()), errno: libc::EINVAL })?;
             let file = File::options().read(true).write(true).open(&memory).map_err(|error| failed(&memory, &error))?;
             let (access, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_SHARED);
             // SAFETY: the kernel chooses where; nothing that exists is replaced.
-            let page = unsafe { libc::mmap(std::ptr::null_mut(), PAGE_BYTES, access, flags, file.as_raw_fd(), 0) };
+            let page = unsafe { libc::mmap(std::ptr::null_mut(), bytes, access, flags, file.as_raw_fd(), 0) };
             if page == libc::MAP_FAILED {
                 return Err(Error::last("mmap of pvpanic-pci"));
             }
             let page = NonNull::new(page.cast()).ok_or_else(|| Error { call: "mmap".into(), errno: libc::ENOMEM })?;
-            Ok(Self { page, offset })
+            Ok(Self { page, bytes, offset })
         }
 
         /// Halts the machine; it returns when somebody lets the machine go on.
@@ -96,7 +98,7 @@ mod device {
     impl Drop for Halt {
         fn drop(&mut self) {
             // SAFETY: what `open` mapped, and nothing borrows from it any more.
-            unsafe { libc::munmap(self.page.as_ptr().cast(), PAGE_BYTES) };
+            unsafe { libc::munmap(self.page.as_ptr().cast(), self.bytes) };
         }
     }
 
@@ -127,6 +129,7 @@ mod tests {
     fn a_region_begins_where_its_address_says_within_the_page() {
         let listed = "0x0000000010244010 0x0000000010244011 0x0000000000040200\n0x0000000000000000 0x0 0x0\n";
         assert_eq!(offset(listed, 4096), Some(0x10));
+        assert_eq!(offset(listed, 65_536), Some(0x4010));
     }
 
     #[test]

@@ -186,6 +186,8 @@ pub struct Watched {
     pub ethernet: bool,
     /// Bytes of the packet.
     pub length: u32,
+    /// Packets of the wire that it stands for.
+    pub segments: u16,
     /// How many of its first bytes are in `bytes`.
     pub captured: u16,
     /// Those, and zeros.

@@ -1,22 +1,22 @@
-//! What passes between `watch` and its BPF programs (`agent/bpf/watch.bpf.c`): rules that say which packets are recorded, and
+//! What passes between `watch` and its BPF programs (`agent/bpf/watch.bpf.c`): tests that say which packets are recorded, and
 //! records of these.
 
-use crate::spec::{Network, Rule};
+use crate::spec::{Flow, Macs, Network, Rule};
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// Most points, of which each is an interface.
 pub const MAX_POINTS: usize = 64;
-/// Most rules.
-pub const MAX_RULES: usize = 8;
+/// Most tests of a packet.
+pub const MAX_TESTS: usize = 48;
 /// Most bytes of a packet that are kept.
 pub const MAX_SNAP: usize = 256;
 /// Bytes of a record before those of its packet.
-pub const RECORD_BYTES: usize = 16;
-/// Bytes of a rule.
-pub const RULE_BYTES: usize = 120;
-/// Bytes of a flow that no rule fits.
+pub const RECORD_BYTES: usize = 24;
+/// Bytes of a test.
+pub const TEST_BYTES: usize = 40;
+/// Bytes of a flow that the tests reject.
 pub const OTHER_BYTES: usize = 52;
 
 const TYPE_IPV4: u16 = 0x0800;
@@ -24,18 +24,23 @@ const TYPE_IPV6: u16 = 0x86dd;
 const VID: u16 = 0x0fff;
 const PCP_SHIFT: u32 = 13;
 
-const HAS_TYPE: u32 = 1;
-const HAS_VLAN: u32 = 2;
-const HAS_VID: u32 = 4;
-const HAS_PCP: u32 = 8;
-const HAS_PROTOCOL: u32 = 16;
-const HAS_DSCP: u32 = 32;
-const HAS_SOURCE_PORT: u32 = 64;
-const HAS_DESTINATION_PORT: u32 = 128;
-const HAS_ANY_PORT: u32 = 256;
-const HAS_SOURCE: u32 = 512;
-const HAS_DESTINATION: u32 = 1024;
-const HAS_ANY_ADDRESS: u32 = 2048;
+const ANYTHING: u8 = 0;
+const TYPE: u8 = 1;
+const VLAN: u8 = 2;
+const VID_OF: u8 = 3;
+const PCP: u8 = 4;
+const PROTOCOL: u8 = 5;
+const DSCP: u8 = 6;
+const SOURCE_PORT: u8 = 7;
+const DESTINATION_PORT: u8 = 8;
+const SOURCE: u8 = 9;
+const DESTINATION: u8 = 10;
+const SOURCE_MAC: u8 = 11;
+const DESTINATION_MAC: u8 = 12;
+
+/// Where the tests lead to in the end.
+const ACCEPT: u8 = 254;
+const REJECT: u8 = 255;
 
 const FLAG_OUT: u8 = 1;
 const FLAG_NO_ETHERNET: u8 = 2;
@@ -53,7 +58,9 @@ pub struct Record<'a> {
     pub ethernet: bool,
     /// Bytes of the packet.
     pub length: u32,
-    /// The first of them.
+    /// Packets of the wire that it stands for: those that a card cuts it into, or that were put together.
+    pub segments: u16,
+    /// The first of its bytes.
     pub bytes: &'a [u8],
 }
 
@@ -65,6 +72,7 @@ impl<'a> Record<'a> {
         Some(Self {
             ns: i64::from_ne_bytes(head[..8].try_into().ok()?),
             length: u32::from_ne_bytes(head[8..12].try_into().ok()?),
+            segments: u16::from_ne_bytes([head[16], head[17]]).max(1),
             point: head[14],
             out: head[15] & FLAG_OUT != 0,
             ethernet: head[15] & FLAG_NO_ETHERNET == 0,
@@ -73,49 +81,136 @@ impl<'a> Record<'a> {
     }
 }
 
+/// One question about a packet, and where its answer leads: to a later test, or to the end.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Test {
+    looks_at: u8,
+    yes: u8,
+    no: u8,
+    from: u16,
+    to: u16,
+    value: [u8; 16],
+    mask: [u8; 16],
+}
+
+impl Test {
+    fn number(looks_at: u8, (from, to): (u16, u16)) -> Self {
+        Self { looks_at, from, to, ..Self::default() }
+    }
+
+    fn address(looks_at: u8, network: Network) -> Self {
+        let (value, mask) = network.masked();
+        Self { looks_at, value, mask, ..Self::default() }
+    }
+
+    fn mac(looks_at: u8, Macs { address, mask }: Macs) -> Self {
+        let mut test = Self { looks_at, ..Self::default() };
+        test.mask[..6].copy_from_slice(&mask.0);
+        test.value.iter_mut().zip(address.0).zip(mask.0).for_each(|((value, byte), mask)| *value = byte & mask);
+        test
+    }
+
+    /// The test as the program reads it.
+    pub fn bytes(&self) -> [u8; TEST_BYTES] {
+        let mut bytes = [0; TEST_BYTES];
+        bytes[..3].copy_from_slice(&[self.looks_at, self.yes, self.no]);
+        bytes[4..6].copy_from_slice(&self.from.to_ne_bytes());
+        bytes[6..8].copy_from_slice(&self.to.to_ne_bytes());
+        bytes[8..24].copy_from_slice(&self.value);
+        bytes[24..].copy_from_slice(&self.mask);
+        bytes
+    }
+}
+
+/// An expression in terms of tests.
+enum Node {
+    All(Vec<Node>),
+    Any(Vec<Node>),
+    Not(Box<Node>),
+    Ask(Test),
+}
+
+impl Flow {
+    /// The tests of a packet, in the order in which they are asked.
+    pub fn tests(&self) -> Vec<Test> {
+        let mut tests = Vec::new();
+        self.node().append(&mut tests, usize::from(ACCEPT), usize::from(REJECT));
+        tests
+    }
+
+    fn node(&self) -> Node {
+        match self {
+            Self::All(parts) => Node::all(parts.iter().map(Self::node).collect()),
+            Self::Any(parts) => Node::Any(parts.iter().map(Self::node).collect()),
+            Self::Not(part) => Node::Not(Box::new(part.node())),
+            Self::Is(rule) => rule.node(),
+        }
+    }
+}
+
 impl Rule {
-    /// The rule as the program reads it.
-    pub fn bytes(&self) -> [u8; RULE_BYTES] {
+    fn node(&self) -> Node {
         let networks = [self.source, self.destination, self.any_address];
         // An address is of one version: where no type is asked for it says which.
         let of_address = networks.iter().flatten().next().map(|network| match network.address {
             IpAddr::V4(_) => TYPE_IPV4,
             IpAddr::V6(_) => TYPE_IPV6,
         });
-        let ether_type = self.ether_type.or(of_address);
-        let tagged = self.vlan || self.vid.is_some() || self.pcp.is_some();
-        let looks_at = [
-            (ether_type.is_some(), HAS_TYPE),
-            (tagged, HAS_VLAN),
-            (self.vid.is_some(), HAS_VID),
-            (self.pcp.is_some(), HAS_PCP),
-            (self.protocol.is_some(), HAS_PROTOCOL),
-            (self.dscp.is_some(), HAS_DSCP),
-            (self.source_port.is_some(), HAS_SOURCE_PORT),
-            (self.destination_port.is_some(), HAS_DESTINATION_PORT),
-            (self.any_port.is_some(), HAS_ANY_PORT),
-            (self.source.is_some(), HAS_SOURCE),
-            (self.destination.is_some(), HAS_DESTINATION),
-            (self.any_address.is_some(), HAS_ANY_ADDRESS),
+        let one = |looks_at, value: u16| Node::Ask(Test::number(looks_at, (value, value)));
+        let port = |looks_at, ports| Node::Ask(Test::number(looks_at, ports));
+        let address = |looks_at, network| Node::Ask(Test::address(looks_at, network));
+        let mac = |looks_at, mac| Node::Ask(Test::mac(looks_at, mac));
+        let parts = [
+            self.ether_type.or(of_address).map(|value| one(TYPE, value)),
+            self.vlan.then(|| one(VLAN, 0)),
+            self.vid.map(|value| one(VID_OF, value)),
+            self.pcp.map(|value| one(PCP, value.into())),
+            self.protocol.map(|value| one(PROTOCOL, value.into())),
+            self.dscp.map(|value| one(DSCP, value.into())),
+            self.source_port.map(|ports| port(SOURCE_PORT, ports)),
+            self.destination_port.map(|ports| port(DESTINATION_PORT, ports)),
+            self.any_port.map(|ports| Node::Any(vec![port(SOURCE_PORT, ports), port(DESTINATION_PORT, ports)])),
+            self.source.map(|network| address(SOURCE, network)),
+            self.destination.map(|network| address(DESTINATION, network)),
+            self.any_address.map(|of| Node::Any(vec![address(SOURCE, of), address(DESTINATION, of)])),
+            self.source_mac.map(|of| mac(SOURCE_MAC, of)),
+            self.destination_mac.map(|of| mac(DESTINATION_MAC, of)),
+            self.any_mac.map(|of| Node::Any(vec![mac(SOURCE_MAC, of), mac(DESTINATION_MAC, of)])),
         ];
-        let looks_at: u32 = looks_at.iter().filter(|(is, _)| *is).map(|(_, flag)| flag).sum();
-        let mut bytes = Vec::with_capacity(RULE_BYTES);
-        bytes.extend(looks_at.to_ne_bytes());
-        bytes.extend(ether_type.unwrap_or_default().to_ne_bytes());
-        bytes.extend(self.vid.unwrap_or_default().to_ne_bytes());
-        bytes.extend([self.pcp, self.protocol, self.dscp, None].map(Option::unwrap_or_default));
-        for (from, to) in [self.source_port, self.destination_port, self.any_port].map(Option::unwrap_or_default) {
-            bytes.extend(from.to_ne_bytes());
-            bytes.extend(to.to_ne_bytes());
+        Node::all(parts.into_iter().flatten().collect())
+    }
+}
+
+impl Node {
+    fn all(parts: Vec<Self>) -> Self {
+        if parts.is_empty() { Self::Ask(Test::number(ANYTHING, (0, 0))) } else { Self::All(parts) }
+    }
+
+    /// How many tests it takes.
+    fn size(&self) -> usize {
+        match self {
+            Self::All(parts) | Self::Any(parts) => parts.iter().map(Self::size).sum(),
+            Self::Not(part) => part.size(),
+            Self::Ask(_) => 1,
         }
-        for network in networks {
-            let (value, mask) = network.map(|network| network.masked()).unwrap_or_default();
-            bytes.extend(value);
-            bytes.extend(mask);
+    }
+
+    /// Appends its tests: they lead to `yes` where it holds, and to `no` where it does not.
+    fn append(&self, tests: &mut Vec<Test>, yes: usize, no: usize) {
+        match self {
+            Self::Ask(test) => tests.push(Test { yes: yes as u8, no: no as u8, ..*test }),
+            Self::Not(part) => part.append(tests, no, yes),
+            Self::All(parts) | Self::Any(parts) => {
+                for (n, part) in parts.iter().enumerate() {
+                    let behind = tests.len() + part.size();
+                    match self {
+                        _ if n + 1 == parts.len() => part.append(tests, yes, no),
+                        Self::All(_) => part.append(tests, behind, no),
+                        _ => part.append(tests, yes, behind),
+                    }
+                }
+            }
         }
-        let mut whole = [0; RULE_BYTES];
-        whole.copy_from_slice(&bytes);
-        whole
     }
 }
 
@@ -133,7 +228,7 @@ impl Network {
     }
 }
 
-/// Packets of one flow that no rule fitted.
+/// Packets of one flow that the tests rejected.
 #[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct Other {
     /// Number of the point.
@@ -189,9 +284,14 @@ impl Other {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::json;
 
-    fn rule(json: serde_json::Value) -> [u8; RULE_BYTES] {
-        serde_json::from_value::<Rule>(json).unwrap().bytes()
+    fn tests_of(json: serde_json::Value) -> Vec<Test> {
+        serde_json::from_value::<Flow>(json).unwrap().tests()
+    }
+
+    fn leads(tests: &[Test]) -> Vec<(u8, u8, u8)> {
+        tests.iter().map(|test| (test.looks_at, test.yes, test.no)).collect()
     }
 
     #[test]
@@ -200,28 +300,39 @@ mod tests {
         bytes.extend(1514_u32.to_ne_bytes());
         bytes.extend(3_u16.to_ne_bytes());
         bytes.extend([7, FLAG_OUT]);
+        bytes.extend(2_u64.to_ne_bytes());
         bytes.extend([1, 2, 3, 4]);
         let read = Record::read(&bytes).unwrap();
-        assert_eq!((read.ns, read.length, read.point), (5, 1514, 7));
+        assert_eq!((read.ns, read.length, read.point, read.segments), (5, 1514, 7, 2));
         assert_eq!((read.out, read.ethernet, read.bytes), (true, true, &[1, 2, 3][..]));
-        assert_eq!(Record::read(&bytes[..18]), None);
+        assert_eq!(Record::read(&bytes[..26]), None);
         assert_eq!(Record::read(&bytes[..8]), None);
     }
 
     #[test]
-    fn a_rule_is_laid_out_as_the_program_reads_it() {
-        let bytes = rule(
-            serde_json::json!({"protocol": 17, "any_port": [5000, 5009], "source": {"address": "10.1.2.3", "prefix": 8}}),
+    fn a_test_is_laid_out_as_the_program_reads_it() {
+        let tests = tests_of(json!({"is": {"any_port": [5000, 5009], "source": {"address": "10.1.2.3", "prefix": 8},
+            "destination_mac": {"address": "01:02:03:04:05:06", "mask": "ff:00:00:00:00:0f"}}}));
+        let [kind, port, _, source, mac] = tests[..] else { panic!("{tests:?}") };
+        assert_eq!(kind.bytes()[..8], [vec![TYPE, 1, REJECT, 0], [TYPE_IPV4.to_ne_bytes(); 2].concat()].concat());
+        assert_eq!(port.bytes()[4..8], [5000_u16.to_ne_bytes(), 5009_u16.to_ne_bytes()].concat());
+        assert_eq!((&source.bytes()[8..12], &source.bytes()[24..28]), (&[10, 0, 0, 0][..], &[255, 0, 0, 0][..]));
+        assert_eq!((&mac.bytes()[8..14], &mac.bytes()[24..30]), (&[1, 0, 0, 0, 0, 6][..], &[255, 0, 0, 0, 0, 15][..]));
+    }
+
+    #[test]
+    fn tests_lead_on_until_the_expression_is_decided() {
+        let udp_not_port = json!({"all": [{"is": {"protocol": 17}}, {"not": {"is": {"any_port": [5, 5]}}}]});
+        assert_eq!(
+            leads(&tests_of(udp_not_port.clone())),
+            [(PROTOCOL, 1, REJECT), (SOURCE_PORT, REJECT, 2), (DESTINATION_PORT, REJECT, ACCEPT)]
         );
-        assert_eq!(bytes[..4], (HAS_TYPE | HAS_PROTOCOL | HAS_ANY_PORT | HAS_SOURCE).to_ne_bytes());
-        assert_eq!(bytes[4..6], TYPE_IPV4.to_ne_bytes());
-        assert_eq!(bytes[9], 17);
-        assert_eq!(bytes[20..24], [5000_u16.to_ne_bytes(), 5009_u16.to_ne_bytes()].concat());
-        assert_eq!(bytes[24..28], [10, 0, 0, 0]);
-        assert_eq!(bytes[40..44], [255, 0, 0, 0]);
-        // A priority is one of a tag.
-        assert_eq!(rule(serde_json::json!({"pcp": 5}))[..4], (HAS_VLAN | HAS_PCP).to_ne_bytes());
-        assert_eq!(rule(serde_json::json!({}))[..4], [0; 4]);
+        assert_eq!(
+            leads(&tests_of(json!({"any": [udp_not_port, {"not": {"is": {"vlan": true}}}]}))),
+            [(PROTOCOL, 1, 3), (SOURCE_PORT, 3, 2), (DESTINATION_PORT, 3, ACCEPT), (VLAN, REJECT, ACCEPT)]
+        );
+        assert_eq!(leads(&tests_of(json!({"is": {}}))), [(ANYTHING, ACCEPT, REJECT)]);
+        assert_eq!(leads(&tests_of(json!({"not": {"all": []}}))), [(ANYTHING, REJECT, ACCEPT)]);
     }
 
     #[test]

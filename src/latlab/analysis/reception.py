@@ -21,6 +21,7 @@ from latlab.analysis.guest_state import guest_states
 from latlab.analysis.host_way import HostWays, host_ways
 from latlab.analysis.interrupt_way import (
     ENTRY_WAY,
+    HOST_WAY,
     WAY_IN,
     Passage,
     breakdown_document,
@@ -30,7 +31,7 @@ from latlab.analysis.interrupt_way import (
     timers_passage,
 )
 from latlab.analysis.interrupts import ENTRY, handler_threads
-from latlab.analysis.missing_stages import NO_CLOCK, NO_REQUEST, missing_document, missing_stages
+from latlab.analysis.missing_stages import EARLIER_TIMER, NO_CLOCK, NO_REQUEST, missing_document, missing_stages
 from latlab.analysis.way import ONE_CLOCK, TWO_HOSTS, Split
 from latlab.result.types import CameTo, Chain
 
@@ -38,6 +39,8 @@ RECEPTION: Final = "reception"
 """The name of these values among those that have a chain: from the first stop that is known to the application."""
 
 _UNKNOWN: Final = -1
+ADVANCE_NS: Final = 5000
+"""So early at most KVM sets the VM host's timer for a guest's: LAPIC_TIMER_ADVANCE_NS_MAX (arch/x86/kvm/lapic.c)."""
 _TASKS: Final = {"pid": pl.Int32, "comm": pl.String, "kernel": pl.Boolean}
 WORST_TOLD: Final = 10
 """Of the latest packets so many stand there one by one."""
@@ -99,7 +102,8 @@ def timer_documents(
     passage, told = timers_passage(instants, trace, thread)
     entered = _Entered.nothing(instants.height, not_entered)
     if vm_host:
-        passage, entered = _entered(passage, told, trace, vm_host, asked=False)
+        due_ns = instants["wake_due_tai_ns"].to_numpy()
+        passage, entered = _entered(passage, told, trace, vm_host, due_ns)
     return _documents(instants, passage, told, tasks, entered, is_entered=vm_host is not None)
 
 
@@ -171,12 +175,13 @@ class _Entered:
 
 
 def _entered(
-    passage: Passage, told: pl.DataFrame, trace: pl.DataFrame, vm_host: VmHost, *, asked: bool = True
+    passage: Passage, told: pl.DataFrame, trace: pl.DataFrame, vm_host: VmHost, due_ns: Instants | None = None
 ) -> tuple[Passage, _Entered]:
     """The way with how the interrupts came into the guest, and what more is told of that.
 
-    asked: somebody asks for such an interrupt. Nobody does for that of a vCPU's own timer.
+    due_ns: of a vCPU's own timer, for whose interrupt nobody asks, when each instant was due, by the guest's clock.
     """
+    asked = due_ns is None
     at_ns = told["irq_tai_ns"].fill_null(0).to_numpy()
     ahead_ns, half_ns, known = _ahead(at_ns, trace, vm_host)
     rows = np.flatnonzero(known & told["irq_tai_ns"].is_not_null().to_numpy())
@@ -191,6 +196,13 @@ def _entered(
     found = np.column_stack((ways.at_ns, found))
     entries = np.full((told.height, len(WAY_IN)), _UNKNOWN, np.int64)
     entries[rows] = np.where(found >= 0, found + ahead_ns[rows, None], _UNKNOWN)
+    early: NDArray[np.bool_] = np.zeros(told.height, bool)
+    if due_ns is not None:
+        too_early = (entries >= 0) & (entries < (due_ns - half_ns - ADVANCE_NS)[:, None])
+        early = np.asarray(too_early.any(axis=1))
+        # The last such stop and all before it are of another timer, and so is a thread that its interrupt woke.
+        last = np.maximum(len(WAY_IN) - 1 - np.argmax(too_early[:, ::-1], axis=1), len(HOST_WAY) - 1)
+        entries[early[:, None] & (np.arange(len(WAY_IN)) <= last[:, None])] = _UNKNOWN
     # Once it is injected the guest has been left for it.
     states: list[str | None] = [None] * told.height
     for row, state in zip(
@@ -200,7 +212,7 @@ def _entered(
     is_told = (entries >= 0).any(axis=1)
     missing: list[str | None] = [NO_CLOCK] * told.height
     for row, reason, ask in zip(rows.tolist(), why, asked_ns.tolist(), strict=True):
-        missing[row] = reason or (NO_REQUEST if asked and ask < 0 else None)
+        missing[row] = reason or (NO_REQUEST if asked and ask < 0 else EARLIER_TIMER if early[row] else None)
     entered = _Entered(np.where(is_told, half_ns, _UNKNOWN), states, missing, _ran(ways, rows, told.height, vm_host))
     return with_entries(passage, entries), entered
 

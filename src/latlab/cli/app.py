@@ -106,14 +106,19 @@ IMAGE_VERBS: Final[dict[str, Callable[..., None]]] = {
 
 def _version(wanted: bool) -> None:
     if wanted:
-        write(f"latlab {latlab.__version__}\n")
+        from latlab.testbed.agent_binary import agent_lines
+
+        write("\n".join((f"latlab {latlab.__version__}", *agent_lines())) + "\n")
         raise typer.Exit
 
 
 @app.callback()
 def _options(
     version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")
+        bool,
+        typer.Option(
+            "--version", callback=_version, is_eager=True, help="Print the versions of latlab and its agents, and exit."
+        ),
     ] = False,
 ) -> None:
     """Options before the verb."""

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+from pathlib import Path
+from typing import Annotated, Final
 
 import typer
 
@@ -10,26 +12,52 @@ from latlab.cli.options import Json
 from latlab.cli.output import open_console, print_json
 from latlab.errors import EXIT_LAB, EXIT_OK
 
+OVER_SSH: Final = "Over ssh"
 
-def doctor(as_json: Json = False) -> None:
-    """Show what this machine can measure, and what is missing.
 
-    For each missing prerequisite it says how to get it. It exits with 3 if runs would fail.
+def doctor(
+    on: Annotated[
+        str | None,
+        typer.Option(
+            "--on",
+            metavar="HOST",
+            rich_help_panel=OVER_SSH,
+            help="Examine a machine over ssh (host or user@host), not this one.",
+        ),
+    ] = None,
+    ssh_config: Annotated[
+        Path | None,
+        typer.Option(
+            "--ssh-config", metavar="FILE", rich_help_panel=OVER_SSH, help="The configuration that ssh is to use."
+        ),
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Show what a machine can measure, and what is missing.
+
+    For each missing prerequisite it says how to get it. It exits with 3 if runs would fail. A machine over ssh needs a
+    shell and BusyBox's programs to be examined; nothing is copied there.
 
     Examples:
         # Before the first run; some checks need root
         sudo latlab doctor
+        # A board on the desk
+        latlab doctor --on root@board1
     """
     import asyncio
 
     from latlab.listing import print_findings
     from latlab.testbed.doctor import doctor as examine
+    from latlab.testbed.doctor_there import doctor_there
 
-    findings = asyncio.run(examine())
+    if on is None:
+        findings = asyncio.run(examine())
+    else:
+        findings = asyncio.run(doctor_there(on, None if ssh_config is None else str(ssh_config)))
     if as_json:
         print_json([dataclasses.asdict(finding) for finding in findings])
     else:
-        print_findings(findings, open_console())
+        print_findings(findings, open_console(), "This machine" if on is None else on)
     raise typer.Exit(EXIT_LAB if any(finding.ok is False for finding in findings) else EXIT_OK)
 
 

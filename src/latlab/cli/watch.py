@@ -31,7 +31,7 @@ def watch(
             "--flow",
             metavar="FLOW",
             rich_help_panel=MEASUREMENT,
-            help="Which packets, such as 'udp port 5000', 'ether proto sv and vlan 10', 'host 10.0.0.1 or icmp'.",
+            help="Which packets, such as 'udp port 5000', 'ether proto sv and vlan 10', 'tcp and not port 22'.",
         ),
     ],
     at: Annotated[

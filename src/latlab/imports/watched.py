@@ -7,12 +7,14 @@ from array import array
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import combinations
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from latlab import __version__
 from latlab.analysis.words import counted
@@ -41,12 +43,15 @@ _LARGER_RING: Final = "narrow the flow (--flow), keep less of each packet (--sna
 
 @dataclass(frozen=True)
 class _Seen:
-    """One point and direction: its name, the kernel it is of, and what it saw: packets, and their first bytes."""
+    """One point and direction: its name, the kernel it is of, and what it saw: packets, and their first bytes.
+    segments: how many packets of the wire each packet of the capture stands for.
+    """
 
     name: str
     kernel: int
     point: Point
     capture: Capture
+    segments: NDArray[np.int64]
 
     @property
     def short(self) -> str:
@@ -106,7 +111,7 @@ def read_watched(watch: Mapping[str, Any], folder: Path, clock_bound_ns: int | N
 
 def _seen(watch: Mapping[str, Any], folder: Path) -> tuple[list[_Seen], list[LeftOut], list[Problem]]:
     """Every point and direction that saw a packet, what is in none, and what is doubtful of the recordings."""
-    places, captures, problems = list[tuple[str, int]](), list[Capture](), list[Problem]()
+    places, captures, problems = list[tuple[str, int, NDArray[np.int64]]](), list[Capture](), list[Problem]()
     for number, kernel in enumerate(watch["kernels"]):
         path = folder / f"{kernel['recording']}.watched.arrow"
         recording = read_recording(path, "watched", run_id=watch["run_id"])
@@ -121,22 +126,22 @@ def _seen(watch: Mapping[str, Any], folder: Path) -> tuple[list[_Seen], list[Lef
                 rows = table.filter((pl.col("point") == point["number"]) & (pl.col("out") == (direction == "out")))
                 name = f"{point['name']}:{direction}"
                 problems += clock_problems(name, went_back_ns(rows["tai_ns"].to_numpy()), 0)
+                rows = rows.sort("tai_ns", maintain_order=True)
                 captures.append(_capture(name, rows, lost))
-                places.append((name, number))
+                places.append((name, number, rows["segments"].to_numpy().astype(np.int64)))
         problems += _of_recording(kernel["host"], lost, complete=recording.complete, gaps=bool(recording.gaps))
-    names = [name for name, _ in places]
+    names = [name for name, _, _ in places]
     points, left_out = points_of([folder] * len(names), names, captures)
     kept = [
-        _Seen(name, kernel, point, capture)
-        for (name, kernel), point, capture in zip(places, points, captures, strict=True)
+        _Seen(name, kernel, point, capture, segments)
+        for (name, kernel, segments), point, capture in zip(places, points, captures, strict=True)
     ]
-    problems += _unseen(watch, kept)
+    problems += (*_gone(watch), *_unseen(watch, kept))
     return [one for one in kept if len(one.point.seen_ns)], left_out, problems
 
 
 def _capture(name: str, rows: pl.DataFrame, lost: int) -> Capture:
-    """These rows of a recording, as the packets of a capture file."""
-    rows = rows.sort("tai_ns", maintain_order=True)
+    """These rows of a recording, in order, as the packets of a capture file."""
     bytes_of = rows["bytes"].to_list()
     sizes = np.array([len(one) for one in bytes_of], np.int64)
     links = np.where(rows["ethernet"].to_numpy(), _ETHERNET, _RAW_IP).astype(np.uint16)
@@ -176,6 +181,21 @@ def _of_recording(host: str, lost: int, *, complete: bool, gaps: bool) -> Iterat
             "what is in it is in the figures; watch again for the rest",
             host,
         )
+
+
+def _gone(watch: Mapping[str, Any]) -> Iterator[Problem]:
+    """Points whose interface was not at the end what it was at the beginning."""
+    for point in watch["points"]:
+        if became := point.get("became"):
+            yield Problem(
+                "points-stayed",
+                "an interface did not stay as it was",
+                "suspect",
+                "each interface there to the end, by its name",
+                f"{became}: packets are those of the interface that was there at first, as long as it was",
+                "watch again once it stays",
+                point["name"],
+            )
 
 
 def _unseen(watch: Mapping[str, Any], every: Sequence[_Seen]) -> Iterator[Problem]:
@@ -380,6 +400,22 @@ def _told_apart(ambiguous: Mapping[str, int], seen: Sequence[_Seen]) -> Iterator
         )
 
 
+def _superpackets(one: _Seen) -> str | None:
+    """What is said of packets that stand for several of the wire; None: there are none."""
+    large = one.segments > 1
+    if not large.any():
+        return None
+    number = int(large.sum())
+    return (
+        f"{one.name}: of {counted(len(large), 'packet')} {number} {'stands' if number == 1 else 'stand'} for "
+        f"{int(one.segments[large].sum())} of the wire (segmentation offload, GRO); each is one packet here"
+    )
+
+
+def _fragments(one: _Seen) -> int:
+    return sum(frame is not None and frame.fragment for frame in map(partial(_frame, one.capture), one.point.place))
+
+
 def _notes(watch: Mapping[str, Any], seen: Sequence[_Seen]) -> Iterator[str]:
     yield f"watched: {watch['flow']}; nothing was sent and nothing was changed"
     yield (
@@ -389,5 +425,13 @@ def _notes(watch: Mapping[str, Any], seen: Sequence[_Seen]) -> Iterator[str]:
     if len({one.kernel for one in seen}) == 1:
         yield "all points are of one kernel: one clock, ± 0"
     yield "the verdict is on the recordings alone: CPUs, interrupts and settings of the machines were not looked at"
+    yield from filter(None, map(_superpackets, seen))
+    if fragments := sum(_fragments(one) for one in seen):
+        yield (
+            f"{counted(fragments, 'record')} of fragments of IP packets: each is a packet of its own here, and only "
+            "the first one of a packet has ports"
+        )
+    if not all((kernel.get("ready") or {}).get("watch", {}).get("reads_pages", True) for kernel in watch["kernels"]):
+        yield "where a kernel is older than Linux 6.12, only the part of a packet that its headers are in was read"
     yield f"a packet counts as lost if it has not come within {GRACE_NS // 1_000_000} ms before the end"
     yield from watch.get("notes", ())

@@ -97,6 +97,7 @@ OTHERS: Final[tuple[RuleName, ...]] = (
     RuleName("directions-opposite", "the two directions of a conversation go opposite ways", "untrusted"),
     RuleName("offload-off", "packets were captured as they are on the wire", "suspect"),
     RuleName("packets-distinct", "packets can be told apart", "suspect"),
+    RuleName("points-stayed", "the interfaces stayed as they were", "suspect"),
     RuleName("capture-whole", "the captures have all packets", "suspect"),
     RuleName("cards-synchronised", "the network cards' clocks are synchronised", "untrusted"),
     RuleName("frames-returned", "all frames came back", "suspect"),

@@ -106,6 +106,7 @@ SCHEMAS: Final[dict[str, pa.Schema]] = {
             "ethernet": pa.bool_(),
             "length": pa.uint32(),
             "bytes": pa.binary(),
+            "segments": pa.uint16(),
         },
         "clocks": {
             "tai_ns": pa.int64(),
@@ -125,7 +126,7 @@ SCHEMAS: Final[dict[str, pa.Schema]] = {
 }
 """The columns of each table, by name."""
 
-_ADDED: Final[dict[str, tuple[str, ...]]] = {"sent": ("late",)}
+_ADDED: Final[dict[str, tuple[str, ...]]] = {"sent": ("late",), "watched": ("segments",)}
 """Columns at the end of a table that recordings of earlier agents lack: they are 0 in all rows."""
 
 # Arrow columnar format, "Encapsulated message format": a marker, then a metadata length; zero ends it.

@@ -35,7 +35,7 @@ SIDE_BY_SIDE: Final = 3
 """So many values of it at most."""
 REASONS: Final = 3
 """So many of the verdict's reasons are printed."""
-DIFFERENCES: Final = 8
+DIFFERENCES: Final = 6
 """So many lines of differences."""
 LINES: Final = 4
 """So many lines of any other list."""
@@ -220,7 +220,7 @@ def _differences(result: Result, metric: str) -> Iterator[Lines]:
 
 
 def _over(result: Result, entries: Sequence[Compared]) -> str:
-    repeats = max(cell.repeat for cell in result.cells)
+    repeats = 1 if result.repeats else max(cell.repeat for cell in result.cells)
     level = "" if repeats == 1 else f", mean over {repeats} repetitions [95 % interval]"
     return f"Differences {at(MEDIAN)}, µs{level}"
 
@@ -232,13 +232,13 @@ def _said(result: Result, entries: Sequence[Compared]) -> Iterator[str]:
             yield f"none can be shown in {plural(count, 'comparison')}: {why}"
         return
     several = len({one.stream for one in judged}) > 1
-    for key in dict.fromkeys(one.key for one in judged):
-        # A load: what it does to every bridge. A bridge: how it compares with the others, under each load.
+    for key in sorted(dict.fromkeys(one.key for one in judged), key=lambda key: key == LOADS):
+        # A bridge: how it compares with the others, under each load. A load: what it does to every bridge.
         turned = key == LOADS
         groups: dict[tuple[str, ...], list[Compared]] = {}
         for one in judged:
             if one.key == key:
-                rest = _value(one.b.name) if turned else one.cell
+                rest = _value(one.b.name) if turned else _beside(one.cell)
                 groups.setdefault((one.stream, _value(one.a.name), rest), []).append(one)
         for (stream, base, rest), found in groups.items():
             place = [stream] * several
@@ -246,6 +246,12 @@ def _said(result: Result, entries: Sequence[Compared]) -> Iterator[str]:
             yield f"{', '.join(place)}: {_listed(found, _names(found, turned=turned))}"
     if missing := len(entries) - len(judged):
         yield f"none can be shown in {missing} of {plural(len(entries), 'comparison')}: {_why(entries)}"
+
+
+def _beside(cell: str) -> str:
+    """What two cells share: "flavour rt, idle" of "flavour rt, loads none"."""
+    parts = (part.partition(" ") for part in cell.split(", "))
+    return ", ".join(load(value) if key == LOADS else f"{key}{space}{value}" for key, space, value in parts)
 
 
 def _why(entries: Sequence[Compared]) -> str:

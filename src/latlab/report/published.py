@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from statistics import fmean
 from typing import Final
 
 from latlab.report import rows
 from latlab.report.document import Table
 from latlab.report.testbed import label_text
 from latlab.report.text import exact, whole
-from latlab.result.types import Published, Result
+from latlab.result.types import Metric, Published, Result
 
 FIGURES = (
     ("min", "min"),
@@ -35,27 +36,33 @@ def headline_tables(result: Result, metric: str) -> Iterator[Table]:
     """Where the metric is the headline one table: its measured rows, then the published ones, marked as such."""
     if metric != headline(result):
         return
-    measured = [
-        (table, row, row.measured) for table in rows.summaries(result, metric) for row in table.rows if row.measured
-    ]
+    measured: dict[tuple[rows.Summary, tuple[str, ...]], list[rows.Row]] = {}
+    for table in rows.summaries(result, metric):
+        for row in filter(lambda row: row.measured, table.rows):
+            measured.setdefault((table, (row.label, row.stream, *table.dimensions(row))), []).append(row)
     published = [one for one in result.published if one.metric == metric]
     figures = [
         (key, heading)
         for key, heading in FIGURES
         if key in _ALWAYS or any(getattr(one, key) is not None for one in published)
     ]
-    several = len({row.stream for _, row, _ in measured}) > 1
-    labels = {row.label for _, row, _ in measured}
+    every = [row for repeats in measured.values() for row in repeats]
+    several, labels = (len({getattr(row, key) for row in every}) > 1 for key in ("stream", "label"))
     sources = dict.fromkeys(one.source for one in published)
     found = []
-    for table, row, statistics in measured:
-        named = filter(None, (row.stream if several else "", *table.labels(row)))
-        name = ", ".join(dict.fromkeys((*named, *((row.label,) if len(labels) > 1 else ())))) or row.stream
-        found.append((name, *(_measured(getattr(statistics, key)) for key, _ in figures), whole(statistics.n)))
+    for (table, _), repeats in measured.items():
+        row = repeats[0]
+        named = filter(None, (row.stream if several else "", *table.dimensions(row)))
+        name = ", ".join(dict.fromkeys((*named, *((row.label,) if labels else ())))) or row.stream
+        each = [row.measured for row in repeats if row.measured]
+        found.append((name, *(_over(each, key) for key, _ in figures), whole(sum(one.n or 0 for one in each))))
     for one in published:
         by = f", {one.source}" if len(sources) > 1 else ""
         found.append((f"published{by}: {one.row}", *_row(one, figures)))
     which = f"measured, and published ({'; '.join(sources)})" if published else "measured"
+    times = max(map(len, measured.values()), default=1)
+    if times > 1:
+        which += f", over {times} repetitions: smallest min, largest max and pk-pk, mean of the others"
     yield Table(
         title=f"{metric}: {which}, µs · {label_text(result)} · {result.verdict}",
         headings=("what", *(heading for _, heading in figures), "n"),
@@ -95,6 +102,7 @@ def _row(one: Published, figures: Sequence[tuple[str, str]]) -> Iterator[str]:
     yield whole(one.n)
 
 
-def _measured(ns: float | None) -> str:
-    """To the nanosecond, as what is published."""
-    return "" if ns is None else exact(round(ns))
+def _over(each: Sequence[Metric], key: str) -> str:
+    """A statistic of repetitions together, to the nanosecond as what is published: extremes are of all of them."""
+    found = [ns for one in each if (ns := getattr(one, key)) is not None]
+    return exact(round({"min": min, "max": max, "pk_pk": max}.get(key, fmean)(found))) if found else ""

@@ -59,9 +59,7 @@ def repeats_figure(shown: View, found: Sequence[Spread], caption: str) -> Figure
     strips = drawn(shown)
     counted = [len(strips.of.get(one.slug, ())) for one in found]
     room_in = WIDTH_IN - 2 * SIDE_IN - 0.2
-    beside = all(
-        text_in(spread_name(one.labels), TITLE_PT, "bold") + text_in(_told(one), _SMALL_PT) < room_in for one in found
-    )
+    beside = all(text_in(one.name, TITLE_PT, "bold") + text_in(_told(one), _SMALL_PT) < room_in for one in found)
     name_in = _NAME_IN if beside else 2 * _NAME_IN - 0.06
     rows_in = sum(name_in + _STRIP_IN * count + _GAP_IN for count in counted)
     top_in = HEAD_IN + 0.15
@@ -78,18 +76,13 @@ def repeats_figure(shown: View, found: Sequence[Spread], caption: str) -> Figure
     sheet.text(left + width / 2, bottom + 0.24, f"{shown.label} [{kind}]", ha="center", va="top")
     top = top_in
     for one, count in zip(found, counted, strict=True):
-        sheet.text(SIDE_IN, top, spread_name(one.labels), size=TITLE_PT, weight="bold", va="top")
+        sheet.text(SIDE_IN, top, one.name, size=TITLE_PT, weight="bold", va="top")
         told_at = top if beside else top + _NAME_IN - 0.06
         sheet.text(WIDTH_IN - SIDE_IN, told_at, _told(one), size=_SMALL_PT, colour=QUIET, ha="right", va="top")
         for number, strip in enumerate(strips.of.get(one.slug, ())):
             _strip(sheet, strip, top + name_in + (number + 0.5) * _STRIP_IN, (left, width))
         top += name_in + _STRIP_IN * count + _GAP_IN
     return sheet.figure
-
-
-def spread_name(labels: Sequence[str]) -> str:
-    """A configuration's name above what is drawn of it."""
-    return ", ".join(filter(None, labels)) or "all"
 
 
 def _told(one: Spread) -> str:

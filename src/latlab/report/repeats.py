@@ -30,13 +30,14 @@ LOW, HIGH = 0.05, 0.95
 
 @dataclass(frozen=True)
 class Spread:
-    """One configuration's repetitions.
+    """One configuration's repetitions. name: it above what is drawn of it; labels: the same by columns.
 
     figures: of each of FIGURES, ns, the repetitions' values in ascending order; empty where one has no such value.
     within_ns: the median of the repetitions' standard deviations. between_ns: the standard deviation of their means.
     together: all their packets as one sample; None where nothing of the kind was kept.
     """
 
+    name: str
     labels: tuple[str, ...]
     slug: str
     repeats: int
@@ -124,6 +125,7 @@ def _spread(table: Summary, rows: Sequence[Row]) -> Spread:
     figures = {name: [getattr(one, name) for one in found] for name in FIGURES}
     labels = table.labels(rows[0])
     return Spread(
+        name=", ".join(filter(None, table.dimensions(rows[0]))) or "all",
         labels=labels[:-1] if table.shows_repeat else labels,
         slug=rows[0].slug,
         repeats=len(rows),

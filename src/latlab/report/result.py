@@ -80,14 +80,16 @@ def make_result(folder: RunFolder, later: Sequence[Chosen] = ()) -> dict[str, An
     documents.sort(
         key=lambda document: (slugs.index(document["slug"]) if document["slug"] in slugs else -1, document["repeat"])
     )
-    result = judged_result(folder.run(), documents, limits, _absent(loaded, scenarios))
+    about: dict[str, Any] = {
+        "headline": loaded.scenario.headline if loaded else None,
+        "published": [one.model_dump() for one in loaded.scenario.published] if loaded else [],
+    }
+    if folder.run().get("check_repeat"):
+        about["repeats"] = list(_differences(folder))
+    result = judged_result(folder.run(), documents, limits, _absent(loaded, scenarios), about)
     result["scenario_changed"] = _is_changed(folder)
     result["thresholds"] = thresholds_document(trust)
     result["turned_off"] = turned_off(trust, result["waived"])
-    result["headline"] = loaded.scenario.headline if loaded else None
-    result["published"] = [one.model_dump() for one in loaded.scenario.published] if loaded else []
-    if folder.run().get("check_repeat"):
-        result["repeats"] = list(_differences(folder))
     folder.write_result(result)
     return result
 
@@ -148,13 +150,15 @@ def judged_result(
     documents: Sequence[Mapping[str, Any]],
     limits: Mapping[str, int],
     absent: Mapping[str, Collection[str]] | None = None,
+    about: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """The result document of these cells' documents. What this machine cannot build breaks no limit.
 
-    absent: {cell's slug: probes that it does not run, of which limits say nothing there}.
+    absent: {cell's slug: probes that it does not run, of which limits say nothing there}. about: what comparisons
+    depend on beside the cells: `headline`, `published`, `repeats`.
     """
     kept = [{key: value for key, value in document.items() if key != "waived"} for document in documents]
-    result = result_document(run, kept)
+    result = result_document(run, kept) | dict(about or {})
     whole = typed(result)
     built = [cell for cell in whole.cells if cell.status != UNAVAILABLE]
     return result | {

@@ -195,6 +195,15 @@ class Summary:
         repeat = (str(row.repeat),) if self.shows_repeat else ()
         return row.dimensions + stream + repeat
 
+    def dimensions(self, row: Row) -> tuple[str, ...]:
+        """What tells the row from others, but for its repetition, each a word: a bare value has its heading with it."""
+        told = zip(self.headings, self.labels(replace(row, repeat=0)), strict=True)
+        return tuple(
+            f"{heading} {value}" if value == "none" or value.isdigit() else value
+            for heading, value in told
+            if heading != "repeat"
+        )
+
 
 def summaries(result: Result, metric: str) -> tuple[Summary, ...]:
     """The metric's tables: cells in the order of the matrix, then repeats.

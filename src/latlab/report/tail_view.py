@@ -172,7 +172,8 @@ def _values(of: _Fitted) -> np.ndarray[Any, np.dtype[np.int64]]:
     peaks, tail = of.peaks.value_ns, of.tail
     farthest = peaks[-1] + 3 * (peaks[-1] - peaks[0])
     told = [ns for level in tail.levels for ns in (level.low_ns, level.high_ns) if ns is not None]
-    levels = [one.level_ns if one.fits else min(one.level_ns, farthest) for one in tail.stability]
+    drawn = [(one.fits, one.level_ns) for one in tail.stability if one.level_ns is not None]
+    levels = [level if fits else min(level, farthest) for fits, level in drawn]
     return np.array([*peaks, *told, *levels], np.float64).astype(np.int64)
 
 
@@ -223,7 +224,7 @@ def _cell(name: str, colour: int, of: _Fitted, exceedances: _Exceedances, shapes
         told=_told(tail, fit),
         refused=refused,
         shape=tuple(_shape(*one, shapes) for one in each),
-        level=tuple(_level(*one, axis) for one in each),
+        level=tuple(mark for one in each if (mark := _level(*one, axis))),
         measured=tuple(measured),
         fitted=fitted,
         beyond=beyond,
@@ -254,8 +255,10 @@ def _shape(one: TailFit, at: float, kind: str, shapes: _Shapes) -> Mark:
     return _mark(at, map(shapes.place, (one.shape, low, high)), kind)
 
 
-def _level(one: TailFit, at: float, kind: str, axis: Axis) -> Mark:
+def _level(one: TailFit, at: float, kind: str, axis: Axis) -> Mark | None:
     level, low, high = one.level_ns, one.level_low_ns, one.level_high_ns
+    if level is None or low is None or high is None:
+        return None
     beyond = level > axis.high_ns
     mark = _mark(at, _on(axis, [level, low, high]), kind)
     return replace(mark, cut_low=low < axis.low_ns, cut_high=high > axis.high_ns or beyond, beyond=beyond)

@@ -160,7 +160,7 @@ def _virtual(result: Result) -> list[str]:
 def _one_course(result: Result) -> list[str]:
     """What a single repetition in virtual time does not show."""
     virtual = [cell for cell in result.cells if cell.instructions_per_ns]
-    if not virtual or max(cell.repeat for cell in virtual) > 1:
+    if not virtual or (max(cell.repeat for cell in virtual) > 1 and not result.repeats):
         return []
     return [
         "one repetition has one set of phases of streams, load and timer ticks, and says nothing about others: compare "

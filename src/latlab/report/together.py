@@ -37,6 +37,7 @@ class Together:
     where nothing is drawn of the metric.
     """
 
+    name: str
     labels: tuple[str, ...]
     repeats: int
     figures: tuple[str, ...]
@@ -57,7 +58,7 @@ class Together:
 def together(spreads: Sequence[Spread], strips: Strips | None) -> list[Together]:
     """One for each of these that has buckets."""
     return [
-        Together(one.labels, one.repeats, figures(one.together), _heights(one.together.buckets, strips))
+        Together(one.name, one.labels, one.repeats, figures(one.together), _heights(one.together.buckets, strips))
         for one in spreads
         if one.together is not None and one.together.buckets.n
     ]

@@ -9,7 +9,7 @@ from typing import Any, Final, cast
 import matplotlib as mpl
 from matplotlib.figure import Figure
 
-from latlab.report.repeat_pictures import repeated, spread_name
+from latlab.report.repeat_pictures import repeated
 from latlab.report.repeats import drawn
 from latlab.report.sheet import EDGE, GRID, HEAD_IN, SIDE_IN, TITLE_PT, WIDTH_IN, Sheet
 from latlab.report.style import QUIET, STYLE, save_all
@@ -57,7 +57,7 @@ def together_figure(shown: View, found: Sequence[Together], caption: str) -> Fig
     left, width = SIDE_IN + 0.1, WIDTH_IN - 2 * SIDE_IN - 0.2
     for number, one in enumerate(found):
         top = top_in + number * row_in
-        sheet.text(SIDE_IN, top, spread_name(one.labels), size=TITLE_PT, weight="bold", va="top")
+        sheet.text(SIDE_IN, top, one.name, size=TITLE_PT, weight="bold", va="top")
         told = "   ".join(f"{name} {text}" for name, text in zip(HEADINGS, one.figures, strict=True) if text)
         sheet.text(
             SIDE_IN, top + _NAME_IN, f"{one.repeats} repetitions, µs: {told}", size=_SMALL_PT, colour=QUIET, va="top"

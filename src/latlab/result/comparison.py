@@ -78,12 +78,21 @@ class Compared(Part):
         return (self.regression or self).sentence
 
 
+class MainFamily(Part):
+    """The comparisons of the figure that the question is about, judged apart from all others. comparisons: how many."""
+
+    metric: str
+    statistic: str
+    comparisons: int
+
+
 class Comparison(Part):
-    """How cells differ by one metric. family: comparisons whose p-values are adjusted together."""
+    """How cells differ by one metric. family: comparisons whose p-values are adjusted together, but for `main`."""
 
     metric: str
     alpha: float
     family: int
+    main: MainFamily | None = None
     comparisons: list[Compared]
     notes: list[str]
 
@@ -167,6 +176,7 @@ class ComparisonDocument(Part):
     question: Literal["sides", "baseline", "key"]
     alpha: float
     family: int
+    main: MainFamily | None = None
     sides: list[ComparedRun]
     comparisons: list[Compared]
     together: list[AllRepetitions]

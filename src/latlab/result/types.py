@@ -159,7 +159,10 @@ class Buckets(Part):
 
 
 class TailFit(Part):
-    """A generalized Pareto distribution fitted to the peaks over a threshold (docs/explanation/statistics.md)."""
+    """A generalized Pareto distribution fitted to the peaks over a threshold (docs/explanation/statistics.md).
+
+    level_ns: the value of one episode in `level_packets`; None where that is below the threshold.
+    """
 
     threshold_ns: int
     start_ns: float
@@ -174,9 +177,9 @@ class TailFit(Part):
     modified_scale_ns: float
     p_value: float
     fits: bool
-    level_ns: float
-    level_low_ns: float
-    level_high_ns: float
+    level_ns: float | None
+    level_low_ns: float | None
+    level_high_ns: float | None
 
 
 class TailLevel(Part):

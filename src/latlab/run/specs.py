@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from latlab.scenario import Route, Scenario
-from latlab.scenario.streams import CLOCK_PORT
+from latlab.scenario.streams import CLOCK_PORT, PROBE, Stream
 from latlab.scenario.tuning import Realtime
 from latlab.testbed.guests.qemu import KNOCK_IO_PORT, KNOCK_PORTS
 from latlab.testbed.places import Places
@@ -240,6 +240,7 @@ def _talk_stream(scenario: Scenario, name: str, bed: Bed) -> Spec:
             "ethertype": stream.ethertype,
             "vlan": stream.vlan,
             "pcp": stream.pcp,
+            **_carrier(stream),
         }
     else:
         transport = {
@@ -250,10 +251,15 @@ def _talk_stream(scenario: Scenario, name: str, bed: Bed) -> Spec:
     return spec | {"transport": transport}
 
 
+def _carrier(stream: Stream) -> Spec:
+    """What carries the probe in a frame; nothing: it is the frame's payload."""
+    return {} if stream.payload == PROBE else {"payload": stream.payload}
+
+
 def _listen_stream(scenario: Scenario, name: str, bed: Bed) -> Spec:
     stream, route = scenario.streams[name], scenario.route(name)
     if stream.transport == "ethernet":
-        transport: Spec = {"kind": "ethernet", "ethertype": stream.ethertype, "vlan": stream.vlan}
+        transport: Spec = {"kind": "ethernet", "ethertype": stream.ethertype, "vlan": stream.vlan, **_carrier(stream)}
     else:
         transport = {
             "kind": "udp",

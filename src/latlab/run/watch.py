@@ -7,7 +7,7 @@ import json
 import os
 import secrets
 import shutil
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -23,7 +23,7 @@ from latlab.run.agent import Agent
 from latlab.run.events import Listener, Phase, ignore
 from latlab.run.fetch import Recordings
 from latlab.run.matrix import until_told
-from latlab.scenario.flow_filter import parse_flow
+from latlab.scenario.flow_filter import Flow, parse_flow
 from latlab.scenario.watch_points import WatchPoint, parse_point
 from latlab.testbed.agent_binary import find_agent, find_agents
 from latlab.testbed.apply import TestBed
@@ -31,7 +31,7 @@ from latlab.testbed.machines import ways_step
 from latlab.testbed.machines.ssh import USER, agent_path, scratch
 from latlab.testbed.service import Service
 from latlab.testbed.site import Site
-from latlab.testbed.ssh_steps import agent_put, reached
+from latlab.testbed.ssh_steps import agent_put, agent_runs, reached
 from latlab.testbed.step import Step, own_folder
 
 SNAP: Final = 128
@@ -62,12 +62,15 @@ class Asked:
 
 @dataclass(frozen=True)
 class _Found:
-    """A point that is there: the inode of its network namespace, its number in it, and what is to be known of it."""
+    """A point that is there: the inode of its network namespace, its number in it, and what is to be known of it.
+    became: what was the matter with its interface at the end; empty: nothing.
+    """
 
     point: WatchPoint
     netns: int
     ifindex: int
     note: str = ""
+    became: str = ""
 
 
 @dataclass
@@ -88,7 +91,7 @@ async def watch(asked: Asked, root: Path, listener: Listener = ignore, *, name: 
     UsageError: the flow, a point or an interface cannot be. LabError: a machine is not reached, the kernel lets nobody
     watch, an agent failed, or no packet of the flow was seen.
     """
-    rules = parse_flow(asked.flow)
+    flow = parse_flow(asked.flow)
     points = [parse_point(text) for text in asked.at]
     if not points:
         raise UsageError("no interface is named", where="latlab watch", remedy="latlab watch --at eth0 --at br0")
@@ -98,7 +101,7 @@ async def watch(asked: Asked, root: Path, listener: Listener = ignore, *, name: 
     try:
         folder.write_watch({"flow": asked.flow, "at": list(asked.at), "for_ns": asked.for_ns})
         with folder.alive():
-            await _watched(asked, rules, points, folder, listener)
+            await _watched(asked, flow, points, folder, listener)
             finish_watch(folder)
     except LatlabError:
         if not folder.cells() and not _anything_recorded(folder):
@@ -109,7 +112,7 @@ async def watch(asked: Asked, root: Path, listener: Listener = ignore, *, name: 
 
 async def _watched(
     asked: Asked,
-    rules: Sequence[Mapping[str, Any]],
+    flow: Flow,
     points: Sequence[WatchPoint],
     folder: RunFolder,
     listener: Listener,
@@ -139,7 +142,7 @@ async def _watched(
             kernel.found.append(await _find(point, host))
         for kernel in by_host.values():
             kernel.found = _merged(kernel.found)
-        await _record(asked, rules, list(by_host.values()), bed, folder, listener)
+        await _record(asked, flow, list(by_host.values()), bed, folder, listener)
 
 
 def _ssh_host(destination: str, config: str | None, site: Site) -> SshHost:
@@ -163,6 +166,7 @@ def _machine_steps(hosts: Iterable[SshHost], site: Site) -> Iterator[Step | Serv
     for host in hosts:
         yield from reached(host, MACHINE, site)
         yield from agent_put(host, site)
+        yield agent_runs(host)
         title = f"make the folder of recordings on {host.name}"
         yield own_folder(host.name, title, host.scratch, rescue=(host.scratch, site.recordings))
 
@@ -181,7 +185,7 @@ async def _find(point: WatchPoint, machine: Host) -> _Found:
             what = f"there is no network namespace {point.namespace!r}"
             raise UsageError(what, where=point.name, remedy="`ip netns list` shows those that have names")
     inode = (await host.run(("stat", "-Lc", "%i", "/proc/self/ns/net"))).stdout
-    links = json.loads((await host.run(("ip", "-j", "-d", "link", "show"))).stdout)
+    links = await _links(host)
     link = next((one for one in links if one.get("ifname") == point.interface), None)
     if link is None:
         remedy = f"it has {', '.join(one['ifname'] for one in links)}"
@@ -194,6 +198,25 @@ async def _find(point: WatchPoint, machine: Host) -> _Found:
     if point.directions == ("in",):
         raise UsageError(what, where="--at", remedy="watch the interface that it stands on")
     return replace(found, point=replace(point, directions=("out",)), note=f"{what}; packets that leave are")
+
+
+async def _links(host: Host) -> list[dict[str, Any]]:
+    """The interfaces of a host or namespace, as ip shows them."""
+    links: list[dict[str, Any]] = json.loads((await host.run(("ip", "-j", "-d", "link", "show"))).stdout)
+    return links
+
+
+async def _looked_at_again(found: _Found, machine: Host) -> _Found:
+    """The point, with what has become of its interface."""
+    point = found.point
+    host = machine if point.namespace is None else NetnsHost(point.name, point.namespace, machine)
+    if isinstance(host, NetnsHost) and await host.is_gone():
+        return replace(found, became=f"the network namespace {point.namespace!r} is gone")
+    links = {link["ifindex"]: link["ifname"] for link in await _links(host)}
+    if (name := links.get(found.ifindex)) is None:
+        other = ": another interface has its name now" if point.interface in links.values() else ""
+        return replace(found, became=f"the interface is gone{other}")
+    return replace(found, became="" if name == point.interface else f"its name is {name!r} now")
 
 
 def _merged(found: Sequence[_Found]) -> list[_Found]:
@@ -209,7 +232,7 @@ def _merged(found: Sequence[_Found]) -> list[_Found]:
 
 async def _record(
     asked: Asked,
-    rules: Sequence[Mapping[str, Any]],
+    flow: Flow,
     kernels: Sequence[_Kernel],
     bed: TestBed,
     folder: RunFolder,
@@ -230,22 +253,24 @@ async def _record(
                     "recording": recordings.prefix(kernel.host, here.resolve()),
                     "realtime": {},
                     "points": [{"netns": one.netns, "ifindex": one.ifindex} for one in kernel.found],
-                    "rules": list(rules),
+                    "flow": flow,
                     "snap": asked.snap,
                     "ring_records": asked.ring,
                 }
                 kernel.agent = await Agent.start(bed, kernel.host, kernel.agent_path, "watch", spec, listener)
                 await recordings.follow(kernel.host, "watch", here)
-            folder.write_run({**run, "watch": _document(asked, rules, run_id, kernels)})
+            folder.write_run({**run, "watch": _document(asked, flow, run_id, kernels)})
             listener(Phase(WATCHING))
             if await until_told(_wait([kernel.agent for kernel in kernels if kernel.agent], asked.for_ns)):
                 status = "ended"
         finally:
             await asyncio.gather(*(_stop(kernel, bed) for kernel in kernels if kernel.agent))
+            for kernel in kernels:
+                kernel.found = [await _looked_at_again(one, kernel.host) for one in kernel.found]
             await recordings.fetch()
     finally:
         if all(kernel.agent for kernel in kernels):
-            run["watch"] = _document(asked, rules, run_id, kernels)
+            run["watch"] = _document(asked, flow, run_id, kernels)
         folder.write_run({**run, "ended": datetime.now(UTC).isoformat(timespec="seconds"), "status": status})
 
 
@@ -253,9 +278,7 @@ def _recording(number: int) -> str:
     return f"watch-{number}"
 
 
-def _document(
-    asked: Asked, rules: Sequence[Mapping[str, Any]], run_id: str, kernels: Sequence[_Kernel]
-) -> dict[str, Any]:
+def _document(asked: Asked, flow: Flow, run_id: str, kernels: Sequence[_Kernel]) -> dict[str, Any]:
     """`watch` of run.json.
 
     from_tai_ns, until_tai_ns: by each kernel's clock, between them all of them were watched, and what was seen had time
@@ -274,13 +297,14 @@ def _document(
         told.append(entry)
     return {
         "flow": asked.flow,
-        "rules": list(rules),
+        "filter": flow,
         "for_ns": asked.for_ns,
         "snap": asked.snap,
         "clock_bound_ns": asked.clock_bound_ns,
         "run_id": run_id,
         "points": [
             {"name": one.point.name, "kernel": at, "number": number, "directions": list(one.point.directions)}
+            | ({"became": one.became} if one.became else {})
             for at, kernel in enumerate(kernels)
             for number, one in enumerate(kernel.found)
         ],

@@ -1,7 +1,7 @@
-"""Which packets are watched: an expression such as `udp port 5000`, a part of pcap-filter(7), as rules of the agent.
+"""Which packets are watched: an expression such as `udp port 5000`, a part of pcap-filter(7), as the agent has it.
 
-An expression is one or more alternatives joined by `or`. An alternative is terms that all have to hold; `and` between
-them may be left out. There are no parentheses and there is no `not`.
+Terms that stand side by side are one condition: all of them have to hold. Conditions are joined by `and` and `or`,
+which bind alike, from left to right, as in pcap-filter. `not` denies the condition that follows it.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from typing import Any, Final
 
 from latlab.errors import UsageError
 
-MOST_RULES: Final = 8
-"""As MAX_RULES of agent/wire/src/watch.rs."""
+MOST_TESTS: Final = 48
+"""As MAX_TESTS of agent/wire/src/watch.rs."""
 _IPV4, _IPV6 = 0x0800, 0x86DD
 ETHER_TYPES: Final[Mapping[str, int]] = {
     "arp": 0x0806,
@@ -44,126 +44,234 @@ DSCP: Final[Mapping[str, int]] = {
 }
 """Names of code points (RFC 2474, 2597, 3246)."""
 _SIDES: Final = {"src": "source", "dst": "destination"}
-_EXAMPLE: Final = "for instance 'udp port 5000', 'ether proto sv and vlan 10', 'tcp dst port 80 or icmp'"
+_AND, _OR, _NOT = ("and", "&&"), ("or", "||"), ("not", "!")
+_WORDS: Final = re.compile(r"\(|\)|&&|\|\||!|[^\s()!&|]+|[&|]")
+_MAC: Final = re.compile(r"[0-9a-f]{2}(?:[:-][0-9a-f]{2}){5}", re.IGNORECASE)
+_EXAMPLE: Final = "for instance 'udp port 5000', 'ether proto sv and vlan 10', 'tcp and not (port 22 or port 443)'"
 
-Rule = dict[str, Any]
-"""One alternative as the agent's spec has it (docs/reference/agent.md, watch)."""
-
-
-def parse_flow(text: str) -> list[Rule]:
-    """The rules of an expression, at least one. UsageError: it is none."""
-    rules: list[Rule] = []
-    for alternative in re.split(r"\s+(?:or|\|\|)\s+", f" {text.strip()} "):
-        words = [word for word in alternative.split() if word not in ("and", "&&")]
-        if not words:
-            raise _wrong(text, "an alternative is empty")
-        rules.append(_Reader(text, words).rule())
-    if len(rules) > MOST_RULES:
-        raise _wrong(text, f"{len(rules)} alternatives; at most {MOST_RULES} can be watched at once")
-    return rules
+Flow = dict[str, Any]
+"""An expression as in the agent's spec (docs/reference/agent.md, watch): `all`, `any`, `not`, or `is` with a rule."""
 
 
-def _wrong(text: str, what: str) -> UsageError:
-    return UsageError(f"{text!r}: {what}", where="--flow", remedy=_EXAMPLE)
+def parse_flow(text: str) -> Flow:
+    """The expression for the agent. UsageError: it is none."""
+    reader = _Reader(text)
+    flow = reader.alternatives()
+    if reader.word is not None:
+        raise reader.wrong(f"{reader.word!r} closes nothing")
+    if (tests := _tests(flow)) > MOST_TESTS:
+        raise reader.wrong(f"{tests} comparisons of a packet; at most {MOST_TESTS} can be made")
+    return flow
+
+
+def _tests(flow: Flow) -> int:
+    """How many comparisons the agent makes at most."""
+    ((kind, what),) = flow.items()
+    if kind == "not":
+        return _tests(what)
+    if kind != "is":
+        return sum(map(_tests, what))
+    names = list[str](what)
+    return len(names) + sum(name.startswith("any_") for name in names)
 
 
 class _Reader:
-    """Reads the words of one alternative."""
+    """Reads an expression from its first word to its last."""
 
-    def __init__(self, text: str, words: list[str]) -> None:
+    def __init__(self, text: str) -> None:
         self._text = text
-        self._words = words[::-1]
-        self._rule: Rule = {}
+        self._words: list[str] = _WORDS.findall(text)[::-1]
+        self._before: list[str] = []
+        """Words since the last value, of the condition that is read."""
+        self._qualifiers: list[str] = []
+        """Those before the last value: behind `and` and `or` they may be left out, if they are the same."""
+        self._rule: dict[str, Any] = {}
 
-    def rule(self) -> Rule:
-        while self._words:
-            word = self._words.pop()
-            if reader := _TERMS.get(word):
-                reader(self)
-            elif word in _PROTOCOLS:
-                protocol, ether_type = _PROTOCOLS[word]
-                self._set("protocol", protocol)
-                if ether_type is not None:
-                    self._set("ether_type", ether_type)
-            elif word in ETHER_TYPES:
-                self._set("ether_type", ETHER_TYPES[word])
-            else:
-                raise _wrong(self._text, f"{word!r} is not supported")
-        return self._rule
+    def wrong(self, what: str) -> UsageError:
+        """The expression is none: why."""
+        return UsageError(f"{self._text!r}: {what}", where="--flow", remedy=_EXAMPLE)
+
+    @property
+    def word(self) -> str | None:
+        """The next word; None: there is none."""
+        return self._words[-1] if self._words else None
+
+    def alternatives(self) -> Flow:
+        """Conditions joined by `and` and `or`, up to the end or a closing parenthesis."""
+        flow = self._condition()
+        while self.word in (*_AND, *_OR):
+            kind = "all" if self._words.pop() in _AND else "any"
+            right = self._condition()
+            # Of one kind they stand side by side: the agent's spec is no deeper than it has to be.
+            flow = {kind: [*flow[kind], right]} if kind in flow else {kind: [flow, right]}
+        return flow
+
+    def _condition(self) -> Flow:
+        """What is denied, or terms and groups that stand side by side."""
+        if self.word in _NOT:
+            self._words.pop()
+            return {"not": self._condition()}
+        groups = list[Flow]()
+        self._rule, self._before = {}, []
+        if self.word is not None and self.word not in _KNOWN and self._qualifiers:
+            self._words += self._qualifiers[::-1]
+        while self.word not in (None, ")", *_AND, *_OR, *_NOT):
+            if self.word != "(":
+                self._term(self._words.pop())
+                continue
+            rule = self._rule
+            self._words.pop()
+            groups.append(self.alternatives())
+            if self.word != ")":
+                raise self.wrong("a parenthesis is not closed")
+            self._words.pop()
+            self._rule, self._before = rule, []
+        if self.word in _NOT:
+            raise self.wrong(f"`and` or `or` is missing before {self.word!r}")
+        found = [{"is": self._rule}, *groups] if self._rule else groups
+        if not found:
+            raise self.wrong(f"a condition is missing {f'before {self.word!r}' if self.word else 'at the end'}")
+        return found[0] if len(found) == 1 else {"all": found}
+
+    def _term(self, word: str) -> None:
+        self._before.append(word)
+        if reader := _TERMS.get(word):
+            reader(self)
+        elif word in _PROTOCOLS:
+            protocol, ether_type = _PROTOCOLS[word]
+            self._set("protocol", protocol)
+            if ether_type is not None:
+                self._set("ether_type", ether_type)
+        elif word in ETHER_TYPES:
+            self._set("ether_type", ETHER_TYPES[word])
+        else:
+            raise self.wrong(f"{word!r} is not supported")
 
     def side(self, side: str) -> None:
-        """`src …`, `dst …`: a port, a range of ports, a host, a network, or an address alone."""
+        """`src …`, `dst …`, `src or dst …`, `src and dst …`: a port, ports, a host, a network or an address."""
+        names = self._sides(side)
         word = self._next(f"{side} of what")
         if word in ("port", "portrange"):
-            self._ports(f"{_SIDES[side]}_port")
+            self._ports([f"{name}_port" for name in names])
         elif word in ("host", "net"):
-            self._address(_SIDES[side], self._next(f"{side} {word} which"))
+            self._address(self._value(f"{side} {word} which"), [name.replace("any", "any_address") for name in names])
         else:
-            self._address(_SIDES[side], word)
+            self._take()
+            self._address(word, [name.replace("any", "any_address") for name in names])
 
     def host(self) -> None:
-        self._address("any_address", self._next("host which"))
+        self._address(self._value("host which"), ["any_address"])
 
     def port(self) -> None:
-        self._ports("any_port")
+        self._ports(["any_port"])
 
     def ether(self) -> None:
-        if self._next("ether what") != "proto":
-            raise _wrong(self._text, "of `ether` only `ether proto TYPE` is known here")
-        word = self._next("ether proto which")
-        self._set("ether_type", ETHER_TYPES[word] if word in ETHER_TYPES else self._number(word, 0xFFFF))
+        word = self._next("ether what")
+        if word == "proto":
+            kind = self._value("ether proto which")
+            self._set("ether_type", ETHER_TYPES[kind] if kind in ETHER_TYPES else self._number(kind, 0xFFFF))
+        elif word == "host":
+            self._mac(["any_mac"])
+        elif word in _SIDES:
+            names = [f"{name}_mac" for name in self._sides(word)]
+            if self.word == "host":
+                self._next("host")
+            self._mac(names)
+        elif word in _GROUPS:
+            self.group(word)
+        else:
+            raise self.wrong("behind `ether` stands proto, host, src, dst, broadcast or multicast")
+
+    def group(self, word: str) -> None:
+        address, mask = _GROUPS[word]
+        self._set("destination_mac", {"address": address, "mask": mask})
 
     def vlan(self) -> None:
         self._set("vlan", True)
-        if self._words and self._words[-1].isdecimal():
-            self._set("vid", self._number(self._words.pop(), 4094))
+        if self.word is not None and self.word.isdecimal():
+            self._set("vid", self._number(self._value(""), 4094))
 
     def pcp(self) -> None:
-        self._set("pcp", self._number(self._next("pcp which"), 7))
+        self._set("pcp", self._number(self._value("pcp which"), 7))
 
     def dscp(self) -> None:
-        word = self._next("dscp which").lower()
+        word = self._value("dscp which").lower()
         self._set("dscp", DSCP[word] if word in DSCP else self._number(word, 63))
 
     def proto(self) -> None:
-        self._set("protocol", self._number(self._next("proto which"), 255))
+        word = self._value("proto which").lstrip("\\")
+        self._set("protocol", _PROTOCOLS[word][0] if word in _PROTOCOLS else self._number(word, 255))
+
+    def _sides(self, side: str) -> list[str]:
+        """The sides that are meant, by the names of rules."""
+        if self.word in (*_AND, *_OR) and len(self._words) > 1 and self._words[-2] in _SIDES:
+            either = self._next("") in _OR
+            other = self._next("")
+            if other != side:
+                return ["any"] if either else ["source", "destination"]
+        return [_SIDES[side]]
 
     def _next(self, missing: str) -> str:
-        if not self._words:
-            raise _wrong(self._text, f"{missing}?")
-        return self._words.pop()
+        if self.word in (None, "(", ")"):
+            raise self.wrong(f"{missing}?")
+        word = self._words.pop()
+        self._before.append(word)
+        return word
+
+    def _value(self, missing: str) -> str:
+        word = self._next(missing)
+        self._take()
+        return word
+
+    def _take(self) -> None:
+        """The last word was a value: those before it may be left out before the next one."""
+        self._qualifiers, self._before = self._before[:-1], []
 
     def _set(self, name: str, value: Any) -> None:
         if self._rule.get(name, value) != value:
-            raise _wrong(self._text, f"two values of {name.replace('_', ' ')}: they cannot both hold")
+            raise self.wrong(f"two values of {name.replace('_', ' ')}: they cannot both hold")
         self._rule[name] = value
 
     def _number(self, word: str, most: int) -> int:
         try:
             number = int(word, 0)
         except ValueError:
-            raise _wrong(self._text, f"{word!r} is no number") from None
+            raise self.wrong(f"{word!r} is no number") from None
         if not 0 <= number <= most:
-            raise _wrong(self._text, f"{word}: expected 0 to {most}")
+            raise self.wrong(f"{word}: expected 0 to {most}")
         return number
 
-    def _ports(self, name: str) -> None:
-        first, dash, last = self._next("port which").partition("-")
+    def _ports(self, names: list[str]) -> None:
+        first, dash, last = self._value("port which").partition("-")
         ends = [self._number(first, 0xFFFF), self._number(last if dash else first, 0xFFFF)]
         if ends[0] > ends[1]:
-            raise _wrong(self._text, f"ports {ends[0]} to {ends[1]}: the first is above the last")
-        self._set(name, ends)
+            raise self.wrong(f"ports {ends[0]} to {ends[1]}: the first is above the last")
+        for name in names:
+            self._set(name, ends)
 
-    def _address(self, name: str, word: str) -> None:
+    def _address(self, word: str, names: list[str]) -> None:
         try:
             network = ip_network(word, strict=False)
             address = ip_interface(word).ip
         except ValueError:
-            raise _wrong(self._text, f"{word!r} is no IP address") from None
-        self._set(name, {"address": str(address), "prefix": network.prefixlen})
+            raise self.wrong(f"{word!r} is no IP address") from None
+        for name in names:
+            self._set(name, {"address": str(address), "prefix": network.prefixlen})
         self._set("ether_type", _IPV4 if network.version == 4 else _IPV6)
 
+    def _mac(self, names: list[str]) -> None:
+        word = self._value("which MAC address")
+        if not _MAC.fullmatch(word):
+            raise self.wrong(f"{word!r} is no MAC address")
+        for name in names:
+            self._set(name, {"address": word.replace("-", ":").lower()})
 
+
+_GROUPS: Final = {
+    "broadcast": ("ff:ff:ff:ff:ff:ff", "ff:ff:ff:ff:ff:ff"),
+    "multicast": ("01:00:00:00:00:00", "01:00:00:00:00:00"),
+}
+"""{name: (address, mask) of the receivers' MAC addresses}."""
 _TERMS: Final[Mapping[str, Callable[[_Reader], None]]] = {
     "src": lambda reader: reader.side("src"),
     "dst": lambda reader: reader.side("dst"),
@@ -172,8 +280,12 @@ _TERMS: Final[Mapping[str, Callable[[_Reader], None]]] = {
     "port": _Reader.port,
     "portrange": _Reader.port,
     "ether": _Reader.ether,
+    "broadcast": lambda reader: reader.group("broadcast"),
+    "multicast": lambda reader: reader.group("multicast"),
     "vlan": _Reader.vlan,
     "pcp": _Reader.pcp,
     "dscp": _Reader.dscp,
     "proto": _Reader.proto,
 }
+_KNOWN: Final = frozenset({*_TERMS, *_PROTOCOLS, *ETHER_TYPES, *_AND, *_OR, *_NOT, "(", ")"})
+"""Words that are no values."""

@@ -16,7 +16,7 @@ from latlab.scenario.network import routes
 from latlab.scenario.parts import Part
 from latlab.scenario.probes import SECOND_NS, Between, DdsProbe, OnOne, PingProbe, ProbeBase, TimerProbe
 from latlab.scenario.sketch import Sketch
-from latlab.scenario.streams import UDP_OVERHEAD, LaunchTime, Stream, launches
+from latlab.scenario.streams import CARRIERS, UDP_OVERHEAD, LaunchTime, Stream, launches
 from latlab.scenario.tuning import Tuning
 from latlab.scenario.units import format_duration, format_size
 
@@ -120,6 +120,25 @@ def ethertype_goes_with_frames(_: Sketch, path: Path, stream: Stream | PingProbe
         yield Finding((*path, "ethertype"), what, "transport: ethernet")
 
 
+def payload_has_its_frames(sketch: Sketch, path: Path, stream: Stream) -> Iterator[Finding]:
+    """A protocol of layer 2 has frames of its own, with an EtherType of its own, and room for so much."""
+    carrier = CARRIERS.get(stream.payload)
+    if carrier is None:
+        return
+    if stream.transport != "ethernet":
+        yield Finding((*path, "transport"), f"{stream.payload} is in frames, not in UDP", "transport: ethernet")
+    if stream.ethertype != carrier.ether_type:
+        what = f"{stream.payload} has another EtherType"
+        yield Finding((*path, "ethertype"), what, f"{carrier.ether_type:#06x}, or none")
+    least, most = carrier.sizes
+    if not least <= stream.size <= most:
+        expected = f"{least}B" if least == most else f"{least}B to {most}B"
+        yield Finding((*path, "size"), f"{stream.payload} has no room for {format_size(stream.size)}", expected)
+    if sketch.top.timestamps.by != "socket":
+        what = f"BPF programs do not recognise probes in {stream.payload}"
+        yield Finding((*path, "payload"), what, "timestamps: {by: socket}")
+
+
 def timestamps_are_of_packets(_: Sketch, path: Path, probe: PingProbe) -> Iterator[Finding]:
     """The kernel stamps the bytes of a stream, not the messages in it."""
     if probe.transport == "tcp" and probe.timestamps == "kernel":
@@ -129,7 +148,8 @@ def timestamps_are_of_packets(_: Sketch, path: Path, probe: PingProbe) -> Iterat
 def stream_fits_the_mtu(sketch: Sketch, path: Path, stream: Stream) -> Iterator[Finding]:
     """A probe is one frame."""
     for mtu in {route.segment.mtu: "" for route in routes(sketch.segments, stream.talker, stream.listener, stream.via)}:
-        room = mtu - (UDP_OVERHEAD if stream.transport == "udp" else 0)
+        carrier = CARRIERS.get(stream.payload)
+        room = mtu - (UDP_OVERHEAD if stream.transport == "udp" else carrier.overhead if carrier else 0)
         if stream.size > room:
             size = format_size(stream.size)
             what = f"{size} would be fragmented" if stream.transport == "udp" else f"{size} do not fit into a frame"

@@ -76,6 +76,32 @@ class Cell:
 
 
 @dataclass(frozen=True)
+class _Values(Sequence[Any]):
+    """The values of a key of the matrix. names: what each is called. named: the file says so."""
+
+    values: tuple[Any, ...]
+    names: tuple[Any, ...]
+    named: bool
+
+    @classmethod
+    def of(cls, written: dict[str, Any] | list[Any]) -> _Values:
+        """Those of a list, each called by itself or by what tells it from the others, or of a mapping of names."""
+        if isinstance(written, dict):
+            return cls(tuple(written.values()), tuple(map(str, written)), named=True)
+        return cls(tuple(written), tuple(short_names(written)), named=False)
+
+    def at(self, index: int) -> Any:
+        """What leads to a value in the file, below its key."""
+        return self.names[index] if self.named else index
+
+    def __getitem__(self, index: Any) -> Any:
+        return self.values[index]
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+
+@dataclass(frozen=True)
 class _Setting:
     """One value that is put into the scenario. source: where the file has it, below `matrix` or `overrides`."""
 
@@ -144,7 +170,7 @@ def expand(raw: dict[str, Any], base: Parsed) -> tuple[list[Cell], list[Finding]
     written = raw.get("matrix", {})
     rest = {key: value for key, value in raw.items() if key not in ("matrix", "overrides", "exclude")}
     lists = written.items() if isinstance(written, dict) else ()
-    matrix = {key: values for key, values in lists if isinstance(values, list)}
+    matrix = {key: _Values.of(values) for key, values in lists if isinstance(values, dict | list)}
     shapers = tuple(map(str, base.sketch.names.get("shapers", ())))
     paths = {key: path_of(key, shapers) for key in matrix}
     findings, usable = _judge(base.sketch, matrix, paths)
@@ -168,13 +194,13 @@ def expand(raw: dict[str, Any], base: Parsed) -> tuple[list[Cell], list[Finding]
         for finding in parse(data).findings:
             if finding not in told:
                 told.add(finding)
-                findings.append(_retold(finding, _cause(finding, sources, ("matrix", key, index)), ""))
+                findings.append(_retold(finding, _cause(finding, sources, ("matrix", key, matrix[key].at(index))), ""))
     return [], findings
 
 
 def _every_cell(
     rest: dict[str, Any],
-    matrix: dict[str, list[Any]],
+    matrix: Mapping[str, _Values],
     paths: Mapping[str, tuple[str, ...]],
     overrides: Sequence[_Override],
     excluded: Sequence[Mapping[str, int]],
@@ -183,7 +209,6 @@ def _every_cell(
     findings: dict[Finding, Finding] = {}
     slugs: set[str] = set()
     seen: set[frozenset[tuple[str, int]]] = set()
-    names = {key: short_names(values) for key, values in matrix.items() if key not in CHOSEN}
     for picked in _combinations(matrix, paths):
         if any(one.items() <= picked.items() for one in excluded):
             continue
@@ -195,11 +220,12 @@ def _every_cell(
         seen.add(frozenset(picked.items()))
         data = _without(data, absent)
         label = {
-            key: _names(matrix[key][index]) if key in CHOSEN else names[key][index] for key, index in picked.items()
+            key: _names(matrix[key][index]) if key in CHOSEN else matrix[key].names[index]
+            for key, index in picked.items()
         }
         slug = _unique(_slug(label), slugs)
         sources = {path: source for path, source in sources.items() if not _is_about(path, absent)}
-        varied = [("matrix", key, index) for key, index in picked.items() if key not in CHOSEN]
+        varied = [("matrix", key, matrix[key].at(index)) for key, index in picked.items() if key not in CHOSEN]
         parsed = parse(data)
         if parsed.scenario is not None:
             cells.append(Cell(label, slug, parsed.scenario, sources))
@@ -215,7 +241,7 @@ def _every_cell(
 def _put_in(
     raw: dict[str, Any],
     picked: Mapping[str, int],
-    matrix: dict[str, list[Any]],
+    matrix: Mapping[str, _Values],
     paths: Mapping[str, tuple[str, ...]],
     overrides: Sequence[_Override],
 ) -> tuple[dict[str, Any], dict[tuple[str, ...], Path]]:
@@ -224,7 +250,10 @@ def _put_in(
     What is set of a load or a probe that is not there is left out.
     """
     sources: dict[tuple[str, ...], Path] = {}
-    settings = [_Setting(paths[key], matrix[key][index], ("matrix", key, index)) for key, index in picked.items()]
+    settings = [
+        _Setting(paths[key], matrix[key][index], ("matrix", key, matrix[key].at(index)))
+        for key, index in picked.items()
+    ]
     settings += [one for override in overrides if override.applies(picked) for one in override.settings]
     for one in settings:
         top, *below = one.path
@@ -234,7 +263,7 @@ def _put_in(
     return raw, sources
 
 
-def _combinations(matrix: dict[str, list[Any]], paths: Mapping[str, tuple[str, ...]]) -> Iterator[dict[str, int]]:
+def _combinations(matrix: Mapping[str, _Values], paths: Mapping[str, tuple[str, ...]]) -> Iterator[dict[str, int]]:
     """{key: index of its value} of every cell. Where a cell has not the load or the probe that a key leads into, the
     key says nothing: it is left out, and what differs in it alone is one cell.
     """
@@ -259,7 +288,7 @@ def _retold(finding: Finding, path: Path, where: str) -> Finding:
 
 
 def _judge(
-    sketch: Sketch, matrix: dict[str, list[Any]], paths: Mapping[str, tuple[str, ...]]
+    sketch: Sketch, matrix: Mapping[str, _Values], paths: Mapping[str, tuple[str, ...]]
 ) -> tuple[list[Finding], list[tuple[str, int]]]:
     """What is wrong with the matrix's keys and its combinations of loads; which values, by index, can be tried."""
     findings: list[Finding] = []
@@ -273,8 +302,12 @@ def _judge(
         if key in CHOSEN:
             wrong = list(_chosen_findings(key, values))
             there = {CHOSEN[key], *map(str, sketch.names.get(key, ()))}
-            indices = {index for index, value in enumerate(values) if there.issuperset(_names(value))}
-            indices -= {finding.path[2] for finding in wrong}
+            misfits = {finding.path[2:] for finding in wrong}
+            indices = {
+                index
+                for index, value in enumerate(values)
+                if there.issuperset(_names(value)) and (values.at(index),) not in misfits
+            }
             leads = key in sketch.names
         else:
             wrong = list(_path_findings(sketch, ("matrix", key), where))
@@ -286,14 +319,14 @@ def _judge(
 
 
 def _overrides(
-    sketch: Sketch, matrix: dict[str, list[Any]], paths: Mapping[str, tuple[str, ...]], shapers: Sequence[str]
+    sketch: Sketch, matrix: Mapping[str, _Values], paths: Mapping[str, tuple[str, ...]], shapers: Sequence[str]
 ) -> tuple[list[_Override], list[Finding]]:
     """The scenario's overrides whose conditions are right, and what is wrong with conditions and paths of any."""
     found: list[_Override] = []
     findings: list[Finding] = []
     for number, written in enumerate(getattr(sketch.top, "overrides", ())):
         at = ("overrides", number)
-        when = {key: _place(key, value, matrix.get(key, ())) for key, value in written.when.items()}
+        when = {key: _place(key, value, matrix.get(key)) for key, value in written.when.items()}
         known = {key: index for key, index in when.items() if index is not None}
         if len(known) == len(when):
             settings = (_Setting(path_of(key, shapers), one, (*at, "set", key)) for key, one in written.set_.items())
@@ -311,12 +344,12 @@ def _overrides(
     return found, findings
 
 
-def _excluded(sketch: Sketch, matrix: dict[str, list[Any]]) -> tuple[list[dict[str, int]], list[Finding]]:
+def _excluded(sketch: Sketch, matrix: Mapping[str, _Values]) -> tuple[list[dict[str, int]], list[Finding]]:
     """Of each entry of `exclude` the values of cells that are not measured, and what is wrong with any."""
     found: list[dict[str, int]] = []
     findings: list[Finding] = []
     for number, written in enumerate(getattr(sketch.top, "exclude", ())):
-        places = {key: _place(key, value, matrix.get(key, ())) for key, value in written.items()}
+        places = {key: _place(key, value, matrix.get(key)) for key, value in written.items()}
         known = {key: index for key, index in places.items() if index is not None}
         if len(known) == len(places):
             found.append(known)
@@ -325,11 +358,12 @@ def _excluded(sketch: Sketch, matrix: dict[str, list[Any]]) -> tuple[list[dict[s
     return found, findings
 
 
-def _not_in_matrix(where: Path, key: str, value: object, matrix: dict[str, list[Any]]) -> Finding:
+def _not_in_matrix(where: Path, key: str, value: object, matrix: Mapping[str, _Values]) -> Finding:
     """What is asked for that the matrix does not have: the key, or this value of it."""
     if key not in matrix:
         return Finding(where, *unknown("key of the matrix", key, matrix))
-    what, expected = unknown("value", _word(key, value), [_word(key, one) for one in matrix[key]])
+    words = map(str, matrix[key].names) if matrix[key].named else (_word(key, one) for one in matrix[key])
+    what, expected = unknown("value", _word(key, value), list(words))
     return Finding(where, f"{what} of matrix.{key}", expected)
 
 
@@ -345,8 +379,12 @@ def _set_findings(sketch: Sketch, one: _Setting, before: Sequence[_Setting]) -> 
             yield Finding(one.source, f"{show_path(other.source)} is set in the same cells", "one of them")
 
 
-def _place(key: str, value: object, values: Sequence[object]) -> int | None:
-    """Which of the values of a matrix's key it is; None: none of them."""
+def _place(key: str, value: object, values: _Values | None) -> int | None:
+    """Which of the values of a matrix's key it is, or is the name of; None: none of them."""
+    if values is None:
+        return None
+    if values.named and value in values.names:
+        return values.names.index(value)
 
     def text(one: object) -> str:
         return json.dumps(sorted(_names(one)) if key in CHOSEN else one, sort_keys=True)
@@ -419,10 +457,13 @@ def _entry(entries: dict[Any, object], name: Any) -> object:
     return entries[name]
 
 
-def _chosen_findings(key: str, values: Sequence[object]) -> Iterator[Finding]:
+def _chosen_findings(key: str, values: _Values) -> Iterator[Finding]:
     """What is wrong with the combinations of loads, or of probes, the names' existence apart."""
     seen: list[frozenset[str]] = []
     one, nothing = key.removesuffix("s"), CHOSEN[key]
+    if values.named:
+        yield Finding(("matrix", key), f"a mapping of names to {key}, which have names", f"a list of names of {key}")
+        return
     for index, value in enumerate(values):
         where = ("matrix", key, index)
         if not isinstance(value, str) and not (isinstance(value, list) and all(isinstance(n, str) for n in value)):

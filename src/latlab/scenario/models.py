@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from functools import cached_property
 from ipaddress import IPv4Interface
@@ -59,19 +60,39 @@ class Timestamping(Part):
     )
 
 
-def _distinct(values: tuple[object, ...]) -> tuple[object, ...]:
-    if not values:
-        raise wrong("an empty list", "one value or more")
+_NAMED_VALUE = re.compile(r"[^\s,=+][^,=+]{0,39}")
+
+
+def _values(written: object) -> tuple[object, ...] | dict[str, object]:
+    """What a key of the matrix takes: one value or more, no two alike, each with a name of its own or none."""
+    if not isinstance(written, dict | list | tuple):
+        raise wrong(f"{shown(written)} is not a list", "a list: [a, b], or a mapping of names to values")
+    if not written:
+        raise wrong("nothing in it", "one value or more")
+    for name in written if isinstance(written, dict) else ():
+        if not isinstance(name, str) or not _NAMED_VALUE.fullmatch(name):
+            raise wrong(f"{shown(name)} is no name of a value", "up to 40 characters without a comma, = and +")
     seen = set()
-    for value in values:
+    for value in written.values() if isinstance(written, dict) else written:
         text = json.dumps(value, sort_keys=True)
         if text in seen:
             raise wrong(f"{shown(value)} appears twice", "each value once")
         seen.add(text)
-    return values
+    return written if isinstance(written, dict) else tuple(written)
 
 
-Values = Annotated[Listed[Any], AfterValidator(_distinct)]
+Values = Annotated[
+    Any,
+    AfterValidator(_values),
+    WithJsonSchema(
+        {
+            "anyOf": [
+                {"type": "array", "items": {}, "minItems": 1},
+                {"type": "object", "additionalProperties": True, "minProperties": 1},
+            ]
+        }
+    ),
+]
 Accept = Annotated[dict[str, Any], WithJsonSchema(ACCEPT_SCHEMA)]
 Length = Annotated[Duration, within(DURATION, 1, LONGEST_NS)]
 Pause = Annotated[Duration, within(DURATION, 0, LONGEST_NS)]
@@ -80,7 +101,9 @@ Pause = Annotated[Duration, within(DURATION, 0, LONGEST_NS)]
 class Override(Part):
     """What else is set in the cells that have certain values of the matrix."""
 
-    when: dict[str, Any] = Field(min_length=1, description="key of the matrix → which of its values a cell has")
+    when: dict[str, Any] = Field(
+        min_length=1, description="key of the matrix → which of its values a cell has, or its name"
+    )
     set_: dict[str, Any] = Field(
         min_length=1, alias="set", description="path in this file → the value that it has in such a cell"
     )
@@ -134,7 +157,8 @@ class Scenario(Part):
     )
     matrix: dict[str, Values] = Field(
         default_factory=dict,
-        description="path in this file, `loads` or `probes` → the values it takes; every combination is a cell",
+        description="path in this file, `loads` or `probes` → the values it takes, or names → these values; every "
+        "combination is a cell",
     )
     overrides: Listed[Override] = Field(
         default=(),
@@ -144,7 +168,8 @@ class Scenario(Part):
     exclude: Listed[Excluded] = Field(
         default=(),
         max_length=256,
-        description="cells that are not measured: key of the matrix → one of its values; with several keys all match",
+        description="cells that are not measured: key of the matrix → one of its values, or its name; with several "
+        "keys all match",
     )
     accept: Accept = Field(
         default_factory=dict,

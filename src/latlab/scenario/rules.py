@@ -233,6 +233,7 @@ RULES: tuple[Rule, ...] = (
     each("streams", vlans.frames_bear_one_tag),
     each("streams", flows.port_goes_with_udp),
     each("streams", flows.ethertype_goes_with_frames),
+    each("streams", flows.payload_has_its_frames),
     each("streams", flows.stream_fits_the_mtu),
     each("streams", flows.offset_is_within_a_period),
     each("streams", flows.lateness_has_its_settings),

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any, Final, Literal
 
 from pydantic import BeforeValidator, Field, PlainSerializer
 
@@ -19,6 +21,25 @@ UDP_OVERHEAD = 28
 CLOCK_PORT = 5556
 """UDP port of both ends of a clock exchange."""
 FIRST_PORT = 5557
+
+
+@dataclass(frozen=True)
+class Carrier:
+    """A protocol whose frames carry a stream's probes: its EtherType, sizes that a probe may have there, in bytes, and
+    bytes that stand before it at most, behind the EtherType (agent/wire/src/iec61850.rs).
+    """
+
+    ether_type: int
+    sizes: tuple[int, int]
+    overhead: int
+
+
+PROBE: Final = "probe"
+CARRIERS: Final[Mapping[str, Carrier]] = {
+    "iec61850-sv": Carrier(0x88BA, (64, 64), 44),
+    "iec61850-goose": Carrier(0x88B8, (PROBE_BYTES, 1000), 132),
+}
+"""By the `payload` of a stream."""
 
 
 class LaunchTime(Part):
@@ -58,7 +79,12 @@ _SWITCHED = BeforeValidator(_switch, json_schema_input_type=bool | LaunchTime)
 
 
 def _transport(given: dict[str, Any]) -> Literal["udp", "ethernet"]:
-    return "udp" if given.get("vlan") is None else "ethernet"
+    return "udp" if given.get("vlan") is None and given.get("payload", PROBE) == PROBE else "ethernet"
+
+
+def _ethertype(given: dict[str, Any]) -> int:
+    carrier = CARRIERS.get(given.get("payload", PROBE))
+    return carrier.ether_type if carrier else 0x88B5
 
 
 def default_pcp(given: dict[str, Any]) -> int | None:
@@ -80,6 +106,11 @@ class Stream(Part):
         description="bytes of the probe, headers not counted, such as 64B"
     )
     priority: Priority = Field(default=0, description="socket priority (SO_PRIORITY), 0 to 15")
+    payload: Literal["probe", "iec61850-sv", "iec61850-goose"] = Field(
+        default="probe",
+        description="what a packet is: a probe alone, or a frame of IEC 61850 that carries it: sampled values (one "
+        "sample a period, 64 bytes), or GOOSE",
+    )
     vlan: VlanId | None = Field(default=None, description="VLAN id, in the frame; ethernet only")
     pcp: Pcp | None = Field(
         default_factory=default_pcp,
@@ -87,13 +118,16 @@ class Stream(Part):
     )
     transport: Literal["udp", "ethernet"] = Field(
         default_factory=_transport,
-        description="udp, or ethernet for raw frames; ethernet where a vlan is given, else udp",
+        description="udp, or ethernet for raw frames; ethernet where a vlan or another payload is given, else udp",
     )
     port: Annotated[int, Field(ge=1, le=65535)] | None = Field(
         default=None, description=f"UDP port of the listener; {FIRST_PORT} + the stream's index if not given"
     )
     ethertype: int = Field(
-        default=0x88B5, ge=0x600, le=0xFFFF, description="EtherType of raw frames; 0x88b5: local experimental"
+        default_factory=_ethertype,
+        ge=0x600,
+        le=0xFFFF,
+        description="EtherType of raw frames; the payload's, or 0x88b5: local experimental",
     )
     launch_time: Annotated[LaunchTime | None, _SWITCHED, PlainSerializer(_written, when_used="json")] = Field(
         default=None,

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 
+import latlab
 from latlab import __version__
 from latlab.errors import LabError
 
@@ -22,6 +23,9 @@ DEBIAN: Mapping[str, str] = {"amd64": "x86_64", "arm64": "aarch64"}
 BUILD = "`make build`"
 BUILD_ALL = "`make agents`"
 
+PACKAGED = Path(latlab.__file__).parent / "agents"
+"""Where a wheel has them (tools/package.py), each with its architecture at the end of its name."""
+
 _MAGIC = b"\x7fELF"
 _MACHINE_AT = 18
 _LITTLE_ENDIAN = 1
@@ -30,13 +34,15 @@ _ARM_32 = re.compile(r"arm.*")
 
 
 def find_agent() -> Path:
-    """The agent's path: `$LATLAB_AGENT`, else beside this Python, else on the PATH.
+    """The agent's path: `$LATLAB_AGENT`, else beside this Python, else in the package, else on the PATH.
 
     LabError: there is none, or it is built for another architecture than this machine's.
     """
     named = os.environ.get("LATLAB_AGENT")
     beside = Path(sys.executable).parent / AGENT
-    candidate = named or (beside if beside.exists() else shutil.which(AGENT))
+    packaged = PACKAGED / f"{AGENT}-{os.uname().machine}"
+    there = next((path for path in (beside, packaged) if path.exists()), None)
+    candidate = named or there or shutil.which(AGENT)
     if candidate and os.access(candidate, os.X_OK) and Path(candidate).is_file():
         path = Path(candidate).absolute()
         here = os.uname().machine
@@ -52,16 +58,26 @@ def find_agent() -> Path:
 def find_agents(own: Path) -> dict[str, str]:
     """The path of an agent for each architecture that there is one for here: this machine's own, then the others.
 
-    Those for others are beside it or on the PATH, with the architecture at the end of their names.
+    Those for others are beside it, in the package or on the PATH, with the architecture at the end of their names.
     """
     found = {os.uname().machine: str(own)}
     for architecture in ARCHITECTURES.values():
         name = f"{AGENT}-{architecture}"
-        beside = own.with_name(name)
-        path = str(beside) if beside.exists() else shutil.which(name)
+        there = next((path for path in (own.with_name(name), PACKAGED / name) if path.exists()), None)
+        path = str(there) if there else shutil.which(name)
         if path:
             found.setdefault(architecture, path)
     return found
+
+
+def agent_lines() -> list[str]:
+    """Each agent that there is here, as `latlab --version` prints it: its architecture, version and path."""
+    try:
+        agents = find_agents(find_agent())
+    except LabError as error:
+        return [f"no agent: {error}"]
+    versions = {path: __version__ if is_of_this_version(Path(path)) else "another version" for path in agents.values()}
+    return [f"agent for {architecture}: {versions[path]}, {path}" for architecture, path in agents.items()]
 
 
 def agent_for(architecture: str) -> Path:
@@ -120,13 +136,18 @@ def _unfit(agent: Path, architecture: str, *, is_own: bool) -> LabError | None:
     if built_for != architecture:
         what = f"it is {architecture}, and {agent} is built for {built_for or 'none: it is no binary'}"
         return LabError(what, remedy=BUILD_ALL)
-    if not _is_of_this_version(agent, agent.stat().st_mtime_ns):
+    if not is_of_this_version(agent):
         what = f"the agent for {architecture}, {agent}, is not of this latlab's version, {__version__}"
         return LabError(what, remedy=BUILD_ALL)
     return None
 
 
+def is_of_this_version(agent: Path) -> bool:
+    """Whether the agent says in its file that it is of this latlab's version: not every machine can run it."""
+    return _has_version(agent, agent.stat().st_mtime_ns)
+
+
 @cache
-def _is_of_this_version(agent: Path, _mtime_ns: int) -> bool:
-    """Whether it says so: this machine cannot run it. What stands before that in the file has no end of its own."""
+def _has_version(agent: Path, _mtime_ns: int) -> bool:
+    """Whether this version is in it. What stands before that in the file has no end of its own."""
     return f"{__version__}, built for ".encode() in agent.read_bytes()

@@ -5,13 +5,13 @@ from __future__ import annotations
 import hashlib
 import shlex
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache, partial
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from latlab.errors import LabError
 from latlab.hosts import MACHINE, SshHost
-from latlab.testbed.agent_binary import no_agent
+from latlab.testbed.agent_binary import AGENT, no_agent
 from latlab.testbed.agent_copy import agent_copy
 from latlab.testbed.images import file_digest
 from latlab.testbed.service import Service
@@ -37,6 +37,7 @@ PUT = 'mkdir -p -m 755 "${0%/*}" && gzip -dc >"$0.$$" && chmod 755 "$0.$$" && mv
 THERE_OR_ANOTHERS = f'test "$(uname -m)" != "$2" || {THERE}'
 """The same where that is for machines of one architecture: the others have nothing to get."""
 IS_THERE = 'uname -m; sha256sum "$0"'
+RUNS = '"$0" --version 2>/dev/null || cat /proc/mounts'
 FOUND, RIGHT = "there is one", "the agent for its architecture"
 
 
@@ -88,6 +89,13 @@ def agent_put(host: SshHost, site: Site) -> Iterator[Step]:
         )
 
 
+def agent_runs(host: SshHost) -> Step:
+    """A check that the agent there can be run: where it lies, programs may not be allowed."""
+    assert host.agent
+    runs = Check(("sh", "-c", RUNS, host.agent), AGENT, read=partial(_runs, host.name, host.agent))
+    return Step(host.name, f"the agent can be run on {host.name}", (), check=runs)
+
+
 def agents_digest(site: Site) -> str:
     """SHA-256 of what a machine may get: of its agent, where there are agents for one architecture only."""
     digests = [agent_digest(agent) for agent in site.all_agents.values()]
@@ -121,6 +129,28 @@ def _agent_found(agents: Mapping[str, str], name: str, said: str) -> str:
     if problem := no_agent(said.strip(), agents):
         raise LabError(problem.what, where=name, remedy=problem.remedy)
     return FOUND
+
+
+def _runs(name: str, agent: str, said: str) -> str:
+    """Read what RUNS prints. LabError: the agent cannot be run, and why."""
+    if said.startswith(f"{AGENT} "):
+        return AGENT
+    point, options = mount_of(agent, said.splitlines())
+    if "noexec" in options:
+        what = f"{agent} cannot be run: {point} is mounted noexec"
+        raise LabError(what, where=name, remedy=f"`mount -o remount,exec {point}` there")
+    raise LabError(f"{agent} cannot be run", where=name, remedy=f"try `{agent} --version` there")
+
+
+def mount_of(path: str, mounts: Sequence[str]) -> tuple[str, tuple[str, ...]]:
+    """The mount point that the path is below, and its options. mounts: lines of /proc/mounts, later ones on top."""
+    above = {str(one) for one in (PurePosixPath(path), *PurePosixPath(path).parents)}
+    found: tuple[str, tuple[str, ...]] = ("/", ())
+    for line in mounts:
+        _, point, _, options, *_ = (*line.split(), "", "", "", "")
+        if point in above and len(point) >= len(found[0]):
+            found = (point, tuple(options.split(",")))
+    return found
 
 
 def _which(digests: Mapping[str, str], said: str) -> str:

@@ -148,7 +148,7 @@ fn open_sockets(spec: &Listen, software_stamps: bool) -> Result<(Vec<Port>, Vec<
             ListenTransport::Udp { listen } => Socket::udp(*listen, Some(&stream.interface)).map_err(problem(
                 "check that the interface exists, has the address (ip addr) and nothing else uses the port (ss -ulpn)",
             ))?,
-            ListenTransport::Ethernet { ethertype, vlan } => {
+            ListenTransport::Ethernet { ethertype, vlan, .. } => {
                 let frames = Frames { ethertype: *ethertype, vlan: *vlan };
                 Socket::ethernet(&stream.interface, Some(frames))
                     .map_err(problem("check that the interface exists; run as root or with CAP_NET_RAW"))?
@@ -171,8 +171,10 @@ fn open_sockets(spec: &Listen, software_stamps: bool) -> Result<(Vec<Port>, Vec<
 fn count_untagged(spec: &Listen) -> Result<Vec<Option<FrameCount>>, Failure> {
     let one = |stream: &ListenStream| match stream.transport {
         ListenTransport::Udp { .. } => Ok(None),
-        ListenTransport::Ethernet { ethertype, vlan } => {
-            untagged(&stream.interface, Frames { ethertype, vlan }, stream.stream, spec.run_id).map_err(socket_failed)
+        ListenTransport::Ethernet { ethertype, vlan, .. } => {
+            let header = Port::of(stream).header_bytes();
+            untagged(&stream.interface, Frames { ethertype, vlan }, header, stream.stream, spec.run_id)
+                .map_err(socket_failed)
         }
     };
     spec.streams.iter().map(one).collect()

@@ -3,6 +3,7 @@
 use crate::receiving::ETHERNET_HEADER;
 use std::net::SocketAddr;
 use sys::socket::Frames;
+use wire::iec61850::Prefix;
 use wire::spec::{ListenStream, ListenTransport};
 
 /// A place packets come in at: a socket each.
@@ -15,7 +16,8 @@ pub struct Port {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum PortKind {
     Udp(SocketAddr),
-    Ethernet(Frames),
+    /// And how many bytes stand before the probe.
+    Ethernet(Frames, usize),
 }
 
 impl Port {
@@ -23,8 +25,9 @@ impl Port {
     pub fn of(stream: &ListenStream) -> Self {
         let kind = match &stream.transport {
             ListenTransport::Udp { listen } => PortKind::Udp(*listen),
-            ListenTransport::Ethernet { ethertype, vlan } => {
-                PortKind::Ethernet(Frames { ethertype: *ethertype, vlan: *vlan })
+            ListenTransport::Ethernet { ethertype, vlan, payload } => {
+                let prefix = payload.map_or(0, |payload| Prefix::length(payload, stream.size));
+                PortKind::Ethernet(Frames { ethertype: *ethertype, vlan: *vlan }, ETHERNET_HEADER + prefix)
             }
         };
         Self { interface: stream.interface.clone(), kind }
@@ -34,7 +37,7 @@ impl Port {
     pub fn header_bytes(&self) -> usize {
         match self.kind {
             PortKind::Udp(_) => 0,
-            PortKind::Ethernet(_) => ETHERNET_HEADER,
+            PortKind::Ethernet(_, header) => header,
         }
     }
 }

@@ -19,16 +19,23 @@ const SOCKET_BYTES: i32 = 64 << 20;
 pub const STAMPING_STARTS: Duration = Duration::from_millis(50);
 
 /// Counts the probes of a stream in a run that come in at `interface` without the tag that `frames` have; None: they have none.
+/// `header`: how many bytes stand before the probe then.
 ///
 /// Whatever took a tag off on their way, the filter of the stream's own socket keeps them from it.
 ///
 /// # Errors
 /// There is no such interface; no CAP_NET_RAW.
-pub fn untagged(interface: &str, frames: Frames, stream: u16, run_id: u64) -> Result<Option<FrameCount>, sys::Error> {
+pub fn untagged(
+    interface: &str,
+    frames: Frames,
+    header: usize,
+    stream: u16,
+    run_id: u64,
+) -> Result<Option<FrameCount>, sys::Error> {
     if frames.vlan.is_none() {
         return Ok(None);
     }
-    let mut at = ETHERNET_HEADER as u32;
+    let mut at = header as u32;
     let words = Probe::beginning(stream, run_id).map(|(mask, value)| {
         at += 4;
         Word { at: at - 4, mask, value }

@@ -6,7 +6,7 @@
 //! out has a socket of its own. Where there are none it goes by the one socket there is.
 
 use crate::receiving::inlet::{Datagrams, Heed, Messages};
-use crate::receiving::{Manner, untagged};
+use crate::receiving::{ETHERNET_HEADER, Manner, untagged};
 use crate::round::Side;
 use crate::sending::lane::{self, Lane, Load, NO_INTERFACE, PRIVILEGED, ethernet_header, own_mac};
 use crate::session::failed;
@@ -108,8 +108,8 @@ impl Wiring {
         let open = |frames| Socket::ethernet(&self.interface, frames).map_err(self.problem(NO_INTERFACE));
         let frames = Frames { ethertype, vlan };
         let (out, back) = (open(None)?, open(Some(frames))?);
-        let untagged =
-            untagged(&self.interface, frames, self.hears, self.run_id).map_err(self.problem(NO_INTERFACE))?;
+        let untagged = untagged(&self.interface, frames, ETHERNET_HEADER, self.hears, self.run_id)
+            .map_err(self.problem(NO_INTERFACE))?;
         let header = ethernet_header(destination, own_mac(&self.interface)?, ethertype, vlan, pcp);
         self.packets(Arc::new(out), &header, Arc::new(back), untagged)
     }

@@ -8,6 +8,7 @@ use sys::peer::Peer;
 use sys::send::{Batch, Beside};
 use sys::socket::{Socket, Timestamping};
 use wire::event::Failure;
+use wire::iec61850::Prefix;
 use wire::launch::Late;
 use wire::probe::Probe;
 use wire::schedule::{Due, Schedule};
@@ -37,7 +38,7 @@ pub struct Lane {
     pub stream: u16,
     /// What its packets say from now on of whoever sends them: [`Probe::crowded`].
     pub crowded: bool,
-    /// Where the probe begins in a packet: after the Ethernet header, if it is ours to write.
+    /// Where the probe begins in a packet: after the Ethernet header, if it is ours to write, and what carries the probe.
     probe_at: usize,
     /// Bytes of the probe.
     size: usize,
@@ -45,6 +46,8 @@ pub struct Lane {
     written: Option<u64>,
     /// How its packets are launched, and in which clock; None: sent when due.
     launching: Option<(LaunchTime, LaunchClock)>,
+    /// Where what carries the probe begins in a packet; its protocol counts packets there.
+    numbered: Option<(usize, Prefix)>,
     /// Its socket is a stream of bytes, which has no bounds of packets of its own.
     stream_of_bytes: bool,
 }
@@ -82,7 +85,11 @@ impl Lane {
         }
         let Self { stream, crowded, .. } = *self;
         let probe = Probe { stream, run_id, sequence, launch_tai_ns, size: self.size as u32, crowded };
-        probe.write(&mut self.batch.packet_mut(n)[self.probe_at..]);
+        let packet = self.batch.packet_mut(n);
+        probe.write(&mut packet[self.probe_at..]);
+        if let Some((at, prefix)) = &self.numbered {
+            prefix.number(&mut packet[*at..self.probe_at], sequence);
+        }
         if self.launching.is_none() {
             self.batch.set_beside(n, 0, sequence as u32);
         }
@@ -131,6 +138,7 @@ impl Lane {
             let place = &place;
             move |error: sys::Error| failed(error, place, remedy)
         };
+        let mut numbered = None;
         let (socket, header) = match &stream.transport {
             TalkTransport::Udp { source, destination } => {
                 let socket = Socket::udp(*source, Some(&stream.interface))
@@ -138,10 +146,17 @@ impl Lane {
                 socket.connect(*destination).map_err(problem("check the route to the listener (ip route get)"))?;
                 (socket, Vec::new())
             }
-            TalkTransport::Ethernet { destination, ethertype, vlan, pcp } => {
+            TalkTransport::Ethernet { destination, ethertype, vlan, pcp, payload } => {
                 let socket = Socket::ethernet(&stream.interface, None).map_err(problem(NO_INTERFACE))?;
                 let source = own_mac(&stream.interface)?;
-                (socket, ethernet_header(destination.0, source, *ethertype, *vlan, *pcp))
+                let mut header = ethernet_header(destination.0, source, *ethertype, *vlan, *pcp);
+                if let Some(payload) = payload {
+                    let prefix = Prefix::new(*payload, stream.stream, stream.size, stream.period_ns);
+                    let at = header.len();
+                    header.extend(&prefix.bytes);
+                    numbered = Some((at, prefix));
+                }
+                (socket, header)
             }
         };
         give(&socket, stream.priority, stamps, ids, &place)?;
@@ -150,7 +165,7 @@ impl Lane {
             socket.set_launch_time(clock.clock(), launch.deadline).map_err(problem(PRIVILEGED))?;
         }
         let load = Load { stream: stream.stream, size: stream.size, at_once: MAX_BATCH as usize, ids };
-        Ok(Self::laid_out(Arc::new(socket), &header, &load, launching))
+        Ok(Self { numbered, ..Self::laid_out(Arc::new(socket), &header, &load, launching) })
     }
 
     /// A lane through `socket` as it is: datagrams, or frames with this header. What is sent is sent when due.
@@ -171,7 +186,18 @@ impl Lane {
         for n in 0..at_once {
             batch.packet_mut(n)[..probe_at].copy_from_slice(header);
         }
-        Self { socket, batch, stream, crowded: false, probe_at, size, written: None, launching, stream_of_bytes: false }
+        Self {
+            socket,
+            batch,
+            stream,
+            crowded: false,
+            probe_at,
+            size,
+            written: None,
+            launching,
+            numbered: None,
+            stream_of_bytes: false,
+        }
     }
 
     /// Hands packets `from..to` of the batch to the kernel; returns how many it took, at least 1. Where it has no room, it is

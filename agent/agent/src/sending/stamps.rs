@@ -13,13 +13,14 @@ use std::time::{Duration, Instant};
 use sys::socket::Socket;
 use wire::errqueue::{self, Key};
 use wire::event::{Failure, TalkTotals};
+use wire::iec61850::MOST_PREFIX_BYTES;
 use wire::record::{Stamp, StampKind};
 use wire::spec::{KeyChoice, Stamps};
 
 const PAUSE: Duration = Duration::from_millis(2);
 
-/// Room for what stands before the probe in a returned packet: Ethernet, VLAN tag, IPv6 and UDP.
-const HEADERS: usize = 14 + 4 + 40 + 8;
+/// Room for what stands before the probe in a returned packet: Ethernet, VLAN tag, IPv6 and UDP, what carries it.
+const HEADERS: usize = 14 + 4 + 40 + 8 + MOST_PREFIX_BYTES;
 
 /// Whether packets carry the ids of their timestamps, as `key` asks for it and this kernel can.
 ///

@@ -1,7 +1,7 @@
 //! `watch`: which packets of anybody's traffic pass chosen interfaces of this kernel, and when, recorded by CLOCK_TAI.
 //!
 //! Nothing is sent and nothing is changed: BPF programs at two tracepoints look at every packet, in all network namespaces, and
-//! write what the rules fit into a ring that wakes nobody. They are gone with this process, however it ends.
+//! write what the tests accept into a ring that wakes nobody. They are gone with this process, however it ends.
 
 mod program;
 
@@ -19,7 +19,7 @@ use wire::watch::MAX_SNAP;
 
 /// How long rings are left alone.
 const PAUSE: Duration = Duration::from_millis(5);
-/// So many flows that no rule fitted are named at most, for each point.
+/// So many rejected flows are named at most, for each point.
 const NAMED: usize = 8;
 
 /// Runs the verb; its result has been reported when this returns.
@@ -40,11 +40,12 @@ pub fn run() -> Result<(), Failure> {
     })?;
     let (chosen, clock) =
         if programs.tai { (Chosen::Tai, "CLOCK_TAI") } else { (Chosen::Monotonic, "CLOCK_MONOTONIC") };
+    let reads_pages = programs.reads_pages;
     let mut watch = Watch { programs, clock: LaunchClock::new(chosen), tap, seen: vec![[0; 2]; spec.points.len()] };
     let recording = recorder.start();
     let realtime = prepare_thread(&spec.realtime, &process)?;
     let ready = session::ready("watch", realtime, Vec::new())?;
-    emit(&Event::WatchReady { ready, watch: WatchFound { clock, snap: spec.snap } });
+    emit(&Event::WatchReady { ready, watch: WatchFound { clock, snap: spec.snap, reads_pages } });
 
     let mut told = Instant::now();
     while !session.stopped() && !recording.broken() {
@@ -105,7 +106,7 @@ impl Watch {
         self.seen.iter().map(|[came, left]| PointSeen { came: *came, left: *left }).collect()
     }
 
-    /// The largest flows that no rule fitted, of each point and direction where none fitted anything.
+    /// The largest flows that were rejected, of each point and direction where nothing was accepted.
     fn others(&self) -> Vec<OtherFlow> {
         let mut found = self.programs.others();
         found.retain(|one| {
@@ -134,6 +135,7 @@ fn row(record: &wire::watch::Record<'_>) -> Option<Watched> {
         out: record.out,
         ethernet: record.ethernet,
         length: record.length,
+        segments: record.segments,
         captured: record.bytes.len() as u16,
         bytes,
     })

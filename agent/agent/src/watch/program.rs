@@ -1,27 +1,36 @@
-//! The BPF programs that see packets come in and leave: loaded, told the points and rules, attached, their records read.
+//! The BPF programs that see packets come in and leave: loaded, told the points and tests, attached, their records read.
 
 use super::row;
-use crate::programs::{Records, kernel_types, map, ring_bytes, start, why};
-use aya::EbpfLoader;
+use crate::programs::{Records, kernel_types, map, ring_bytes, skipped, start, why};
 use aya::maps::{Array, HashMap, MapData};
+use aya::{Btf, EbpfLoader};
+use aya_obj::btf::BtfKind;
 use wire::event::OtherFlow;
 use wire::record::Watched;
 use wire::spec::Watch as Spec;
-use wire::watch::{OTHER_BYTES, Other, RECORD_BYTES, RULE_BYTES, Record};
+use wire::watch::{OTHER_BYTES, Other, RECORD_BYTES, Record, TEST_BYTES};
 
 static OBJECT: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/watch.bpf.o"));
 
 const PROGRAMS: [(&str, &str); 2] = [("watch_in", "netif_receive_skb"), ("watch_out", "net_dev_start_xmit")];
 /// The ring's own header of a record.
 const RING_HEADER: usize = 8;
+/// The kernel's function that reads packets whose bytes lie in pages.
+const READS_PAGES: &str = "bpf_dynptr_from_skb";
+/// What the object has in place of a call of it, which aya does not link: the number of its type is to be put in.
+const PLACEHOLDER: [u8; 8] = instruction(0x85, 0x20, 0x4c41_544c);
+/// `r0 = -1`: the call fails, and is not made.
+const NO_CALL: [u8; 8] = instruction(0xb7, 0, u32::MAX);
 
 /// The programs, in force as long as this lives: the kernel takes them off when the process ends, however it ends.
 pub struct Programs {
     /// Records are made by CLOCK_TAI, else by CLOCK_MONOTONIC.
     pub tai: bool,
+    /// What of a packet lies in pages is read, too.
+    pub reads_pages: bool,
     records: Records,
     others: HashMap<MapData, [u8; OTHER_BYTES], u64>,
-    _object: aya::Ebpf,
+    object: aya::Ebpf,
 }
 
 impl Programs {
@@ -30,34 +39,39 @@ impl Programs {
     /// # Errors
     /// The kernel does not let them be; why.
     pub fn attach(spec: &Spec) -> Result<Self, String> {
-        // Before 6.1 the kernel has no bpf_ktime_get_tai_ns, and refuses whatever calls it.
-        Self::attach_by(spec, true).or_else(|_| Self::attach_by(spec, false))
+        // Before 6.1 the kernel has no bpf_ktime_get_tai_ns, before 6.12 no packets' pages for tracepoints: it refuses
+        // whatever calls them.
+        let (tai, pages) = (true, true);
+        Self::attach_by(spec, tai, pages)
+            .or_else(|_| Self::attach_by(spec, tai, !pages))
+            .or_else(|_| Self::attach_by(spec, !tai, !pages))
     }
 
-    fn attach_by(spec: &Spec, tai: bool) -> Result<Self, String> {
+    fn attach_by(spec: &Spec, tai: bool, reads_pages: bool) -> Result<Self, String> {
         let kernel = kernel_types()?;
         let snap = spec.snap.next_multiple_of(size_of::<u64>());
+        let code = linked(OBJECT, reads_pages, &kernel)?;
         let mut object = EbpfLoader::new()
             .btf(Some(&kernel))
             .set_global("use_tai", &u32::from(tai), true)
-            .set_global("rule_count", &(spec.rules.len() as u32), true)
+            .set_global("reads_pages", &u32::from(reads_pages), true)
             .set_global("snap", &(snap as u32), true)
             .set_max_entries("records", ring_bytes(spec.ring_records, RING_HEADER + RECORD_BYTES + snap))
-            .load(OBJECT)
+            .load(&code)
             .map_err(|error| why(&error))?;
         let mut points: HashMap<_, [u32; 2], u32> = map(&mut object, "points")?;
         for (number, point) in (0..).zip(&spec.points) {
             points.insert([point.netns, point.ifindex], number, 0).map_err(|error| why(&error))?;
         }
-        let mut rules: Array<_, [u8; RULE_BYTES]> = map(&mut object, "rules")?;
-        for (number, rule) in (0..).zip(&spec.rules) {
-            rules.set(number, rule.bytes(), 0).map_err(|error| why(&error))?;
+        let mut tests: Array<_, [u8; TEST_BYTES]> = map(&mut object, "tests")?;
+        for (number, test) in (0..).zip(spec.flow.tests()) {
+            tests.set(number, test.bytes(), 0).map_err(|error| why(&error))?;
         }
         let (records, others) = (Records::of(&mut object)?, map(&mut object, "others")?);
         for one in PROGRAMS {
             start(&mut object, one, &kernel)?;
         }
-        Ok(Self { tai, records, others, _object: object })
+        Ok(Self { tai, reads_pages, records, others, object })
     }
 
     /// The next packet; None: there is none now.
@@ -65,14 +79,36 @@ impl Programs {
         self.records.next(|bytes| row(&Record::read(bytes)?))
     }
 
-    /// How many records the ring had no room for.
+    /// How many packets have no record: the ring had no room, or the kernel did not run the program.
     pub fn lost(&self) -> u64 {
-        self.records.lost()
+        self.records.lost() + skipped(&self.object)
     }
 
-    /// The flows that no rule fitted, with their packets until one first fitted there.
+    /// The flows that the tests rejected, with their packets until one was first accepted there.
     pub fn others(&self) -> Vec<OtherFlow> {
         let flows = self.others.iter().filter_map(Result::ok);
         flows.map(|(flow, packets)| OtherFlow { packets, flow: Other::read(&flow) }).collect()
     }
+}
+
+/// An instruction of BPF: its code, its registers, and its number.
+const fn instruction(code: u8, registers: u8, number: u32) -> [u8; 8] {
+    let [a, b, c, d] = number.to_le_bytes();
+    [code, registers, 0, 0, a, b, c, d]
+}
+
+/// The object with calls of the kernel's function, or without.
+///
+/// # Errors
+/// The kernel has none.
+fn linked(object: &[u8], reads_pages: bool, kernel: &Btf) -> Result<Vec<u8>, String> {
+    let call = if reads_pages {
+        let number = kernel.id_by_type_name_kind(READS_PAGES, BtfKind::Func);
+        instruction(0x85, 0x20, number.map_err(|_| format!("this kernel has no {READS_PAGES}"))?)
+    } else {
+        NO_CALL
+    };
+    let mut linked = object.to_vec();
+    linked.chunks_exact_mut(8).filter(|one| *one == PLACEHOLDER).for_each(|one| one.copy_from_slice(&call));
+    Ok(linked)
 }

@@ -159,7 +159,7 @@ pub enum Done {
         end_tai_ns: i64,
         /// By point.
         points: Vec<PointSeen>,
-        /// The largest flows that no rule fitted, of points and directions where none fitted anything.
+        /// The largest rejected flows, of points and directions where no packet was accepted.
         others: Vec<OtherFlow>,
         /// Packets that a rule fitted and that were not recorded, as the kernel's ring was full.
         lost: u64,
@@ -186,7 +186,7 @@ pub struct PointSeen {
     pub left: u64,
 }
 
-/// Packets of a flow that no rule fitted.
+/// Packets of a flow that `flow` of the spec rejected.
 #[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct OtherFlow {
     /// How many.

@@ -68,6 +68,8 @@ pub struct WatchFound {
     pub clock: &'static str,
     /// So many bytes of each packet are kept at most.
     pub snap: usize,
+    /// What of a packet lies in pages apart from its headers is read, too (Linux 6.12).
+    pub reads_pages: bool,
 }
 
 /// The timer of `timer`.

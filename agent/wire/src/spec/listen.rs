@@ -1,6 +1,7 @@
 //! What `listen` is asked for.
 
-use super::{Realtime, StampsBy, Wrong, check_ring, check_streams, default_ring_records, hexadecimal, wrong};
+use super::talk::check_payload;
+use super::{Payload, Realtime, StampsBy, Wrong, check_ring, check_streams, default_ring_records, hexadecimal, wrong};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use std::net::SocketAddr;
@@ -20,6 +21,9 @@ pub enum ListenTransport {
         ethertype: u16,
         /// VLAN id the frame must carry; None: it must be in no VLAN.
         vlan: Option<u16>,
+        /// What carries the probe in the frame.
+        #[serde(default)]
+        payload: Option<Payload>,
     },
 }
 
@@ -97,6 +101,11 @@ impl Listen {
         check_streams(self.streams.iter().map(|s| (s.stream, s.size, s.count)))?;
         if self.mode == Mode::BusyPoll && self.busy_poll_us.is_none() {
             return wrong("busy_poll_us", "expected microseconds with mode busy-poll");
+        }
+        for (n, stream) in self.streams.iter().enumerate() {
+            if let ListenTransport::Ethernet { payload, .. } = stream.transport {
+                check_payload(&format!("streams[{n}].size"), payload, stream.size)?;
+            }
         }
         Ok(())
     }

@@ -24,11 +24,12 @@ pub use listen::{Listen, ListenStream, ListenTransport, Mode};
 pub use ping::{Ping, PingSide, PingTransport, Pong, PongTransport};
 pub use ptp::Ptp;
 pub use talk::{
-    KeyChoice, LatePolicy, LaunchClock, LaunchTime, MAX_BATCH, Mac, Stamps, StampsBy, Talk, TalkStream, TalkTransport,
+    KeyChoice, LatePolicy, LaunchClock, LaunchTime, MAX_BATCH, Mac, Payload, Stamps, StampsBy, Talk, TalkStream,
+    TalkTransport,
 };
 pub use timer::{How, Timer, Trace};
 pub use trace::{Absent, Tracing};
-pub use watch::{Network, Rule, Watch, WatchPoint};
+pub use watch::{Flow, Macs, Network, Rule, Watch, WatchPoint};
 
 use crate::probe;
 use schemars::JsonSchema;

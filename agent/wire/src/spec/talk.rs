@@ -1,6 +1,7 @@
 //! What `talk` is asked for.
 
 use super::{Realtime, Wrong, check_ring, check_streams, default_ring_records, hexadecimal, wrong};
+use crate::iec61850::check_size;
 use crate::stage::Stage;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer};
@@ -91,7 +92,21 @@ pub enum TalkTransport {
         vlan: Option<u16>,
         /// Priority code point of the tag.
         pcp: Option<u8>,
+        /// What carries the probe in the frame.
+        #[serde(default)]
+        payload: Option<Payload>,
     },
+}
+
+/// A protocol whose frames carry the probe (`wire::iec61850`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Deserialize)]
+pub enum Payload {
+    /// Sampled values: the probe stands for the samples.
+    #[serde(rename = "iec61850-sv")]
+    SampledValues,
+    /// GOOSE: the probe is its data.
+    #[serde(rename = "iec61850-goose")]
+    Goose,
 }
 
 /// A MAC address, written as `02:00:00:00:00:01`.
@@ -269,6 +284,14 @@ pub(super) fn check_tag(at: &str, vlan: Option<u16>, pcp: Option<u8>) -> Result<
     Ok(())
 }
 
+/// The size of a probe that this carries.
+pub(super) fn check_payload(at: &str, payload: Option<Payload>, size: usize) -> Result<(), Wrong> {
+    match payload.map(|payload| check_size(payload, size)) {
+        Some(Err(expected)) => wrong(at, expected),
+        _ => Ok(()),
+    }
+}
+
 /// Most packets handed over with one call.
 pub const MAX_BATCH: u64 = 64;
 
@@ -313,8 +336,9 @@ impl Talk {
             if i64::try_from(stream.count).ok().and_then(|count| count.checked_mul(stream.period_ns)).is_none() {
                 return wrong(at("count"), "the stream would last longer than 292 years");
             }
-            if let TalkTransport::Ethernet { vlan, pcp, .. } = stream.transport {
+            if let TalkTransport::Ethernet { vlan, pcp, payload, .. } = stream.transport {
                 check_tag(&at("transport"), vlan, pcp)?;
+                check_payload(&at("size"), payload, stream.size)?;
             }
         }
         Ok(())

@@ -1,7 +1,7 @@
 //! What `watch` is asked for.
 
-use super::{Realtime, Wrong, check_ring, default_ring_records, hexadecimal, wrong};
-use crate::watch::{MAX_POINTS, MAX_RULES, MAX_SNAP};
+use super::{Mac, Realtime, Wrong, check_ring, default_ring_records, hexadecimal, wrong};
+use crate::watch::{MAX_POINTS, MAX_SNAP, MAX_TESTS};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use std::net::IpAddr;
@@ -25,8 +25,8 @@ pub struct Watch {
     pub realtime: Realtime,
     /// Where packets are looked at: the number of each is its place here.
     pub points: Vec<WatchPoint>,
-    /// Which packets: those that one of these fits.
-    pub rules: Vec<Rule>,
+    /// Which packets.
+    pub flow: Flow,
     /// So many bytes of each packet are kept at most.
     #[serde(default = "default_snap")]
     pub snap: usize,
@@ -45,7 +45,21 @@ pub struct WatchPoint {
     pub ifindex: u32,
 }
 
-/// What a packet has to be; what is None may be anything.
+/// An expression about packets: `{"all": [{"is": {"protocol": 17}}, {"not": {"is": {"any_port": [53, 53]}}}]}`.
+#[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Flow {
+    /// All of these hold; of none: any packet.
+    All(Vec<Flow>),
+    /// At least one of these holds.
+    Any(Vec<Flow>),
+    /// This does not hold.
+    Not(Box<Flow>),
+    /// The packet is so.
+    Is(Rule),
+}
+
+/// What a packet is: all of these; what is None may be anything.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, JsonSchema, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Rule {
@@ -57,11 +71,11 @@ pub struct Rule {
     pub vid: Option<u16>,
     /// Priority in that tag.
     pub pcp: Option<u8>,
-    /// IP protocol; of IPv6 the first header's next.
+    /// IP protocol; of IPv6 the first header's next, or behind a fragment header its.
     pub protocol: Option<u8>,
     /// Code point (RFC 2474).
     pub dscp: Option<u8>,
-    /// Of TCP, UDP and SCTP: first and last port.
+    /// Of TCP, UDP and SCTP: first and last port. Of fragments the first one has ports.
     pub source_port: Option<(u16, u16)>,
     /// The same.
     pub destination_port: Option<(u16, u16)>,
@@ -73,6 +87,23 @@ pub struct Rule {
     pub destination: Option<Network>,
     /// Either of them.
     pub any_address: Option<Network>,
+    /// The sender's MAC address.
+    pub source_mac: Option<Macs>,
+    /// The receiver's.
+    pub destination_mac: Option<Macs>,
+    /// Either of them.
+    pub any_mac: Option<Macs>,
+}
+
+/// MAC addresses: those that are `address` in the bits of `mask`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Macs {
+    /// One of them.
+    pub address: Mac,
+    /// Ones where the address counts.
+    #[serde(default = "every_bit")]
+    pub mask: Mac,
 }
 
 /// Addresses with a beginning in common.
@@ -89,6 +120,10 @@ fn default_snap() -> usize {
     SNAP
 }
 
+fn every_bit() -> Mac {
+    Mac([0xff; 6])
+}
+
 impl Watch {
     /// Checks what the types cannot.
     ///
@@ -103,14 +138,32 @@ impl Watch {
         if let Some(n) = (1..self.points.len()).find(|n| self.points[..*n].contains(&self.points[*n])) {
             return wrong(format!("points[{n}]"), "is there already");
         }
-        if !(1..=MAX_RULES).contains(&self.rules.len()) {
-            return wrong("rules", format!("expected 1 to {MAX_RULES}"));
-        }
         if !(LEAST_SNAP..=MAX_SNAP).contains(&self.snap) {
             return wrong("snap", format!("expected {LEAST_SNAP} to {MAX_SNAP}"));
         }
-        self.rules.iter().enumerate().try_for_each(|(n, rule)| rule.check(&format!("rules[{n}]")))
+        self.flow.check("flow")?;
+        let tests = self.flow.tests().len();
+        if tests > MAX_TESTS {
+            return wrong("flow", format!("{tests} tests of a packet, expected at most {MAX_TESTS}"));
+        }
+        Ok(())
     }
+}
+
+impl Flow {
+    fn check(&self, at: &str) -> Result<(), Wrong> {
+        match self {
+            Self::Any(none) if none.is_empty() => wrong(format!("{at}.any"), "expected at least one".to_string()),
+            Self::All(parts) => check_each(parts, &format!("{at}.all")),
+            Self::Any(parts) => check_each(parts, &format!("{at}.any")),
+            Self::Not(part) => part.check(&format!("{at}.not")),
+            Self::Is(rule) => rule.check(&format!("{at}.is")),
+        }
+    }
+}
+
+fn check_each(parts: &[Flow], at: &str) -> Result<(), Wrong> {
+    parts.iter().enumerate().try_for_each(|(n, part)| part.check(&format!("{at}[{n}]")))
 }
 
 impl Rule {
@@ -140,7 +193,7 @@ mod tests {
     fn points_are_there_once_and_values_fit_into_their_headers() {
         let with = |name: &str, value: serde_json::Value| {
             let mut spec = json!({"run_id": "8f3c5e0d12ab34cd", "recording": "/x/watch-ecu", "realtime": {},
-                "points": [{"netns": 1, "ifindex": 2}], "rules": [{"protocol": 17}]});
+                "points": [{"netns": 1, "ifindex": 2}], "flow": {"is": {"protocol": 17}}});
             spec[name] = value;
             let spec = serde_json::from_value::<Watch>(spec).map_err(|error| error.to_string())?;
             spec.check().map_err(|wrong| wrong.at).map(|()| spec.snap)
@@ -150,9 +203,13 @@ mod tests {
         assert_eq!(with("snap", json!(257)), Err("snap".into()));
         assert_eq!(with("points", json!([])), Err("points".into()));
         assert_eq!(with("points", json!([point, point])), Err("points[1]".into()));
-        assert_eq!(with("rules", json!([{}, {"pcp": 8}])), Err("rules[1].pcp".into()));
+        assert_eq!(with("flow", json!({"all": []})), Ok(128));
+        assert_eq!(with("flow", json!({"any": [{"is": {}}, {"is": {"pcp": 8}}]})), Err("flow.any[1].is.pcp".into()));
+        assert_eq!(with("flow", json!({"not": {"any": []}})), Err("flow.not.any".into()));
         let network = json!({"address": "10.0.0.0", "prefix": 33});
-        assert_eq!(with("rules", json!([{"source": network}])), Err("rules[0].source.prefix".into()));
-        assert!(with("rules", json!([{"port": 5}])).unwrap_err().contains("unknown field"));
+        assert_eq!(with("flow", json!({"is": {"source": network}})), Err("flow.is.source.prefix".into()));
+        assert!(with("flow", json!({"is": {"port": 5}})).unwrap_err().contains("unknown field"));
+        let many = |n: usize| json!({"any": vec![json!({"is": {"protocol": 17}}); n]});
+        assert_eq!((with("flow", many(MAX_TESTS)), with("flow", many(MAX_TESTS + 1))), (Ok(128), Err("flow".into())));
     }
 }

@@ -1,4 +1,4 @@
-"""Pairs of configurations compared: every figure that was asked for, judged together as one family."""
+"""Pairs of configurations compared: the main figure's comparisons judged as one family, all others as another."""
 
 from __future__ import annotations
 
@@ -32,8 +32,9 @@ class Difference:
     stream, stream_b: its name in a, and in b, where it may be another one (`streams_of_both`).
     blocked: a and b are of one run, and compared repetition by repetition. of_a, of_b: {repeat: figure} of the
     repetitions that count. effect: None where there is nothing to subtract. why_not: why nothing can be shown, one
-    of the reasons above; with an effect that is then a mere difference. family: how many comparisons were judged
-    together. p_adjusted: Holm's. shown: whether a difference is. smallest_ns: the smallest one that would have been.
+    of the reasons above; with an effect that is then a mere difference. main: whether it is one of the main figure.
+    family: how many comparisons were judged together. p_adjusted: Holm's. shown: whether a difference is.
+    smallest_ns: the smallest one that would have been.
     within_ns: of one repetition a side, the 95 % interval of their difference by their packets alone, the clocks' ±
     included.
     """
@@ -49,6 +50,7 @@ class Difference:
     of_b: Mapping[int, Figure]
     effect: Effect | None = None
     why_not: str | None = None
+    main: bool = False
     family: int = 0
     p_adjusted: float | None = None
     shown: bool = False
@@ -77,22 +79,28 @@ class Difference:
 
 
 def compared(
-    pairs: Iterable[Pair], figures: Sequence[tuple[str, str]], streams: Collection[str] = ()
+    pairs: Iterable[Pair],
+    figures: Sequence[tuple[str, str]],
+    streams: Collection[str] = (),
+    *,
+    main: tuple[str, str] | None = None,
 ) -> list[Difference]:
     """Every pair's comparisons: of each stream of both (`streams_of_both`), each of these figures (metric, statistic).
 
-    streams: only these, if there are any, by either name. All of them are one family: p values are adjusted by their
-    number. A metric that neither side has is left out.
+    streams: only these, if there are any, by either name. main: the figure that the question is about. Its comparisons
+    are one family, all others another: p values are adjusted by their number, so that what else is looked at does not
+    make the answer harder to show. A metric that neither side has is left out.
     """
     found = [
-        _one(pair, names, metric, statistic)
+        replace(_one(pair, names, metric, statistic), main=(metric, statistic) == main)
         for pair in pairs
         for names in streams_of_both(*pair)
         if not streams or any(name in streams for name in names)
         for metric, statistic in figures
         if any(one.ends(name, metric) for one, name in zip(pair, names, strict=True))
     ]
-    return list(_judged(found))
+    families = {main: iter(_judged([one for one in found if one.main is main])) for main in (True, False)}
+    return [next(families[one.main]) for one in found]
 
 
 def _judged(found: Sequence[Difference]) -> Iterator[Difference]:

@@ -97,10 +97,14 @@ class Configuration:
 
 
 def configurations(result: Result) -> tuple[Configuration, ...]:
-    """Every configuration of which at least one repetition ran to its end, in the result's order."""
+    """Every configuration of which at least one repetition ran to its end, in the result's order.
+
+    Where repetitions were made alike, to see whether they are equal, one of them counts.
+    """
     groups: dict[str, list[Cell]] = {}
     for cell in result.cells:
-        groups.setdefault(cell.slug, []).append(cell)
+        if not result.repeats or cell.repeat == 1:
+            groups.setdefault(cell.slug, []).append(cell)
     found = (_configuration(result.run, cells) for cells in groups.values())
     return tuple(one for one in found if one.repetitions)
 

@@ -12,12 +12,14 @@ _R_TAG: Final = 0xF1C1
 _IPV4: Final = 0x0800
 _IPV6: Final = 0x86DD
 _UDP: Final = 17
+_FRAGMENT: Final = 44
 
 
 @dataclass(frozen=True)
 class Frame:
     """One frame as far as it was kept. ether_type, body: behind all tags. r_tag: what follows the EtherType of an
     802.1CB tag, empty without one. udp: a datagram's payload, empty of anything else. whole: nothing of it is missing.
+    fragment: it is a part of an IP packet.
     """
 
     ether_type: int
@@ -25,6 +27,7 @@ class Frame:
     r_tag: bytes
     udp: bytes
     whole: bool
+    fragment: bool = False
 
 
 @dataclass(frozen=True)
@@ -80,7 +83,13 @@ def frame_of(data: bytes, length: int, *, ethernet: bool) -> Frame | None:
     elif data:
         ether_type = _IPV4 if data[0] >> 4 == 4 else _IPV6
     body = data[place:]
-    return Frame(ether_type, body, r_tag, _udp_payload(ether_type, body), whole)
+    return Frame(ether_type, body, r_tag, _udp_payload(ether_type, body), whole, _is_fragment(ether_type, body))
+
+
+def _is_fragment(ether_type: int, body: bytes) -> bool:
+    if ether_type == _IPV4:
+        return len(body) >= 20 and bool(int.from_bytes(body[6:8], "big") & 0x3FFF)
+    return ether_type == _IPV6 and len(body) >= 40 and body[6] == _FRAGMENT
 
 
 def _udp_payload(ether_type: int, body: bytes) -> bytes:

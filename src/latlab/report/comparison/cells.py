@@ -9,7 +9,7 @@ from latlab.analysis.comparison.compare import ONE_REPETITION, STATISTICS, Diffe
 from latlab.analysis.comparison.configuration import against_first, configurations
 from latlab.analysis.comparison.effect import ALPHA
 from latlab.report.comparison.entry import entry, names_of
-from latlab.report.comparison.notes import notes, reach
+from latlab.report.comparison.notes import family_size, main_family, notes, reach
 from latlab.report.places import dimension_keys
 from latlab.report.rows import metric_names
 from latlab.report.sweeps import is_swept
@@ -19,10 +19,11 @@ from latlab.report.view import METRIC_ORDER
 from latlab.result.comparison import Comparison
 from latlab.result.types import Result
 
-COMPARED: Final = ("latency", "latency_user", "round_trip", "half_round_trip")
+COMPARED: Final = ("latency", "latency_user", "round_trip_sent", "round_trip", "half_round_trip", "interrupt")
 """The metrics that are compared: those that go all the way. What they are made of, `latlab compare` compares."""
 WAKEUP: Final = "wakeup"
 """So does a timer's."""
+MEDIAN: Final = "p50"
 
 _REPEAT: Final = (3, 5, 10)
 
@@ -31,7 +32,8 @@ def cell_comparisons(
     result: Result, metrics: Sequence[str] = COMPARED, statistics: Sequence[str] = STATISTICS
 ) -> list[Comparison]:
     """An entry for each of these metrics that cells of the run can be compared by; where none has any, for the first
-    metric there is. Empty for a run of one cell. All comparisons are judged together, those of all metrics.
+    metric there is. Empty for a run of one cell. The medians of the first metric are judged together, and so are all
+    other comparisons, those of all metrics.
 
     Cells of different labels are in none, neither is a figure that nobody has, nor are cells that differ in a size or
     a duration that a line is drawn over: nobody asks whether larger packets take longer.
@@ -41,20 +43,23 @@ def cell_comparisons(
     keys = {(a.slug, b.slug): key for key in apart for a, b in against_first(found, key)}
     pairs = [(a, b) for a in found for b in found if (a.slug, b.slug) in keys and len({*a.labels, *b.labels}) == 1]
     chosen = compared_by(result, metrics)
-    # All that the page judges is one answer, and so one family: as in `latlab compare`.
+    # The medians of the first metric are the answer, on the first screen; all else is looked at beside it.
     figures = [(metric, name) for metric in chosen for name in statistics]
-    family = [one for one in compared(pairs, figures) if not one.blank]
+    family = [one for one in compared(pairs, figures, main=(chosen[0], MEDIAN)) if not one.blank] if chosen else []
     every = [_comparison(result, name, family, keys, statistics) for name in chosen]
     return [one for one in every if one.comparisons]
 
 
 def compared_by(result: Result, metrics: Sequence[str] = COMPARED) -> list[str]:
     """The metrics that cells of this result are compared by unless others are asked for: those of these that it has,
-    and its timers' `wakeup`; where it has none, the first that there is.
+    and its timers' `wakeup`; where it has none, the first that there is. The one that the scenario is about, or that
+    it has published figures of, comes first.
     """
     there = metric_names(result, METRIC_ORDER)
     of_timers = (WAKEUP,) if any_waits(result) else ()
-    return [name for name in (*metrics, *of_timers) if name in there] or list(there[:1])
+    found = [name for name in (*metrics, *of_timers) if name in there] or list(there[:1])
+    about = (result.headline, *(one.metric for one in result.published))
+    return [*dict.fromkeys(name for name in (*about, *found) if name in found)]
 
 
 def _comparison(
@@ -73,7 +78,8 @@ def _comparison(
     return Comparison(
         metric=metric,
         alpha=ALPHA,
-        family=max((one.family for one in family), default=0),
+        family=family_size(family),
+        main=main_family(family),
         comparisons=entries,
         notes=[
             *sent_otherwise(result, streams),
@@ -94,6 +100,7 @@ def _of_one_repetition(found: Sequence[Difference], family: Sequence[Difference]
         "figures are the differences of these deployments. Intervals rest on their packets alone; the next deployments "
         "may differ in the opposite direction"
     )
+    family = [one for one in family if one.main] or family
     level = ALPHA / len(family)
     enough = ", ".join(f"{reach(n, level)} with repeat: {n}" for n in _REPEAT)
     yield (

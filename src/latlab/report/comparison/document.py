@@ -13,7 +13,7 @@ from latlab.analysis.comparison.effect import ALPHA
 from latlab.analysis.comparison.regression import judged
 from latlab.errors import EXIT_ACCEPT, EXIT_LAB, EXIT_OK, EXIT_UNTRUSTED, UsageError
 from latlab.recordings.run_folder import RunFolder
-from latlab.report.comparison.cells import compared_by
+from latlab.report.comparison.cells import MEDIAN, compared_by
 from latlab.report.comparison.differs import (
     Group,
     differing_facts,
@@ -23,7 +23,7 @@ from latlab.report.comparison.differs import (
 )
 from latlab.report.comparison.entry import entry, names_of, regression_entry
 from latlab.report.comparison.losses import loss_entries
-from latlab.report.comparison.notes import notes
+from latlab.report.comparison.notes import family_size, main_family, notes
 from latlab.report.comparison.sides import Side, open_sides
 from latlab.report.comparison.together import together_entries
 from latlab.report.comparison.wanted import Wanted, check_streams
@@ -187,7 +187,10 @@ def _document(asked: _Asked, wanted: Wanted) -> ComparisonDocument:
     members = [one for pair in asked.pairs for one in pair]
     check_streams(wanted, members)
     _refuse_labels(asked)
-    found = compared(asked.pairs, wanted.figures(members), wanted.streams)
+    figures = wanted.figures(members)
+    # What fails a build is judged as one family: it is to be wrong in 5 % of builds, whatever is looked at.
+    main = (figures[0][0], MEDIAN) if asked.question != "baseline" else None
+    found = compared(asked.pairs, figures, wanted.streams, main=main)
     if all(one.effect is None for one in found):
         why = next((one.why_not or "" for one in found), "") or _nothing_in_both(asked)
         raise UsageError(
@@ -207,7 +210,8 @@ def _document(asked: _Asked, wanted: Wanted) -> ComparisonDocument:
         format=FORMAT,
         question=asked.question,
         alpha=ALPHA,
-        family=max(one.family for one in found),
+        family=family_size(found),
+        main=main_family(found),
         sides=[_compared_run(side) for side in asked.sides],
         comparisons=entries,
         together=together_entries(found, asked.names),

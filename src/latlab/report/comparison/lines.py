@@ -114,15 +114,19 @@ def summary(document: Comparison | ComparisonDocument) -> str:
     if not found:
         return "Nothing can be shown: no comparison has two repetitions on both sides"
     shown = sum(one.shown for one in found)
-    one, family = len(found) == 1, document.family
+    one, family, main = len(found) == 1, document.family, document.main
     what = f"The one comparison shows {'a' if shown else 'no'} difference"
     what = what if one else f"{shown} of {len(found)} comparisons show{'s' if shown == 1 else ''} a difference"
     if family == 1:
         return what
+    level = f"{100 * document.alpha:.0f} %"
+    if main:
+        of_main = f"the {main.comparisons} of {main.metric} {at(main.statistic)}"
+        return f"{what} (Holm: {level} for {of_main}, and {level} for the {family} others)"
     # Earlier versions judged the statistics of a run's own cells each by itself.
     among = f"all {family} of all metrics" if family > len(found) else f"the {family} of one statistic"
     together = "all" if family == len(found) else among
-    return f"{what} (Holm: {100 * document.alpha:.0f} % for {together} together)"
+    return f"{what} (Holm: {level} for {together} together)"
 
 
 def powerless(document: ComparisonDocument) -> str:

@@ -12,6 +12,7 @@ from latlab.analysis.comparison.multiple import level_to_show
 from latlab.analysis.comparison.student import critical
 from latlab.analysis.comparison.words import VIRTUAL
 from latlab.report.testbed import FUNCTIONAL
+from latlab.result.comparison import MainFamily
 
 ENOUGH: Final = {True: 6, False: 4}
 """From how many repetitions on a test exists that assumes nothing of how they are spread and can reach 5 %, {paired:
@@ -52,7 +53,9 @@ def _of_repetitions(found: Sequence[Difference], family: Sequence[Difference]) -
     judged = [one for one in found if one.p_adjusted is not None]
     if not judged:
         return
-    together = [one.p_adjusted for one in family if one.p_adjusted is not None]
+    # What is hardest to show: the others, where there are any beside the main figure's.
+    apart = any(not one.main for one in judged)
+    together = [one.p_adjusted for one in family if one.p_adjusted is not None and one.main is not apart]
     fewest = min(judged, key=lambda one: min(len(one.of_a), len(one.of_b)))
     n = min(len(fewest.of_a), len(fewest.of_b))
     level = level_to_show(together, ALPHA)
@@ -83,3 +86,19 @@ def reach(n: int, level: float) -> str:
     """How many standard deviations of a repetition n of them can show at this level, both sides spread alike."""
     found = critical(level, n - 1) * sqrt(2 / n)
     return f"{found:.2g}" if found < 99.5 else f"{found:.0f}"
+
+
+def main_family(found: Sequence[Difference]) -> MainFamily | None:
+    """The main figure's comparisons; None where they are all there are, or where none of it was judged."""
+    judged = [one for one in found if one.p_adjusted is not None]
+    of_main = [one for one in judged if one.main]
+    if not of_main or len(of_main) == len(judged):
+        return None
+    return MainFamily(metric=of_main[0].metric, statistic=of_main[0].statistic, comparisons=len(of_main))
+
+
+def family_size(found: Sequence[Difference]) -> int:
+    """How many comparisons are judged together, the main figure's apart where there are others."""
+    return max((one.family for one in found if not one.main), default=0) or max(
+        (one.family for one in found), default=0
+    )

@@ -13,7 +13,7 @@ from latlab.testbed.images import Image
 from latlab.testbed.machines.base import MachineKind
 from latlab.testbed.service import Service
 from latlab.testbed.site import Site
-from latlab.testbed.ssh_steps import agent_put, agents_digest, file_put, reached
+from latlab.testbed.ssh_steps import agent_put, agent_runs, agents_digest, file_put, reached
 from latlab.testbed.step import Step, own_folder
 
 USER = "root"
@@ -50,6 +50,7 @@ class SshMachine(MachineKind):
         host = self.host(scenario, name, site)
         yield from reached(host, MACHINE, site)
         yield from agent_put(host, site)
+        yield agent_runs(host)
         folder = host.scratch
         title = f"make the folder of this run's recordings on {name}"
         yield own_folder(name, title, folder, rescue=(folder, site.recordings))

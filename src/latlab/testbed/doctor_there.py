@@ -1,0 +1,275 @@
+"""What a machine over ssh can and cannot do for a measurement: asked by one command that any POSIX shell runs.
+
+BusyBox's shell and programs are enough to ask, and nothing is copied or changed there. A BusyBox shell may run its own
+programs whatever is on the PATH: it then names them without a path.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import PurePosixPath
+from typing import Final
+
+from latlab.errors import LabError
+from latlab.hosts import SshHost
+from latlab.hosts.tools import install_remedy
+from latlab.testbed.agent_binary import AGENT, find_agent, find_agents, no_agent
+from latlab.testbed.finding import Finding
+from latlab.testbed.machines.ssh import AGENTS, USER
+from latlab.testbed.ssh_steps import TOOLS, mount_of
+
+RECORDINGS: Final = "/var/tmp"
+BUSYBOX: Final = "busybox"
+TOO_SMALL: Final = ("ip", "tc")
+"""Programs that BusyBox has without what latlab uses: JSON, namespaces, qdiscs."""
+FREE_MB: Final = 64
+"""A minute of a stream at 1 kHz takes about 10 MB."""
+CLOCK_S: Final = 60.0
+ASKED_S: Final = 60.0
+ASK: Final = r"""
+say() { printf '%s=%s\n' "$1" "$2"; }
+first() { cat "$1" 2>/dev/null | head -n 1; }
+say architecture "$(uname -m)"
+say release "$(uname -r)"
+say version "$(uname -v)"
+say user "$(id -u)"
+say time "$(date +%s)"
+say model "$(first /proc/device-tree/model | tr -d '\000')"
+say clocksource "$(first /sys/devices/system/clocksource/clocksource0/current_clocksource)"
+say realtime "$(first /sys/kernel/realtime)"
+say isolated "$(first /sys/devices/system/cpu/isolated)"
+for clock in /sys/class/ptp/*; do [ -e "$clock" ] && say clock "${clock##*/} $(first "$clock/clock_name")"; done
+while read -r line; do say mount "$line"; done </proc/mounts
+for file in $3; do [ -e "$file" ] && say file "$file"; done
+say free "$(df -Pk "$4" 2>/dev/null | tail -n 1)"
+there=/lib/modules/$(uname -r)
+[ -e "$there/modules.dep" ] && say modules "$there"
+for module in $2; do
+    written=$(echo "$module" | sed 's/[-_]/[-_]/g')
+    if grep -qs "/$written\.ko" "$there/modules.dep" "$there/modules.builtin"; then say module "$module"
+    elif [ -d "/sys/module/$(echo "$module" | tr - _)" ]; then say module "$module"; fi
+done
+for tool in $1; do
+    path=$(command -v "$tool") || continue
+    case $path in /*) path=$(readlink -f "$path") ;; *) path=busybox ;; esac
+    say tool "$tool $path"
+done
+config=/boot/config-$(uname -r)
+[ -r /proc/config.gz ] && config=/proc/config.gz
+[ -r "$config" ] && say configuration "$config"
+{ zcat -f "$config" || cat "$config"; } 2>/dev/null | grep -E "^($5)=" | while read -r line; do say config "$line"; done
+"""
+
+
+@dataclass(frozen=True)
+class Use:
+    """Something that a scenario may ask of a machine, and what that takes there.
+
+    kernel: module, empty for what cannot be one → the kernel's symbol. files: with what is to be done without them.
+    """
+
+    name: str
+    tools: tuple[str, ...] = ()
+    kernel: Mapping[str, str] = field(default_factory=dict)
+    files: Mapping[str, str] = field(default_factory=dict)
+
+
+KVM: Final = {"/dev/kvm": "a kernel with CONFIG_KVM, on a processor that starts it at EL2 or shows vmx or svm"}
+TUN: Final = {"/dev/net/tun": "a kernel with CONFIG_TUN; `modprobe tun`"}
+BTF: Final = {"/sys/kernel/btf/vmlinux": "a kernel with CONFIG_DEBUG_INFO_BTF"}
+USES: Final = (
+    Use("namespaces (kind: netns)", ("ip",), {"veth": "CONFIG_VETH"}),
+    Use("priorities and CPUs", ("chrt", "taskset", "setpriv")),
+    Use("what cards can do", ("ethtool",)),
+    Use("gate schedules (taprio)", ("tc",), {"sch_taprio": "CONFIG_NET_SCH_TAPRIO"}),
+    Use("launch times (etf)", ("tc",), {"sch_etf": "CONFIG_NET_SCH_ETF"}),
+    Use("credit-based shapers (cbs)", ("tc",), {"sch_cbs": "CONFIG_NET_SCH_CBS"}),
+    Use("queues by priority (mqprio)", ("tc",), {"sch_mqprio": "CONFIG_NET_SCH_MQPRIO"}),
+    Use("VLANs", ("ip",), {"8021q": "CONFIG_VLAN_8021Q"}),
+    Use("PTP (clock.ptp)", ("ptp4l", "phc_ctl", "phc2sys")),
+    Use("timestamps by eBPF, places of losses, watch", (), {}, BTF),
+    Use("guests", (), {"vhost_net": "CONFIG_VHOST_NET"}, KVM | TUN),
+    Use("bridge macvtap", ("ip",), {"macvtap": "CONFIG_MACVTAP"}),
+    Use("bridge ovs", ("ovs-vsctl", "ovs-vswitchd"), {"openvswitch": "CONFIG_OPENVSWITCH"}),
+    Use("bridge vfio", (), {"vfio-pci": "CONFIG_VFIO_PCI"}),
+    Use("loads", ("iperf3", "stress-ng", "netperf")),
+    Use("probes", ("sockperf", "cyclictest", "rtla", "ddsperf")),
+)
+EMULATOR: Final = "qemu-system-"
+
+
+@dataclass(frozen=True)
+class There:
+    """What the machine has answered. config: None if its kernel's configuration is nowhere to be read."""
+
+    one: Mapping[str, str]
+    tools: Mapping[str, str]
+    files: frozenset[str]
+    modules: frozenset[str]
+    clocks: tuple[str, ...]
+    mounts: tuple[str, ...]
+    config: Mapping[str, str] | None
+
+
+async def doctor_there(destination: str, ssh_config: str | None = None) -> list[Finding]:
+    """All findings about the machine, in the order to read them. LabError: it is not reached.
+
+    destination: host or user@host. ssh_config: the configuration of ssh, None: the user's.
+    """
+    options = () if "@" in destination else ("-l", USER)
+    host = SshHost(destination, destination, config=ssh_config, options=options)
+    said = (await host.run(question(), timeout_s=ASKED_S)).stdout
+    try:
+        agents: Mapping[str, str] = find_agents(find_agent())
+    except LabError:
+        agents = {}
+    return list(findings(read(said), agents, time.time()))
+
+
+def question() -> tuple[str, ...]:
+    """The command that is run on the machine."""
+    modules = dict.fromkeys(module for use in USES for module in use.kernel)
+    files = dict.fromkeys(path for use in USES for path in use.files)
+    symbols = dict.fromkeys(symbol for use in USES for symbol in use.kernel.values())
+    words = (" ".join(_asked_tools()), " ".join(modules), " ".join(files), RECORDINGS, "|".join(symbols))
+    return ("sh", "-c", ASK, "sh", *words)
+
+
+def read(said: str) -> There:
+    """What ASK has printed."""
+    rows = [line.partition("=")[::2] for line in said.splitlines()]
+    each = {key: [text for name, text in rows if name == key] for key, _ in rows}
+    config = dict(text.partition("=")[::2] for text in each.get("config", ()))
+    return There(
+        one={key: texts[0].strip() for key, texts in each.items()},
+        tools=dict(text.partition(" ")[::2] for text in each.get("tool", ())),
+        files=frozenset(each.get("file", ())),
+        modules=frozenset(each.get("module", ())),
+        clocks=tuple(text.strip() for text in each.get("clock", ())),
+        mounts=tuple(each.get("mount", ())),
+        config=config if "configuration" in each else None,
+    )
+
+
+def findings(there: There, agents: Mapping[str, str], now_s: float) -> Iterator[Finding]:
+    """What the answer means. agents: what find_agents found. now_s: this machine's time."""
+    yield from _machine(there, agents)
+    yield from _kernel(there)
+    yield from _clocks(there, now_s)
+    yield from _folders(there)
+    for tool in TOOLS:
+        yield _program(there, tool)
+    for use in USES:
+        yield _use(there, use)
+
+
+def _machine(there: There, agents: Mapping[str, str]) -> Iterator[Finding]:
+    if model := there.one.get("model"):
+        yield Finding("machine", "model", True, model)
+    architecture = there.one.get("architecture", "")
+    problem = no_agent(architecture, agents)
+    found = problem.what if problem else f"{architecture}: {agents[architecture]}"
+    yield Finding("machine", AGENT, problem is None, found, problem.remedy if problem else "")
+    user = there.one.get("user")
+    remedy = "" if user == "0" else "let root log in by key, and name root@HOST"
+    yield Finding("machine", "user", user == "0", "root" if user == "0" else f"user {user}", remedy)
+
+
+def _kernel(there: There) -> Iterator[Finding]:
+    yield Finding("kernel", "release", True, there.one.get("release", "unknown"))
+    realtime = there.one.get("realtime") == "1" or "PREEMPT_RT" in there.one.get("version", "")
+    yield Finding(
+        "kernel", "PREEMPT_RT", realtime or None, "yes" if realtime else "no", "" if realtime else "a PREEMPT_RT kernel"
+    )
+    isolated = there.one.get("isolated", "")
+    remedy = "" if isolated else "isolcpus=… on the kernel's command line"
+    yield Finding("kernel", "isolated CPUs", True if isolated else None, isolated or "none", remedy)
+    if there.config is None:
+        found = "cannot be read; what follows goes by its modules"
+        yield Finding("kernel", "configuration", None, found, "a kernel with CONFIG_IKCONFIG_PROC")
+
+
+def _clocks(there: There, now_s: float) -> Iterator[Finding]:
+    yield Finding("clocks", "clocksource", True, there.one.get("clocksource") or "unknown")
+    stands_at = float(there.one.get("time") or 0)
+    apart_s = stands_at - now_s
+    shown = datetime.fromtimestamp(stands_at, UTC).strftime("%Y-%m-%d %H:%M:%S")
+    near = abs(apart_s) <= CLOCK_S
+    found = f"{shown} UTC" + ("" if near else f", {abs(apart_s):.0f} s {'before' if apart_s < 0 else 'after'} here")
+    yield Finding("clocks", "time", near or None, found, "" if near else "set it: chrony, ntpd or `date -s`")
+    remedy = "" if there.clocks else "hardware timestamps need a card and a driver with a PTP clock"
+    shown = ", ".join(there.clocks) or "none"
+    yield Finding("clocks", "PTP hardware clocks", True if there.clocks else None, shown, remedy)
+
+
+def _folders(there: There) -> Iterator[Finding]:
+    point, options = mount_of(AGENTS, there.mounts)
+    noexec, read_only = "noexec" in options, "ro" in options
+    found = f"{point} is mounted {'noexec' if noexec else 'read-only' if read_only else 'for programs and files'}"
+    remedy = f"`mount -o remount,{'exec' if noexec else 'rw'} {point}`" if noexec or read_only else ""
+    yield Finding("folders", f"agents: {AGENTS}", not (noexec or read_only), found, remedy)
+    point, options = mount_of(RECORDINGS, there.mounts)
+    words = there.one.get("free", "").split()
+    free_mb = int(words[3]) // 1024 if len(words) > 3 and words[3].isdigit() else None
+    if "ro" in options:
+        remedy = f"`mount -o remount,rw {point}`"
+        yield Finding("folders", f"recordings: {RECORDINGS}", False, f"{point} is mounted read-only", remedy)
+        return
+    enough = free_mb is None or free_mb >= FREE_MB
+    found = "free space is unknown" if free_mb is None else f"{free_mb} MB free"
+    remedy = "" if enough else "shorter cells, fewer packets, or a larger file system there"
+    yield Finding("folders", f"recordings: {RECORDINGS}", enough or None, found, remedy)
+
+
+def _program(there: There, tool: str) -> Finding:
+    path = there.tools.get(tool)
+    if path is None:
+        return Finding("every run", tool, False, "missing", install_remedy(tool))
+    if _is_too_small(there, tool):
+        return Finding("every run", tool, False, f"BusyBox's, without what latlab uses: {path}", install_remedy(tool))
+    return Finding("every run", tool, True, path)
+
+
+def _use(there: There, use: Use) -> Finding:
+    """Whether a scenario can ask for that, with all that is missing."""
+    missing: list[str] = []
+    remedies: list[str] = []
+    tools = use.tools if use.name != "guests" else (f"{EMULATOR}{there.one.get('architecture', '')}",)
+    for tool in tools:
+        if tool not in there.tools or _is_too_small(there, tool):
+            missing.append(f"{tool} is BusyBox's" if tool in there.tools else tool)
+            remedies.append(install_remedy(tool))
+    for module, symbol in use.kernel.items():
+        if problem := _not_in_kernel(there, module, symbol):
+            missing.append(problem)
+            remedies.append(f"a kernel with {symbol}")
+    for path, remedy in use.files.items():
+        if path not in there.files:
+            missing.append(path)
+            remedies.append(remedy)
+    found = f"missing: {', '.join(missing)}" if missing else "can be used"
+    return Finding("scenarios", use.name, None if missing else True, found, "; ".join(dict.fromkeys(remedies)))
+
+
+def _not_in_kernel(there: There, module: str, symbol: str) -> str:
+    """What of it is missing in the kernel; empty: nothing, or nobody can say."""
+    if module in there.modules:
+        return ""
+    if there.config is None:
+        return f"module {module}" if there.one.get("modules") else ""
+    said = there.config.get(symbol)
+    if said == "y":
+        return ""
+    return f"module {module}, which is not installed" if said == "m" else f"{symbol}, which is off"
+
+
+def _is_too_small(there: There, tool: str) -> bool:
+    return tool in TOO_SMALL and PurePosixPath(there.tools.get(tool, "")).name == BUSYBOX
+
+
+def _asked_tools() -> list[str]:
+    emulators = (f"{EMULATOR}{one}" for one in ("x86_64", "aarch64"))
+    return [*dict.fromkeys((*TOOLS, *(tool for use in USES for tool in use.tools), *emulators))]

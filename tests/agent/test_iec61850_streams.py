@@ -1,0 +1,110 @@
+"""Streams of sampled values and GOOSE: they are measured like others, and others read them as what they are."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import struct
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+from agent_bed import Bed
+from agent_streams import MS, Stream, measure
+from test_watched_traffic import cell_of, transit, watching
+
+pytestmark = pytest.mark.real
+
+SV = Stream(1, period_ns=208_333, count=4900, size=64, vlan=10, pcp=4, payload="iec61850-sv", ethertype=0x88BA)
+GOOSE = Stream(2, period_ns=20 * MS, count=40, size=200, raw=True, payload="iec61850-goose", ethertype=0x88B8)
+
+
+@pytest.fixture(autouse=True)
+def own_journals(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LATLAB_STATE", str(tmp_path / "journals"))
+
+
+def captured(frames: list[bytes], file: Path) -> Path:
+    """A capture file of Ethernet frames."""
+    with file.open("wb") as out:
+        out.write(struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 65535, 1))
+        for number, frame in enumerate(frames):
+            out.write(struct.pack("<IIII", number, 0, len(frame), len(frame)) + frame)
+    return file
+
+
+def dissected(frames: list[bytes], file: Path, protocol: str) -> list[dict[str, Any]]:
+    """What tshark reads of this protocol in each frame."""
+    command = ("tshark", "-n", "-r", str(captured(frames, file)), "-T", "json", "-J", f"{protocol} _ws.malformed")
+    read = json.loads(subprocess.run(command, capture_output=True, check=True).stdout)
+    layers = [one["_source"]["layers"] for one in read]
+    assert not [one for one in layers if "_ws.malformed" in one]
+    return [dict(one[protocol]) for one in layers]
+
+
+def of(found: Any, name: str) -> list[Any]:
+    """Every value of this name, however deep."""
+    if isinstance(found, list):
+        return [value for one in found for value in of(one, name)]
+    if not isinstance(found, dict):
+        return []
+    return [value for key, one in found.items() for value in ([one] if key == name else of(one, name))]
+
+
+@pytest.mark.parametrize("stream", [SV, GOOSE], ids=["sv", "goose"])
+def test_a_stream_of_iec_61850_is_measured_like_any_other(bed: Bed, tmp_path: Path, stream: Stream) -> None:
+    key = "payload" if stream is GOOSE else "auto"
+    measured = measure(
+        bed,
+        tmp_path,
+        stream,
+        talk={"stamps": {"sched": True, "software": True, "hardware": False, "key": key}},
+    )
+    assert (measured.talked["streams"][0]["sent"], measured.packets.height) == (stream.count, stream.count)
+    assert measured.packets["sequence"].to_list() == list(range(stream.count))
+    assert measured.packets["tx_soft_tai_ns"].null_count() == 0
+    assert measured.packets["rx_user_tai_ns"].null_count() == 0
+    assert {measured.listened[kind] for kind in ("foreign", "truncated", "other_run", "unknown_stream")} == {0}
+
+
+@pytest.mark.skipif(not shutil.which("tshark"), reason="tshark is missing: apt-get install tshark")
+def test_others_read_the_frames_as_what_they_are(bed: Bed, tmp_path: Path) -> None:
+    few = Stream(1, count=30, size=64, raw=True, payload="iec61850-sv", ethertype=0x88BA)
+    tap = bed.tap("ecu", "sensor")
+    measure(bed, tmp_path, few, GOOSE)
+    frames = [tap.recv(2048) for _ in range(few.count + GOOSE.count)]
+    samples = dissected([one for one in frames if one[12:14] == b"\x88\xba"], tmp_path / "sv.pcap", "sv")
+    assert [of(one, "sv.smpCnt") for one in samples] == [[str(number)] for number in range(few.count)]
+    assert {tuple(of(one, "sv.svID") + of(one, "sv.smpSynch") + of(one, "sv.appid")) for one in samples} == {
+        ("latlab0001", "0", "0x4000")
+    }
+    events = dissected([one for one in frames if one[12:14] == b"\x88\xb8"], tmp_path / "goose.pcap", "goose")
+    assert [of(one, "goose.sqNum") for one in events] == [[str(number)] for number in range(GOOSE.count)]
+    read = {
+        tuple(value for name in ("gocbRef", "goID", "stNum", "timeAllowedtoLive") for value in of(one, f"goose.{name}"))
+        for one in events
+    }
+    assert read == {("latlab0002LD/LLN0$GO$cb", "latlab0002", "1", "60")}
+
+
+@pytest.mark.skipif(not Path("/sys/kernel/btf/vmlinux").exists(), reason="this kernel has no BTF")
+def test_watch_recognises_each_frame_in_its_vlan_and_counts_by_the_numbers_of_samples(bed: Bed, tmp_path: Path) -> None:
+    def act() -> None:
+        measure(bed, tmp_path / "streams", SV, GOOSE)
+
+    flow = "(ether proto sv and vlan 10 and pcp 4) or (goose and not vlan)"
+    folder = watching(tmp_path, act, ("ns:sensor/ecu:out", "ns:ecu/sensor:in"), flow=flow)
+    cell = cell_of(folder)
+    name = "ns-sensor-ecu-out-to-ns-ecu-sensor-in"
+    for number, stream in enumerate((SV, GOOSE), start=1):
+        figures = transit(cell, f"{name}.flow-{number}")
+        assert (figures["n"], figures["lost"]) == (stream.count, 0)
+    said = [one for one in cell["imported"]["notes"] if one.startswith("at-ns-ecu-sensor-in")]
+    assert said == [
+        "at-ns-ecu-sensor-in.flow-1: by the smpCnt of sampled values of 1 source 0 are missing here, "
+        "0 came again and 0 late",
+        "at-ns-ecu-sensor-in.flow-2: by the stNum and sqNum of GOOSE of 1 source 0 are missing here, "
+        "0 came again and 0 late",
+    ]
+    assert cell["verdict"] == "trusted"

@@ -1,0 +1,84 @@
+"""A board of 64-bit ARM in virtual time: emulated whole, with its own kernel, and repeated to the nanosecond."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from unittest import mock
+
+import pytest
+from board_place import BoardPlace, received
+from lab_machine import private_network, run
+from latlab_command import cells_of, read
+
+import latlab
+from latlab.testbed.agent_binary import AGENT, find_agent, find_agents
+from latlab.testbed.images import build_image
+from latlab.testbed.site import STATE
+
+ARCHITECTURE = "aarch64"
+HOSTS = {
+    "board1": {"kind": "board", "arch": "arm64", "time": "virtual", "nics": 2},
+    "sensor": {"kind": "netns", "on": "board1", "cards": ["eth0"]},
+    "ecu": {"kind": "netns", "on": "board1", "cards": ["eth1"]},
+}
+PACKETS = 250
+STAMPS = ("wake", "submit", "tx_sched", "tx_soft", "rx_soft", "rx_user")
+
+
+@pytest.fixture(scope="session")
+def arm_agent() -> Path:
+    """The agent that such a board runs."""
+    agents = find_agents(find_agent())
+    if ARCHITECTURE not in agents or os.uname().machine == ARCHITECTURE:
+        pytest.skip("there is no agent for ARM beside this machine's: `make agents` builds it")
+    return Path(agents[ARCHITECTURE])
+
+
+@pytest.fixture(scope="session")
+def arm_cache(arm_agent: Path, pytestconfig: pytest.Config) -> Path:
+    """Where the image of the board is, with its snapshot."""
+    cache = pytestconfig.cache.mkdir("emulated")
+    with mock.patch.dict(os.environ, LATLAB_CACHE=str(cache)):
+        build_image("debian-rt-board", agent=arm_agent, architecture="arm64")
+    return cache
+
+
+@pytest.fixture
+def arm_place(
+    tmp_path: Path, arm_agent: Path, arm_cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[BoardPlace]:
+    """A machine, a folder and a journal of this test's own, with agents for both architectures."""
+    with private_network():
+        os.makedirs(STATE, exist_ok=True)
+        run("mount", "-t", "tmpfs", "tmpfs", STATE)
+        monkeypatch.setenv("LATLAB_CACHE", str(arm_cache))
+        made = BoardPlace(tmp_path)
+        (tmp_path / f"{AGENT}-{ARCHITECTURE}").symlink_to(arm_agent)
+        yield made
+        made.end_all()
+
+
+def test_a_stream_between_two_cards_has_all_stamps_and_repeats_to_the_nanosecond(arm_place: BoardPlace) -> None:
+    before = arm_place.trace()
+    stream = {"talker": "sensor", "listener": "ecu", "period": "2093us", "size": "64B"}
+    path = arm_place.board_scenario(
+        hosts=HOSTS,
+        links=[{"ends": ["sensor.eth0", "ecu.eth1"]}],
+        streams={"control": stream},
+        duration=f"{PACKETS * 2093}us",
+    )
+    ended = arm_place.start("run", path, "--check-repeat").ended()
+    assert ended.status == 0, ended.err + ended.out
+    assert arm_place.trace() == before
+    folder = arm_place.only_run()
+    for cell in cells_of(folder).values():
+        assert (received(cell), cell["label"]) == ([PACKETS], "virtual time")
+    (alike,) = read(folder / "result.json")["repeats"]
+    assert (alike["packets"], alike["only_in_one"], alike["largest_ns"]) == (PACKETS, 0, 0)
+    packets = latlab.load(folder).packets("all")
+    assert {stamp: packets[f"{stamp}_tai_ns"].null_count() for stamp in STAMPS} == dict.fromkeys(STAMPS, 0)
+    for path in folder.glob("cells/*/*/facts-before.json"):
+        facts = path.read_text()
+        assert "PREEMPT_RT" in facts and "arch_sys_counter" in facts

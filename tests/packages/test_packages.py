@@ -1,0 +1,160 @@
+"""Packages install on clean machines, measure there, say what is in them, and are equal whenever they are built."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import json
+import os
+import re
+import shutil
+import subprocess
+import venv
+from pathlib import Path
+from zipfile import ZipFile
+
+import pytest
+from debian_root import Dist, Root, quickly_built, root_archive
+from lab_machine import private_network
+
+import latlab
+from latlab.testbed.agent_binary import ARCHITECTURES, DEBIAN
+from package import AGENT, LAB_ARCHITECTURE, RELEASES, SHELL_FILES, PackageError, Release, found_agents
+
+pytestmark = pytest.mark.real
+
+WHEEL_MB = 25
+SMALL = """\
+name: small
+hosts: {a: {kind: netns}, b: {kind: netns}}
+links: [{ends: [a.eth0, b.eth0]}]
+streams: {control: {talker: a, listener: b, period: 2ms, size: 64B}}
+duration: 1s
+warmup: 100ms
+"""
+FINISHED = (0, 4)
+"""Exit codes of a run that has measured: whether it can be trusted is a matter of the machine."""
+
+
+def agents_in(said: str) -> dict[str, str]:
+    """What `latlab --version` prints of agents: architecture → version."""
+    first, *others = said.splitlines()
+    assert first == f"latlab {latlab.__version__}"
+    return dict(re.findall(r"^agent for (\w+): ([^,]+), ", "\n".join(others), re.MULTILINE))
+
+
+@pytest.mark.parametrize("release", RELEASES, ids=lambda one: one.name)
+def test_on_a_clean_debian_the_package_installs_and_measures(
+    release: Release, dist: Dist, tmp_path: Path, pytestconfig: pytest.Config
+) -> None:
+    if DEBIAN[LAB_ARCHITECTURE] != os.uname().machine:
+        pytest.skip(f"the lab's package is for {LAB_ARCHITECTURE}, and this machine is {os.uname().machine}")
+    package = dist.only(f"latlab_*~deb{release.number}_*.deb")
+    archive = root_archive(release.name, package, pytestconfig.cache.mkdir("roots"))
+    with private_network():
+        root = Root(archive, tmp_path / "root")
+        installed = root.install([package, dist.only("latlab-agent_*_amd64.deb")])
+        assert installed.returncode == 0, installed.stdout + installed.stderr
+        assert {*agents_in(root.run("latlab", "--version").stdout).items()} == {
+            (architecture, latlab.__version__) for architecture in ARCHITECTURES.values()
+        }
+        assert root.run(AGENT, "--version").stdout.startswith(f"{AGENT} {latlab.__version__}, built for x86_64")
+        (root.folder / "root/small.yaml").write_text(SMALL)
+        ran = root.run("latlab", "run", "small.yaml", "--json")
+        assert ran.returncode in FINISHED, ran.stdout + ran.stderr
+        (result,) = (root.folder / "root/runs").glob("*/result.json")
+        (cell,) = json.loads(result.read_text())["cells"]
+        assert cell["streams"]["control"]["counts"]["sent"] == 500
+        for page in ("latlab", "latlab-run", AGENT):
+            assert (root.folder / f"usr/share/man/man1/{page}.1.gz").is_file()
+        removed = root.run("dpkg", "--remove", "latlab")
+        assert removed.returncode == 0 and not (root.folder / "usr/lib/latlab").exists(), removed.stderr
+
+
+def test_from_the_wheel_in_an_empty_environment_the_first_scenario_is_measured(dist: Dist, tmp_path: Path) -> None:
+    venv.create(tmp_path / "venv", with_pip=True)
+    here = tmp_path / "venv/bin"
+    command = (here / "pip", "install", "--quiet", "--disable-pip-version-check", dist.only("*.whl"))
+    subprocess.run(command, check=True, timeout=1200)
+    alone = {key: value for key, value in os.environ.items() if not key.startswith(("LATLAB_", "PYTHON"))}
+    alone |= {"LATLAB_STATE": str(tmp_path / "state")}
+    said = subprocess.run((here / "latlab", "--version"), check=True, capture_output=True, text=True, env=alone).stdout
+    assert agents_in(said) == dict.fromkeys(ARCHITECTURES.values(), latlab.__version__)
+    assert str(tmp_path / "venv/lib") in said
+    with private_network():
+        ran = subprocess.run(
+            (here / "latlab", "run", "first"), cwd=tmp_path, capture_output=True, text=True, env=alone, timeout=600
+        )
+    assert ran.returncode in FINISHED, ran.stderr
+    (result,) = tmp_path.glob("runs/*/result.json")
+    assert len(json.loads(result.read_text())["cells"]) == 2
+    for path in ("man/man1/latlab-run.1", *SHELL_FILES.values()):
+        assert (tmp_path / "venv/share" / path).is_file()
+
+
+def test_the_wheel_is_small_and_has_both_agents_as_they_were_built(dist: Dist) -> None:
+    path = dist.only("*.whl")
+    assert path.stat().st_size <= WHEEL_MB * 1_000_000
+    with ZipFile(path) as wheel:
+        for architecture in ARCHITECTURES.values():
+            packed = wheel.getinfo(f"latlab/agents/{AGENT}-{architecture}")
+            assert packed.external_attr >> 16 & 0o111 == 0o111
+            assert wheel.read(packed) == (dist.agents / packed.filename.rpartition("/")[2]).read_bytes()
+
+
+def test_two_builds_are_equal(dist: Dist, tmp_path: Path) -> None:
+    again = tmp_path / "elsewhere/dist"
+    quickly_built(again, dist.agents, ["wheel", "agents", "image", "bill"])
+    for path in again.iterdir():
+        assert digest(path) == digest(dist.folder / path.name), path.name
+
+
+def test_the_bill_names_what_is_linked_in_and_what_is_needed(dist: Dist) -> None:
+    bill = json.loads(dist.only("*.cdx.json").read_text())
+    assert (bill["bomFormat"], bill["specVersion"]) == ("CycloneDX", "1.6")
+    assert bill["metadata"]["component"]["purl"] == f"pkg:pypi/latlab@{latlab.__version__}"
+    names = {one["name"] for one in bill["components"]}
+    assert {AGENT, "arrow-ipc", "cyclonedds", "glibc", "rust-std", "numpy", "polars"} <= names
+    assert not {"proptest", "serde_derive", "bindgen", "pytest", "ruff", "lxml"} & names
+    known = {bill["metadata"]["component"]["bom-ref"], *(one["bom-ref"] for one in bill["components"])}
+    assert len(known) == len(bill["components"]) + 1
+    for one in bill["dependencies"]:
+        assert {one["ref"], *one["dependsOn"]} <= known
+    assert all(one["licenses"] for one in bill["components"])
+    with ZipFile(dist.only("*.whl")) as wheel:
+        (inside,) = (name for name in wheel.namelist() if name.endswith(".cdx.json"))
+        assert json.loads(wheel.read(inside)) == bill
+
+
+def test_every_crate_that_is_linked_in_is_listed_with_its_licence_and_the_text(dist: Dist, tmp_path: Path) -> None:
+    subprocess.run(("dpkg-deb", "-x", dist.only("latlab-agent_*_arm64.deb"), tmp_path), check=True)
+    text = (tmp_path / f"usr/share/doc/{AGENT}/THIRD-PARTY-LICENSES").read_text(encoding="utf-8")
+    for crate in ("arrow-ipc", "serde_json", "cyclonedds", "glibc"):
+        assert re.search(rf"^{crate} \S+ +\S", text, re.MULTILINE)
+    assert "Eclipse Public License - v 2.0" in text and "GNU LESSER GENERAL PUBLIC LICENSE" in text
+    assert gzip.decompress((tmp_path / f"usr/share/man/man1/{AGENT}.1.gz").read_bytes()).startswith(b".TH LATLAB-AGENT")
+
+
+def test_the_recipe_of_an_image_installs_a_package_that_is_beside_it(dist: Dist) -> None:
+    lines = dist.only("Containerfile").read_text().splitlines()
+    (pattern,) = (line.split()[1] for line in lines if line.startswith("COPY "))
+    assert dist.only(pattern).name.startswith("latlab_")
+    assert 'ENTRYPOINT ["latlab"]' in lines
+
+
+def test_a_package_is_not_built_without_both_agents_of_this_version(agents: Path, tmp_path: Path) -> None:
+    for path in agents.iterdir():
+        shutil.copy(path, tmp_path)
+    assert sorted(found_agents(tmp_path)) == sorted(ARCHITECTURES.values())
+    other = next(one for one in ARCHITECTURES.values() if one != os.uname().machine)
+    path = tmp_path / f"{AGENT}-{other}"
+    path.write_bytes(path.read_bytes().replace(f"{latlab.__version__}, built".encode(), b"0.0.1, built"))
+    with pytest.raises(PackageError, match=f"not an agent of version {latlab.__version__} for {other}: `make agents`"):
+        found_agents(tmp_path)
+    path.unlink()
+    with pytest.raises(PackageError, match=f"{AGENT}-{other} is missing: `make agents`"):
+        found_agents(tmp_path)
+
+
+def digest(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()

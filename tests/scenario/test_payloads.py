@@ -1,0 +1,38 @@
+"""Streams of IEC 61850: what a scenario may say of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from latlab.scenario import Loaded
+
+With = Callable[..., Loaded]
+Said = Callable[[dict[str, Any]], list[str]]
+
+C = "streams.control."
+SV = {"loads": None, C + "payload": "iec61850-sv", C + "size": "64B"}
+GOOSE = {"loads": None, C + "payload": "iec61850-goose", C + "size": "64B"}
+
+
+@pytest.mark.parametrize(("changes", "ethertype"), [(SV, 0x88BA), (GOOSE, 0x88B8), ({"loads": None}, 0x88B5)])
+def test_a_payload_has_frames_with_its_ethertype(with_: With, changes: dict[str, Any], ethertype: int) -> None:
+    stream = with_(changes).scenario.streams["control"]
+    assert stream.ethertype == ethertype
+    assert stream.transport == ("udp" if ethertype == 0x88B5 else "ethernet")
+
+
+@pytest.mark.parametrize(
+    ("changes", "finding"),
+    [
+        (SV | {C + "size": "65B"}, "iec61850-sv has no room for 65B"),
+        (GOOSE | {C + "size": "1001B"}, "iec61850-goose has no room for 1001B"),
+        (SV | {C + "transport": "udp"}, "iec61850-sv is in frames, not in UDP"),
+        (SV | {C + "ethertype": 0x88B5}, "iec61850-sv has another EtherType"),
+        (SV | {"timestamps": {"by": "auto"}}, "BPF programs do not recognise probes in iec61850-sv"),
+    ],
+)
+def test_what_a_payload_has_no_room_for_is_one_finding(said: Said, changes: dict[str, Any], finding: str) -> None:
+    assert [one for one in said(changes) if finding in one]

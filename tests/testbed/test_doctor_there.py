@@ -1,0 +1,166 @@
+"""What a machine over ssh can do, by what any shell there answers; BusyBox's is enough."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from latlab.errors import LabError
+from latlab.testbed.doctor_there import There, findings, question, read
+from latlab.testbed.finding import Finding
+from latlab.testbed.images.packages import Apt, fetch, unpack
+from latlab.testbed.ssh_steps import TOOLS, mount_of
+
+AGENTS = {"x86_64": "/lab/latlab-agent", "aarch64": "/lab/latlab-agent-aarch64"}
+NOW_S = 1_764_115_200.0
+BOARD = """\
+architecture=aarch64
+release=6.6.23-vendor
+version=#1 SMP PREEMPT Tue Mar 4
+user=0
+time=1764115201
+model=Two ports and a core
+clocksource=arch_sys_counter
+realtime=
+isolated=3
+clock=ptp0 stmmac ptp
+mount=/dev/root / ext4 rw,relatime 0 0
+mount=tmpfs /var/tmp tmpfs rw,nosuid,noexec 0 0
+free=tmpfs 500000 100000 400000 20% /var/tmp
+modules=/lib/modules/6.6.23-vendor
+module=veth
+module=sch_etf
+file=/dev/net/tun
+tool=ip /usr/sbin/ip
+tool=tc /usr/sbin/tc
+"""
+
+
+def judged(said: str, agents: Mapping[str, str] = AGENTS) -> dict[str, Finding]:
+    """What the answer means, by name."""
+    return {finding.name: finding for finding in findings(read(said), agents, NOW_S)}
+
+
+def test_a_board_is_judged_by_what_it_answers() -> None:
+    found = judged(BOARD)
+    assert found["model"].found == "Two ports and a core"
+    assert (found["latlab-agent"].ok, found["latlab-agent"].found) == (True, "aarch64: /lab/latlab-agent-aarch64")
+    assert found["PREEMPT_RT"].ok is None
+    assert found["PTP hardware clocks"].found == "ptp0 stmmac ptp"
+    assert (found["time"].ok, found["isolated CPUs"].ok) == (True, True)
+    assert found["recordings: /var/tmp"].found == "390 MB free"
+    assert found["agents: /var/lib/latlab/agents"].ok
+    assert found["ip"].ok and found["gzip"].ok is False
+
+
+def test_what_a_scenario_may_ask_for_is_listed_with_what_is_missing_there() -> None:
+    found = judged(BOARD)
+    assert found["namespaces (kind: netns)"].ok and found["launch times (etf)"].ok
+    gates = found["gate schedules (taprio)"]
+    assert (gates.ok, gates.found) == (None, "missing: module sch_taprio")
+    assert gates.remedy == "a kernel with CONFIG_NET_SCH_TAPRIO"
+    assert found["guests"].found == "missing: qemu-system-aarch64, module vhost_net, /dev/kvm"
+    assert "qemu-system-arm" in found["guests"].remedy
+    assert "/sys/kernel/btf/vmlinux" in found["timestamps by eBPF, places of losses, watch"].found
+
+
+@pytest.mark.parametrize(
+    ("said", "missing"),
+    [
+        ("configuration=/proc/config.gz\nconfig=CONFIG_NET_SCH_TAPRIO=y\n", ""),
+        (
+            "configuration=/proc/config.gz\nconfig=CONFIG_NET_SCH_TAPRIO=m\n",
+            "module sch_taprio, which is not installed",
+        ),
+        ("configuration=/proc/config.gz\n", "CONFIG_NET_SCH_TAPRIO, which is off"),
+    ],
+)
+def test_where_the_configuration_can_be_read_its_symbol_says_why(said: str, missing: str) -> None:
+    found = judged(f"{BOARD}configuration=/proc/config.gz\n{said}")
+    assert found["gate schedules (taprio)"].found == (f"missing: {missing}" if missing else "can be used")
+    assert "configuration" not in found
+
+
+def test_without_a_configuration_it_goes_by_modules_and_says_so() -> None:
+    assert judged(BOARD)["configuration"].ok is None
+    nothing_known = judged(BOARD.replace("modules=/lib/modules/6.6.23-vendor\n", ""))
+    assert nothing_known["gate schedules (taprio)"].ok
+
+
+def test_a_clock_at_1970_is_reported_with_what_to_do() -> None:
+    found = judged(BOARD.replace("time=1764115201", "time=90"))["time"]
+    assert found.ok is None
+    assert found.found == "1970-01-01 00:01:30 UTC, 1764115110 s before here"
+    assert "date -s" in found.remedy
+
+
+@pytest.mark.parametrize(
+    ("mount", "says", "remedy"),
+    [
+        ("/dev/mmcblk0p3 /var/lib ext4 rw,noexec 0 0", "/var/lib is mounted noexec", "remount,exec /var/lib"),
+        ("/dev/root / squashfs ro 0 0", "/ is mounted read-only", "remount,rw /"),
+    ],
+)
+def test_a_folder_from_which_nothing_runs_is_named_with_its_mount(mount: str, says: str, remedy: str) -> None:
+    found = judged(f"{BOARD}mount={mount}\n")["agents: /var/lib/latlab/agents"]
+    assert (found.ok, found.found) == (False, says)
+    assert remedy in found.remedy
+
+
+def test_little_flash_is_reported() -> None:
+    found = judged(BOARD.replace("400000 20%", "20000 20%"))["recordings: /var/tmp"]
+    assert (found.ok, found.found) == (None, "19 MB free")
+
+
+@pytest.mark.parametrize(("architecture", "says"), [("armv7l", "32-bit ARM"), ("aarch64_be", "big-endian")])
+def test_an_architecture_without_an_agent_is_named(architecture: str, says: str) -> None:
+    found = judged(BOARD.replace("=aarch64", f"={architecture}"))["latlab-agent"]
+    assert found.ok is False and says in found.found
+
+
+def test_another_user_than_root_cannot_measure() -> None:
+    found = judged(BOARD.replace("user=0", "user=1000"))["user"]
+    assert (found.ok, found.found) == (False, "user 1000")
+
+
+def test_the_mount_that_counts_is_the_nearest_and_the_last() -> None:
+    mounts = ["/dev/root / ext4 rw 0 0", "a /var ext4 rw,noexec 0 0", "b /var ext4 rw 0 0", "c /var/lib2 ext4 ro 0 0"]
+    assert mount_of("/var/lib/latlab", mounts) == ("/var", ("rw",))
+    assert mount_of("/srv", mounts) == ("/", ("rw",))
+
+
+def answered(*shell: str, path: str | None = None) -> There:
+    """What this machine answers by that shell."""
+    command = [*shell, *question()[1:]]
+    environment = {"PATH": path} if path else None
+    ended = subprocess.run(command, check=True, capture_output=True, text=True, env=environment, timeout=120)
+    assert ended.stderr == ""
+    return read(ended.stdout)
+
+
+def test_this_machine_answers() -> None:
+    there = answered("sh")
+    assert there.one["release"] and there.mounts
+    assert {"cat", "ip"} <= {*there.tools}
+    assert all(finding.found for finding in findings(there, AGENTS, NOW_S))
+
+
+def test_busybox_is_enough_to_answer_and_its_ip_is_not_enough_to_measure(tmp_path: Path) -> None:
+    try:
+        (package,) = fetch(Apt(tmp_path / "apt").packages(["busybox-static"]), tmp_path)
+    except LabError as error:
+        pytest.skip(f"BusyBox is not to be had: {error.what}")
+    unpack(package, tmp_path / "unpacked")
+    busybox = next(path for path in (tmp_path / "unpacked").rglob("bin/busybox") if path.is_file())
+    applets = tmp_path / "applets"
+    applets.mkdir()
+    subprocess.run((busybox, "--install", "-s", applets), check=True)
+    there = answered(str(busybox), "sh", path=str(applets))
+    assert there.one["architecture"] and there.one["free"]
+    found = {finding.name: finding for finding in findings(there, AGENTS, NOW_S)}
+    assert all(found[tool].ok for tool in TOOLS if tool != "ip")
+    assert found["ip"].ok is False and found["ip"].found.startswith("BusyBox's, without what latlab uses: ")
+    assert "tc is BusyBox's" in found["gate schedules (taprio)"].found
