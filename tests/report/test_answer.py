@@ -188,5 +188,5 @@ def test_the_page_begins_with_the_same_table_and_sentences(matrix_run: Path, mat
     assert isinstance(table, OneOf)
     for row in table.shapes[0][0].rows:
         assert f'<th scope="row">{row[0]}</th><th scope="row">{row[1]}</th><td>{row[2]}</td>' in first
-    assert "down, load-up, compared with tap: xdp " in first
+    assert "down, load-down, compared with tap: xdp " in first
     assert "<summary>1 reason: tuning-in-force</summary>" in first
