@@ -353,3 +353,15 @@ def test_figures_in_virtual_time_say_what_they_are_good_for(matrix: dict[str, An
         "the clock counts instructions, 1 a nanosecond"
     )
     assert (f"QEMU {qemu} repeats single packets to some microseconds only" in sentence) == (repeats == "nearly")
+
+
+def test_one_set_of_phases_is_said_to_be_one(matrix: dict[str, Any]) -> None:
+    for cell in matrix["cells"]:
+        cell |= {"label": "virtual time", "instructions_per_ns": 1, "qemu": "10.0.2"}
+    one = "one repetition has one set of phases of streams, load and timer ticks"
+    assert not any(one in sentence for sentence in label_reasons(typed(matrix)))
+    first = matrix | {"cells": [cell for cell in matrix["cells"] if cell["repeat"] == 1]}
+    assert any(sentence.startswith(one) for sentence in label_reasons(typed(first)))
+    alike = {"slug": "x", "repetitions": 2, "packets": 1, "only_in_one": 0, "largest_ns": 0, "repeat": 2}
+    copies = matrix | {"repeats": [alike | {"stream": None, "sequence": 0, "timestamp": "wake"}]}
+    assert any(sentence.startswith(one) for sentence in label_reasons(typed(copies))), "copies are one repetition"
