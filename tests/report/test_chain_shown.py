@@ -19,11 +19,12 @@ from PIL import Image
 
 import latlab.report
 from latlab.analysis.chain import chain_of_metric
+from latlab.analysis.interrupt_way import GUEST_TIMER_WAY, INTERVALS, interval_name
 from latlab.analysis.metrics import METRICS_BY_NAME, metric_values
 from latlab.report import chain_table
 from latlab.report.chain_page import chain_drawing
 from latlab.report.chain_pictures import chain_figure, write_chain_picture
-from latlab.report.chain_view import Bar, ChainView, chain_view
+from latlab.report.chain_view import Bar, ChainView, Interval, chain_view
 from latlab.report.markdown import part_lines
 from latlab.report.palette import WAY_COLOURS
 from latlab.report.sections import chain_part
@@ -302,3 +303,14 @@ def test_markdown_shows_the_table_s_texts(hardware: ChainView) -> None:
     lines = [line for line in markdown.splitlines() if line.startswith("| ")]
     assert {len(re.findall(r"(?<!\\)\|", line)) for line in lines} == {len(chain_table.headings(hardware)) + 1}
     assert r"\<script\>" in markdown
+
+
+def test_intervals_of_one_name_have_one_colour() -> None:
+    colours: dict[str, set[int]] = {}
+    for ends in INTERVALS:
+        one = Interval(*ends)
+        colours.setdefault(one.name, set()).add(one.colour)
+    assert all(len(found) == 1 for found in colours.values()), colours
+    timers = {name for a, b in pairwise(GUEST_TIMER_WAY) if (name := interval_name(a, b))}
+    assert {"VM host's timer", "KVM's timer"} <= timers
+    assert colours["VM host's timer"] != colours["KVM's timer"]

@@ -42,6 +42,13 @@ _COLOURS: Final = {
     "host_irq": 6, "host_softirq": 4, "host_waking": 3, "host_run": 0,
     "asked": 5, "accepted": 6, "injected": 1, "entered": 2,
 }  # fmt: skip
+_NAMED: Final = {
+    "VM host's timer": "host_irq",
+    "VM host's handler": "host_softirq",
+    "KVM's timer": "asked",
+    "handler": "softirq",
+    "return": "rx_user",
+}
 _WAYS: Final[tuple[tuple[str, ...], ...]] = (HARDWARE_WAY, WAKEUP_WAY, GUEST_TIMER_WAY, GUEST_WAY)
 _STARTS: Final = {
     "wake_due": "the planned wake-up",
@@ -68,13 +75,11 @@ class Interval:
 
     @property
     def colour(self) -> int:
-        """Where a timestamp between is missing, that of what came last."""
+        """That of what came last, unless intervals of its name end at several timestamps: those have one colour."""
         if self.to == "irq" and self.from_ in WAY_IN:
             return _GUESTS_ENTRY_COLOUR
-        if self.from_ in ("host_waking", "host_run") and self.to == "accepted":
-            return _COLOURS["asked"]
-        if (self.from_, self.to) == ("run", "wake"):
-            return _COLOURS["rx_user"]
+        if self.name in _NAMED:
+            return _COLOURS[_NAMED[self.name]]
         return _RECEIVING_NIC_COLOUR if (self.from_, self.to) == _RECEIVING_NIC else _COLOURS[self.to]
 
 
