@@ -9,7 +9,6 @@ import typer
 
 from latlab.cli.options import FILES, Json, ScenarioName
 from latlab.cli.output import open_console, print_json, write
-from latlab.model.part import Document
 
 
 def validate(scenario: ScenarioName = None, as_json: Json = False) -> None:
@@ -42,7 +41,7 @@ def validate(scenario: ScenarioName = None, as_json: Json = False) -> None:
     doubts = foreseen(loaded, read_machine(), facts_of_this_machine())
     if as_json:
         machine = [problem.as_dict() for problem in lacking]
-        document: Document = {"scenario": loaded.scenario.name, "cells": [cell.slug for cell in found]}
+        document: dict[str, object] = {"scenario": loaded.scenario.name, "cells": [cell.slug for cell in found]}
         document |= {"unavailable": {slug: reason.as_dict() for slug, reason in not_here.items()}}
         document |= {"foreseen": [reason.document() for reason in doubts]}
         document |= {"warnings": [warning.as_dict() for warning in warned]}

@@ -10,7 +10,6 @@ import typer
 
 from latlab.cli.options import FILES, RUNS, Json
 from latlab.cli.output import print_json, write
-from latlab.model.part import Document
 
 if TYPE_CHECKING:
     from latlab.recordings.run_folder import RunFolder
@@ -79,7 +78,7 @@ def _lines(described: Description, folder: RunFolder, root: Path) -> list[str]:
     ]
 
 
-def _document(described: Description, folder: RunFolder) -> Document:
+def _document(described: Description, folder: RunFolder) -> dict[str, object]:
     return {
         "run": folder.id,
         "path": str(folder.path.resolve()),
