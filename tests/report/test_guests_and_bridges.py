@@ -27,6 +27,7 @@ from latlab.recordings.run_folder import RunFolder
 from latlab.report import repeats
 from latlab.report.html import render
 from latlab.report.payload import PAGE_BYTES
+from latlab.report.published import headline_tables
 from latlab.report.result import exit_code, judged_result
 from latlab.report.rows import summaries
 from latlab.report.terminal import print_result
@@ -365,3 +366,10 @@ def test_one_set_of_phases_is_said_to_be_one(matrix: dict[str, Any]) -> None:
     alike = {"slug": "x", "repetitions": 2, "packets": 1, "only_in_one": 0, "largest_ns": 0, "repeat": 2}
     copies = matrix | {"repeats": [alike | {"stream": None, "sequence": 0, "timestamp": "wake"}]}
     assert any(sentence.startswith(one) for sentence in label_reasons(typed(copies))), "copies are one repetition"
+
+
+def test_the_headline_of_several_streams_has_a_row_a_cell_and_stream(matrix: dict[str, Any]) -> None:
+    (table,) = headline_tables(typed(matrix | {"headline": "latency"}), "latency")
+    measured = {(cell["slug"], name) for cell in matrix["cells"] for name in cell["streams"]}
+    assert len(table.rows) == len(measured) > 9
+    assert {row[0].split(", ")[0] for row in table.rows} == {"down", "up"}

@@ -36,10 +36,11 @@ def headline_tables(result: Result, metric: str) -> Iterator[Table]:
     """Where the metric is the headline one table: its measured rows, then the published ones, marked as such."""
     if metric != headline(result):
         return
-    measured: dict[tuple[rows.Summary, tuple[str, ...]], list[rows.Row]] = {}
-    for table in rows.summaries(result, metric):
+    tables = rows.summaries(result, metric)
+    measured: dict[tuple[int, tuple[str, ...]], list[rows.Row]] = {}
+    for number, table in enumerate(tables):
         for row in filter(lambda row: row.measured, table.rows):
-            measured.setdefault((table, (row.label, row.stream, *table.dimensions(row))), []).append(row)
+            measured.setdefault((number, (row.label, row.stream, *table.dimensions(row))), []).append(row)
     published = [one for one in result.published if one.metric == metric]
     figures = [
         (key, heading)
@@ -50,8 +51,8 @@ def headline_tables(result: Result, metric: str) -> Iterator[Table]:
     several, labels = (len({getattr(row, key) for row in every}) > 1 for key in ("stream", "label"))
     sources = dict.fromkeys(one.source for one in published)
     found = []
-    for (table, _), repeats in measured.items():
-        row = repeats[0]
+    for (number, _), repeats in measured.items():
+        row, table = repeats[0], tables[number]
         named = filter(None, (row.stream if several else "", *table.dimensions(row)))
         name = ", ".join(dict.fromkeys((*named, *((row.label,) if labels else ())))) or row.stream
         each = [row.measured for row in repeats if row.measured]
