@@ -195,13 +195,17 @@ class Summary:
         return row.dimensions + stream + repeat
 
     def dimensions(self, row: Row) -> tuple[str, ...]:
-        """What tells the row from others, but for its repetition, each a word: a bare value has its heading with it."""
-        told = zip(self.headings, self.labels(replace(row, repeat=0)), strict=True)
-        return tuple(
-            f"{heading} {value}" if value == "none" or value.isdigit() else value
-            for heading, value in told
-            if heading != "repeat"
-        )
+        """What tells the row from others, but for its repetition, each a word: without loads it is idle, and a value
+        that says nothing by itself has its heading with it.
+        """
+        told = zip(self.headings, self.labels(row), strict=True)
+        return tuple(_told(heading, value) for heading, value in told if heading != "repeat")
+
+
+def _told(heading: str, value: str) -> str:
+    if value == "none" and heading == "loads":
+        return "idle"
+    return f"{heading} {value}" if value == "none" or value.isdigit() else value
 
 
 def summaries(result: Result, metric: str) -> tuple[Summary, ...]:
