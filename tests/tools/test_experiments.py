@@ -44,10 +44,11 @@ def made_up(path: Path, scenario: str, value: Value, *, repeats: int = 3, uncert
                 figures = {"n": 900, "min": mean - 9, "mean": mean, "p50": mean, "max": mean * 2, "stddev": mean / 8}
                 figures |= {"pk_pk": mean, "uncertainty_ns": uncertainty_ns}
                 metrics = ("latency", "latency_user", "round_trip", "round_trip_sent", "interrupt", "wakeup")
-                streams[name] = block(dict.fromkeys(metrics, figures))
+                streams[name] = block(dict.fromkeys((*metrics, "lateness"), figures))
             documents.append(
                 {"cell": dict(cell.label), "slug": cell.slug, "repeat": repeat, "status": "ok", "reason": None}
                 | {"label": "virtual time", "qemu": "10.0.2", "ptp": [], "streams": streams}
+                | {"talkers": [{"packets": 900, "cpu_ns": 900_000 + 10 * repeat * len(cell.slug), "wakeups": 90}]}
             )
     order = [{"slug": one["slug"], "repeat": one["repeat"]} for one in documents]
     times = {"started": "2026-11-25T10:00:00+00:00", "ended": "2026-11-25T10:12:00+00:00"}
@@ -63,7 +64,15 @@ def block(metrics: dict[str, Any]) -> dict[str, Any]:
     came_to = [{"what": "thread", "comm": "vhost-214", "n": 60}, {"what": "idle", "comm": None, "n": 40}]
     trace = {"n": 100, "whole": 100, "chain": {"stops": ["wake_due", "irq", "wake"]}, "interrupted": came_to}
     gates = {"left": 900, "missed": 0, "in_slot": {}}
-    return {"metrics": metrics, "timer": timer, "trace": trace, "gates": gates, "anomalies": None}
+    late = dict.fromkeys(("launch_late", "launch_invalid", "unsent_late", "launch_moved"), 2)
+    return {
+        "counts": late | {"scheduled": 900},
+        "metrics": metrics,
+        "timer": timer,
+        "trace": trace,
+        "gates": gates,
+        "anomalies": None,
+    }
 
 
 def by_bridge(**means_us: float) -> Value:
@@ -161,7 +170,7 @@ def test_the_summary_has_every_claim_of_every_page_with_its_finding(tmp_path: Pa
         (row,) = re.findall(rf"^\| \[[^|]*\| {said} \|.*$", summary, re.MULTILINE)
         assert re.search(r"\*\*(yes|no|not shown)\*\* \| trusted \|$", row), row
     assert "not measured yet: `make experiments ONLY=tsn-bridges` | – | – |" in summary
-    assert "72 min on a machine" in summary
+    assert "96 min on a machine" in summary
     assert "CPUs; not measured yet: tsn-bridges. Images" in summary
 
 
@@ -332,3 +341,23 @@ def test_what_is_written_by_hand_below_the_sections_stays(tmp_path: Path) -> Non
     page.write_text(page.read_text() + "\n## By hand\n")
     write_pages([run], pages)
     assert page.read_text().count("## By hand") == 1 and page.read_text().endswith("## By hand\n")
+
+
+def test_batches_save_only_if_their_cpu_time_is_less_in_every_repetition(tmp_path: Path) -> None:
+    run = made_up(tmp_path / "run", "txtime-batch", lambda *_: 60_000)
+    document = json.loads(run.folder.result_path.read_text())
+    (claim,) = next(part for part in PARTS if part.scenario == "txtime-batch").claims
+
+    def agrees(*cpu_ns: int) -> str:
+        """With so much CPU time of 16 a call; one a call takes 1000 a packet, and 4 a call half."""
+        for cell in document["cells"]:
+            batch = cell["cell"]["streams.s.launch_time"]
+            found = {"one a call": 1_000, "4 a call": 500}.get(batch) or cpu_ns[cell["repeat"] - 1]
+            cell["talkers"][0]["cpu_ns"] = 900 * (found + cell["repeat"])
+        run.folder.write_result(document)
+        return claim.check(Figures(load(run.folder.path))).agrees
+
+    repeats = max(cell["repeat"] for cell in document["cells"])
+    assert agrees(*[400] * repeats) == "yes"
+    assert agrees(*[1_400] * repeats) == "no"
+    assert agrees(*[400 + 500 * n for n in range(repeats)]) == "not shown"

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from math import inf, log
+from statistics import fmean
 from typing import Final
 
-from published.claims import Claim, Of, times
+from latlab.analysis.comparison.effect import paired
+from published.claims import NOT_MEASURED, US, Claim, Figures, Finding, Of, judged, ratio_text, times
 from published.experiment import Experiment, Ours, Part, Picture, Published, Table
 
 _SENT: Final = {
@@ -25,6 +29,55 @@ _IN_KERNEL: Final = (
     "kernel's "
     "timestamp. The i210 launches and stamps in hardware."
 )
+
+_POLICIES: Final = {
+    "report": "`report`: handed over; etf drops it and reports it",
+    "drop": "`drop`: not handed over",
+    "send within 500 us": "`send`: launched `margin` = 60 µs from now, if that is at most 500 µs late",
+}
+_BATCHES: Final = ("one a call", "4 a call", "16 a call")
+
+
+def _counted(policy: str, load: str, *names: str) -> Callable[[Figures], str]:
+    """How many packets of all repetitions these counts have together, of how many."""
+
+    def text(figures: Figures) -> str:
+        counts = [one["counts"] for one in figures.blocks(f"launch_time={policy}, loads={load}", "s")]
+        n = sum(one["scheduled"] for one in counts)
+        return f"{sum(one[name] or 0 for one in counts for name in names):,} of {n:,}" if n else "–"
+
+    return text
+
+
+def _per_packet(figures: Figures, batch: str, figure: str) -> list[float]:
+    """What a packet cost the talker in each repetition: `cpu_ns`, or `wakeups`."""
+    talkers = [
+        one for cell in figures.cells if cell["cell"]["streams.s.launch_time"] == batch for one in cell["talkers"]
+    ]
+    return [one[figure] / one["packets"] for one in talkers]
+
+
+def _cost(batch: str, figure: str, scale: float, decimals: int) -> Callable[[Figures], str]:
+    def text(figures: Figures) -> str:
+        found = _per_packet(figures, batch, figure)
+        return f"{fmean(found) / scale:.{decimals}f}" if found else "–"
+
+    return text
+
+
+def _batches_save(figures: Figures) -> Finding:
+    costs = [[log(one) for one in _per_packet(figures, batch, "cpu_ns")] for batch in _BATCHES]
+    effects = [(f"{batch} / one", paired(costs[0], one)) for batch, one in zip(_BATCHES[1:], costs[1:], strict=True)]
+    return judged(effects, -inf, 0, ratio_text)
+
+
+def _none_beyond(figures: Figures) -> Finding:
+    late = Of("launch_time=send within 500 us", "lateness", "s")
+    latest = max(figures.values(late, "max").values(), default=None)
+    if latest is None:
+        return NOT_MEASURED
+    return Finding(f"the latest left {latest / US:.0f} µs late", "yes" if latest <= 560 * US else "no")
+
 
 LAUNCH_TIME = Experiment(
     "launch-time",
@@ -128,11 +181,77 @@ LAUNCH_TIME = Experiment(
             ],
             "The plain sender is measured as an ordinary process with default timer slack and at SCHED_FIFO, both on "
             "PREEMPT_RT: the author does not say which his was. Nothing loads the network; his had netperf. "
-            "A cell is 5 s, not 10 minutes. What happens to a launch time in the past is "
-            "[`txtime-late`](../../scenarios/txtime-late.yaml), batches (sendmmsg) are "
-            "[`txtime-batch`](../../scenarios/txtime-batch.yaml): the review asks for both, and they run with "
-            "`latlab run`.",
+            "A cell is 5 s, not 10 minutes.",
             ("--board",),
-        )
+        ),
+        Part(
+            "txtime-late",
+            "lateness",
+            "Launch times in the past",
+            [
+                Table(
+                    "Packets of all repetitions, by what the sender does with one whose launch time has passed. With "
+                    "load two threads keep the only CPU busy.",
+                    "",
+                    (
+                        "policy",
+                        "idle: late when handed over",
+                        "dropped",
+                        "launched later",
+                        "with load: late when handed over",
+                        "dropped",
+                        "launched later",
+                    ),
+                    [
+                        (
+                            told,
+                            *(
+                                _counted(policy, load, *names)
+                                for load in ("none", "hog")
+                                for names in (("launch_late",), ("launch_invalid", "unsent_late"), ("launch_moved",))
+                            ),
+                        )
+                        for policy, told in _POLICIES.items()
+                    ],
+                )
+            ],
+            [
+                Claim(
+                    '"A configurable parameter for allowable lateness […] seems ideal" (L. Pearson)',
+                    "with 500 µs allowed, and 60 µs from now: no packet leaves over 560 µs late",
+                    _none_beyond,
+                    "The card or the kernel held a packet back after it had been handed over in time.",
+                )
+            ],
+            [],
+            "etf is the kernel's, not a card's. He also asks for a counter: `launch_invalid` is the kernel's report, "
+            "`unsent_late` and `launch_moved` are the sender's.",
+            ("--board",),
+        ),
+        Part(
+            "txtime-batch",
+            "arrival_offset",
+            "Batches (sendmmsg)",
+            [
+                Table(
+                    "What a packet costs the sender, by how many are handed over in one call, each with its launch "
+                    "time: mean over repetitions.",
+                    "",
+                    ("packets", "CPU time a packet, µs", "wake-ups a packet"),
+                    [(batch, _cost(batch, "cpu_ns", US, 2), _cost(batch, "wakeups", 1, 3)) for batch in _BATCHES],
+                )
+            ],
+            [
+                Claim(
+                    '"increase efficiency by batching transmissions with sendmmsg" (L. Pearson)',
+                    "CPU time a packet, batch / one a call: below 1",
+                    _batches_save,
+                    "CPU time is instructions here.",
+                )
+            ],
+            [],
+            "He has no figures. CPU time is that of the sending thread, in the board's instructions.",
+            ("--board",),
+        ),
     ],
 )
