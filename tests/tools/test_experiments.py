@@ -170,7 +170,7 @@ def test_the_summary_has_every_claim_of_every_page_with_its_finding(tmp_path: Pa
         (row,) = re.findall(rf"^\| \[[^|]*\| {said} \|.*$", summary, re.MULTILINE)
         assert re.search(r"\*\*(yes|no|not shown)\*\* \| trusted \|$", row), row
     assert "not measured yet: `make experiments ONLY=tsn-bridges` | – | – |" in summary
-    assert "96 min on a machine" in summary
+    assert "1.6 h on a machine" in summary
     assert "CPUs; not measured yet: tsn-bridges. Images" in summary
 
 
