@@ -107,7 +107,7 @@ image: build
 	@$(SUDO) $(VENV)/bin/latlab image build --quiet
 
 # What was compiled for use is what is tested, and not compiled a second time.
-test: require-test build image
+test: require-test agents image
 	@(cd agent && cargo test --locked --quiet --release)
 	$(SUDO) $(VENV)/bin/pytest $(LANES) $(PYTEST)
 
