@@ -6,10 +6,10 @@ How one is made is in latlab.testbed.bridges, a file a kind. Nobody compares a k
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Final, Literal, get_args
 
-BridgeName = Literal["user", "tap", "macvtap", "xdp", "ovs", "ovs-afxdp", "vfio"]
+BridgeName = Literal["user", "tap", "macvtap", "xdp", "ovs", "ovs-afxdp", "vf", "vfio"]
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,11 @@ class BridgeKind:
     translates: the guest is behind the host's address (NAT). has_vhost: vhost-net can carry the guest's packets, in
     threads that can be tuned. carries_frames: raw Ethernet frames reach the guest, VLAN tags among them. reaches_host:
     the guest and the host it runs on reach each other; reaches_guests: guests on it do. counts_packets: it reports how
-    many packets it carried.
+    many packets it carried. needs_uplink: without an uplink it is nothing; needs_card: that is a network card.
+    takes_functions: the card gets a virtual function for each guest (SR-IOV). gives_device: the guest gets a PCI device
+    of the machine's and drives it itself: it has no snapshots, and the machine needs an IOMMU. modules: those of the
+    kernel that it needs and that a board may lack (Open vSwitch without its own forwards in user space). forms: how it
+    is made → its facts then, where they differ.
     """
 
     name: BridgeName
@@ -41,6 +45,12 @@ class BridgeKind:
     reaches_host: bool = True
     reaches_guests: bool = True
     counts_packets: bool = False
+    needs_uplink: bool = False
+    needs_card: bool = False
+    takes_functions: bool = False
+    gives_device: bool = False
+    modules: tuple[str, ...] = ()
+    forms: Mapping[str, BridgeKind] = field(default_factory=dict)
 
 
 USER: Final = BridgeKind(
@@ -52,6 +62,7 @@ USER: Final = BridgeKind(
     keeps_uplink=True,
     translates=True,
     has_vhost=False,
+    needs_uplink=True,
     carries_frames=False,
     reaches_guests=False,
 )
@@ -68,6 +79,8 @@ MACVTAP: Final = BridgeKind(
     between_guest_and_host="vhost-net, or QEMU",
     takes_uplink=False,
     reaches_host=False,
+    needs_uplink=True,
+    modules=("macvtap",),
 )
 XDP: Final = BridgeKind(
     "xdp",
@@ -88,6 +101,27 @@ OVS_AFXDP: Final = BridgeKind(
     carried_by="Open vSwitch in user space, AF_XDP on the uplink",
     between_guest_and_host="vhost-user; taps without DPDK",
     leaves_nothing="an AF_XDP socket receives every frame there, tagged ones, too",
+    needs_uplink=True,
+)
+_VF_BY_VFIO = BridgeKind(
+    "vf",
+    "SR-IOV virtual function",
+    carried_by="the card's own switch, by MAC address and VLAN",
+    between_guest_and_host="the card; as macvtap, vhost-net or QEMU",
+    takes_uplink=False,
+    has_vhost=False,
+    needs_uplink=True,
+    needs_card=True,
+    takes_functions=True,
+    gives_device=True,
+    modules=("vfio_pci", "vfio_iommu_type1"),
+)
+VF: Final = replace(
+    _VF_BY_VFIO,
+    forms={
+        "vfio": _VF_BY_VFIO,
+        "macvtap": replace(_VF_BY_VFIO, has_vhost=True, gives_device=False, modules=("macvtap",)),
+    },
 )
 VFIO: Final = BridgeKind(
     "vfio",
@@ -100,8 +134,14 @@ VFIO: Final = BridgeKind(
     leaves_nothing="the card itself is passed to the guest",
     has_vhost=False,
     reaches_host=False,
+    needs_uplink=True,
+    needs_card=True,
+    gives_device=True,
+    modules=("vfio_pci", "vfio_iommu_type1"),
 )
 
-KINDS: Final[Mapping[str, BridgeKind]] = {kind.name: kind for kind in (USER, TAP, MACVTAP, XDP, OVS, OVS_AFXDP, VFIO)}
+KINDS: Final[Mapping[str, BridgeKind]] = {
+    kind.name: kind for kind in (USER, TAP, MACVTAP, XDP, OVS, OVS_AFXDP, VF, VFIO)
+}
 """All of them by name, in the order in which they are listed."""
 assert tuple(KINDS) == get_args(BridgeName)

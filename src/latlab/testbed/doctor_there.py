@@ -94,6 +94,7 @@ USES: Final = (
     Use("guests", (), {"vhost_net": "CONFIG_VHOST_NET"}, KVM | TUN),
     Use("bridge macvtap", ("ip",), {"macvtap": "CONFIG_MACVTAP"}),
     Use("bridge ovs", ("ovs-vsctl", "ovs-vswitchd"), {"openvswitch": "CONFIG_OPENVSWITCH"}),
+    Use("bridge vf", ("ip",), {"vfio-pci": "CONFIG_VFIO_PCI"}),
     Use("bridge vfio", (), {"vfio-pci": "CONFIG_VFIO_PCI"}),
     Use("loads", ("iperf3", "stress-ng", "netperf")),
     Use("probes", ("sockperf", "cyclictest", "rtla", "ddsperf")),

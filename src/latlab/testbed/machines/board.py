@@ -11,9 +11,9 @@ from latlab.errors import LabError
 from latlab.hosts import MACHINE, Host, TurnsHost
 from latlab.hosts.guest import GUEST_AGENT, BoardHost
 from latlab.hosts.turns import HALTED, IDENTITY, MAILBOX, MAILBOX_BYTES
-from latlab.model.bridges import KINDS
 from latlab.scenario import BoardHost as WantedBoard
 from latlab.scenario import Scenario, image_for
+from latlab.scenario.guests import facts_of
 from latlab.testbed.agent_binary import DEBIAN
 from latlab.testbed.guests.monitor import MONITOR_MODULE
 from latlab.testbed.guests.qemu import MONITOR, qemu_lacking
@@ -201,7 +201,7 @@ def _alone(name: str, site: Site) -> Iterator[Step]:
 def _undriven(scenario: Scenario, name: str, site: Site, model: str) -> Iterator[LabError]:
     """Guests that get a card of the board's, and a kernel that drives none but virtual ones."""
     for key, guest in scenario.guests.items():
-        if not KINDS[guest.bridge].hands_over_card or not guest.is_ours or scenario.machine_of(key) != name:
+        if not facts_of(guest).gives_device or not guest.is_ours or scenario.machine_of(key) != name:
             continue
         if site.images[scenario.image_of(key)].flavour == "cloud":
             what = f"the kernel of {scenario.image_of(key)} has no driver for {model}, the board's card that {key} gets"

@@ -9,8 +9,8 @@ from pathlib import Path
 
 from latlab.hosts.turns import MAILBOX, MAILBOX_BYTES
 from latlab.hosts.turns import MONITOR as TURNS_MONITOR
-from latlab.model.bridges import KINDS
 from latlab.scenario import BoardHost, End, Scenario
+from latlab.scenario.guests import facts_of
 from latlab.testbed.agent_binary import DEBIAN
 from latlab.testbed.guests.qemu import (
     BOARD_DEVICES,
@@ -201,7 +201,7 @@ def _has_guests(scenario: Scenario, name: str) -> bool:
 
 def _hands_on(scenario: Scenario, name: str) -> bool:
     """Whether a guest on the board gets one of its cards."""
-    given = (key for key, guest in scenario.guests.items() if KINDS[guest.bridge].hands_over_card)
+    given = (key for key, guest in scenario.guests.items() if facts_of(guest).gives_device)
     return any(scenario.machine_of(key) == name for key in given)
 
 
