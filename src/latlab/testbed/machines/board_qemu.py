@@ -80,6 +80,8 @@ ARM = Emulated(
 
 IGB_SINCE = (8, 0)
 """The first QEMU with Intel's igb (hw/net/igb.c): a clock of its own (PHC), and queues."""
+FUNCTIONS_SINCE = (10, 0, 13)
+"""The first QEMU whose igb was seen to have virtual functions with a link; in 10.0.2 they have none."""
 
 
 def board_argv(
