@@ -16,7 +16,8 @@ BridgeName = Literal["user", "tap", "macvtap", "xdp", "ovs", "ovs-afxdp", "vf", 
 class BridgeKind:
     """The facts of one kind.
 
-    carried_by: what carries a packet, and between_guest_and_host: what carries it over that border; both in words.
+    carried_by: what carries a packet, between_guest_and_host: what carries it over that border, needs: what the machine
+    must have; all in words.
     takes_uplink: the uplink becomes a port of it. hands_over_card: the uplink's card becomes the guest's own.
     many_guests: several guests can be on one uplink. keeps_uplink: the uplink stays as it is, and other bridges can be
     on it, too. leaves_nothing: why nobody else gets a packet that comes in at the uplink; empty: others do.
@@ -34,6 +35,7 @@ class BridgeKind:
     title: str
     carried_by: str
     between_guest_and_host: str
+    needs: str
     takes_uplink: bool = True
     hands_over_card: bool = False
     many_guests: bool = True
@@ -58,6 +60,7 @@ USER: Final = BridgeKind(
     "user NAT",
     carried_by="QEMU's own network stack",
     between_guest_and_host="QEMU",
+    needs="QEMU; no privilege",
     takes_uplink=False,
     keeps_uplink=True,
     translates=True,
@@ -71,12 +74,14 @@ TAP: Final = BridgeKind(
     "tap + kernel bridge",
     carried_by="the kernel's bridge",
     between_guest_and_host="vhost-net, or QEMU",
+    needs="iproute2, `/dev/net/tun`",
 )
 MACVTAP: Final = BridgeKind(
     "macvtap",
     "macvtap",
     carried_by="the kernel, by MAC address, on the uplink itself",
     between_guest_and_host="vhost-net, or QEMU",
+    needs="iproute2, `macvtap` in the kernel",
     takes_uplink=False,
     reaches_host=False,
     needs_uplink=True,
@@ -87,6 +92,7 @@ XDP: Final = BridgeKind(
     "tap + XDP",
     carried_by="a BPF program, before the kernel's network stack",
     between_guest_and_host="vhost-net, or QEMU",
+    needs="iproute2, ethtool, `/dev/net/tun`, `CAP_BPF`",
     counts_packets=True,
 )
 OVS: Final = BridgeKind(
@@ -94,12 +100,14 @@ OVS: Final = BridgeKind(
     "Open vSwitch",
     carried_by="Open vSwitch, in the kernel or in user space",
     between_guest_and_host="vhost-net, or QEMU",
+    needs="Open vSwitch 2.16 or newer, `/dev/net/tun`",
 )
 OVS_AFXDP: Final = BridgeKind(
     "ovs-afxdp",
     "Open vSwitch + AF_XDP",
     carried_by="Open vSwitch in user space, AF_XDP on the uplink",
     between_guest_and_host="vhost-user; taps without DPDK",
+    needs="Open vSwitch with AF_XDP, `CONFIG_XDP_SOCKETS`; its DPDK build for vhost-user",
     leaves_nothing="an AF_XDP socket receives every frame there, tagged ones, too",
     needs_uplink=True,
 )
@@ -108,6 +116,7 @@ _VF_BY_VFIO = BridgeKind(
     "SR-IOV virtual function",
     carried_by="the card's own switch, by MAC address and VLAN",
     between_guest_and_host="the card; as macvtap, vhost-net or QEMU",
+    needs="a card and a kernel with SR-IOV; by VFIO an IOMMU, as macvtap the functions' driver and `macvtap`",
     takes_uplink=False,
     has_vhost=False,
     needs_uplink=True,
@@ -128,6 +137,7 @@ VFIO: Final = BridgeKind(
     "VFIO",
     carried_by="nothing: the card belongs to the guest",
     between_guest_and_host="the card",
+    needs="a PCI card in an IOMMU group of its own, `vfio-pci`",
     takes_uplink=False,
     hands_over_card=True,
     many_guests=False,

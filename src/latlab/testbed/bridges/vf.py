@@ -169,7 +169,7 @@ def _lacking_functions(joint: Joint, machine: Machine) -> Lacking | None:
         return Lacking(what, "fewer guests on it" if most else SWITCH_ON)
     if there := _read(machine, f"{at}/sriov_numvfs"):
         what = f"{named} has {there} virtual functions already, which this run did not make"
-        return Lacking(what, f"remove them, if nobody uses them: `echo 0 >{at}/sriov_numvfs`")
+        return Lacking(what, f"remove them, unless a program uses them: `echo 0 >{at}/sriov_numvfs`")
     if joint.tags:
         what = f"a stream of frames with VLAN tags passes {joint.end}, and a virtual function takes in no foreign VLAN"
         return Lacking(what, "a VLAN interface as the uplink, such as eth0.5, and a stream without vlan")
