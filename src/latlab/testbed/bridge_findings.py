@@ -141,7 +141,7 @@ def _open_vswitch(site: Site) -> Finding:
 
 
 def _joints(kind: str, machine: Machine) -> list[Joint]:
-    """A bridge of this kind as a scenario would have it; of VFIO one for each network card there is."""
+    """A bridge of this kind as a scenario would have it; of one that needs a card one for each there is."""
     scenario = parse(
         {
             "name": "doctor",
@@ -154,10 +154,10 @@ def _joints(kind: str, machine: Machine) -> list[Joint]:
     ).scenario
     assert scenario, kind
     (joint,) = joints(scenario, TAG)
-    if not KINDS[kind].hands_over_card:
+    if not KINDS[kind].needs_card:
         return [joint]
     cards = [name for name in machine.list(CARDS) if machine.link(f"{CARDS}/{name}/device")]
-    return [replace(joint, uplink=card, made=False, local=True) for card in cards] or [joint]
+    return [replace(joint, uplink=card, card=card, made=False, local=True) for card in cards] or [joint]
 
 
 def _scratch(namespace: str) -> list[Step]:

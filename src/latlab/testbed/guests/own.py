@@ -9,8 +9,8 @@ from ipaddress import IPv4Interface
 
 from latlab.errors import LabError
 from latlab.hosts import MACHINE, SshHost
-from latlab.model.bridges import KINDS
 from latlab.scenario import Guest, Scenario
+from latlab.scenario.guests import facts_of
 from latlab.testbed.bridges.base import Joint, Plug, Port
 from latlab.testbed.guests.over_ssh import HERE, connect_steps, interface_step, lacking
 from latlab.testbed.guests.qemu import (
@@ -58,7 +58,7 @@ def start_own(port: Port, plug: Plug, joint: Joint, site: Site, ssh: SshHost) ->
         ready=Check((sys.executable, "-c", BANNER, HERE, str(ssh.port)), "sshd answers", _answers, BOOT_S * 1000),
     )
     yield from connect_steps(ssh, port.wants, site)
-    if not KINDS[joint.kind].hands_over_card:
+    if not facts_of(port.wants).gives_device:
         yield interface_step(port)
     yield Step(MACHINE, f"set {port.guest}'s clock, to the second", ("sh", "-c", SET_CLOCK, "sh", *ssh.prefix()))
 

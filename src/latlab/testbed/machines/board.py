@@ -14,6 +14,7 @@ from latlab.hosts.turns import HALTED, IDENTITY, MAILBOX, MAILBOX_BYTES
 from latlab.model.bridges import KINDS
 from latlab.scenario import BoardHost as WantedBoard
 from latlab.scenario import Scenario, image_for
+from latlab.scenario.guests import facts_of
 from latlab.testbed.agent_binary import DEBIAN
 from latlab.testbed.guests.monitor import MONITOR_MODULE
 from latlab.testbed.guests.qemu import MONITOR, qemu_lacking
@@ -24,6 +25,7 @@ from latlab.testbed.machine import Machine, assumed_machine
 from latlab.testbed.machines.base import MachineKind
 from latlab.testbed.machines.board_modules import modules_lacking
 from latlab.testbed.machines.board_qemu import (
+    FUNCTIONS_SINCE,
     QUEUES,
     board_argv,
     board_key,
@@ -31,6 +33,7 @@ from latlab.testbed.machines.board_qemu import (
     initramfs,
     nested_images,
     pci_address,
+    version,
 )
 from latlab.testbed.service import WITH_ITS_LAB, Service
 from latlab.testbed.site import Site
@@ -53,6 +56,7 @@ SETTLED = 'until [ "$(cut -d. -f1 /proc/uptime)" -ge 12 ]; do sleep 1; done\n'
 """In its first seconds a board's clock has its rate refined, and no two in virtual time are alike before that is over.
 Open vSwitch takes a machine up for less than 10 s for one without CPUs (count_cpu_cores() in its lib/ovs-thread.c), and
 asks nobody then what to do with a frame."""
+BY_TRIXIE = "--board --emulator-from trixie"
 ANSWERS = ("echo", "answers")
 SET_CLOCK = 'exec "$0" in "$1" date -u -s "@$(date +%s)"'
 
@@ -84,6 +88,7 @@ class BoardMachine(MachineKind):
         model = card_model(image, site.machine)
         yield from modules_lacking(scenario, name, image, site.machine, model)
         yield from _undriven(scenario, name, site, model)
+        yield from _without_functions(scenario, name, image, site.machine)
         for number, link in enumerate(scenario.links):
             is_cable = not scenario.link_is_created(link)
             # Of both its boards the first tells it.
@@ -201,12 +206,23 @@ def _alone(name: str, site: Site) -> Iterator[Step]:
 def _undriven(scenario: Scenario, name: str, site: Site, model: str) -> Iterator[LabError]:
     """Guests that get a card of the board's, and a kernel that drives none but virtual ones."""
     for key, guest in scenario.guests.items():
-        if not KINDS[guest.bridge].hands_over_card or not guest.is_ours or scenario.machine_of(key) != name:
+        if not facts_of(guest).gives_device or not guest.is_ours or scenario.machine_of(key) != name:
             continue
         if site.images[scenario.image_of(key)].flavour == "cloud":
             what = f"the kernel of {scenario.image_of(key)} has no driver for {model}, the board's card that {key} gets"
             remedy = "image: debian-rt, once `latlab image build debian-rt` has made it; or debian-standard"
             yield LabError(what, where=f"guests.{key}.image", remedy=remedy)
+
+
+def _without_functions(scenario: Scenario, name: str, image: Image, machine: Machine) -> Iterator[LabError]:
+    """Guests that get a virtual function of the board's card, and a QEMU whose cards have none that work."""
+    has, since = (".".join(map(str, one)) for one in (version(image, machine), FUNCTIONS_SINCE))
+    for key, guest in scenario.guests.items():
+        wants = KINDS[guest.bridge].takes_functions and scenario.machine_of(key) == name
+        if wants and version(image, machine) < FUNCTIONS_SINCE:
+            what = f"the cards of boards have virtual functions with a link by QEMU {since}, and {image.name} has {has}"
+            remedy = f"an image such as `latlab image build vf-board {BY_TRIXIE}` makes, and `image: vf-board`"
+            yield LabError(what, where=f"guests.{key}.bridge", remedy=remedy)
 
 
 def _load(scenario: Scenario, name: str, site: Site) -> str:

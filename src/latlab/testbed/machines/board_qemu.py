@@ -9,8 +9,8 @@ from pathlib import Path
 
 from latlab.hosts.turns import MAILBOX, MAILBOX_BYTES
 from latlab.hosts.turns import MONITOR as TURNS_MONITOR
-from latlab.model.bridges import KINDS
 from latlab.scenario import BoardHost, End, Scenario
+from latlab.scenario.guests import facts_of
 from latlab.testbed.agent_binary import DEBIAN
 from latlab.testbed.guests.qemu import (
     BOARD_DEVICES,
@@ -80,6 +80,8 @@ ARM = Emulated(
 
 IGB_SINCE = (8, 0)
 """The first QEMU with Intel's igb (hw/net/igb.c): a clock of its own (PHC), and queues."""
+FUNCTIONS_SINCE = (10, 0, 13)
+"""The first QEMU whose igb was seen to have virtual functions with a link; in 10.0.2 they have none."""
 
 
 def board_argv(
@@ -201,7 +203,7 @@ def _has_guests(scenario: Scenario, name: str) -> bool:
 
 def _hands_on(scenario: Scenario, name: str) -> bool:
     """Whether a guest on the board gets one of its cards."""
-    given = (key for key, guest in scenario.guests.items() if KINDS[guest.bridge].hands_over_card)
+    given = (key for key, guest in scenario.guests.items() if facts_of(guest).gives_device)
     return any(scenario.machine_of(key) == name for key in given)
 
 
