@@ -120,3 +120,5 @@ def test_guests_of_the_shipped_scenario_run_on_it_and_repeat_to_the_nanosecond(a
         assert {facts[host]["kernel"]["architecture"] for host in ("board1", "vm1")} == {ARCHITECTURE}
         assert {facts[host]["clock"]["source"] for host in ("board1", "vm1")} == {"arch_sys_counter"}
         assert any(thread.endswith("CPU 0/KVM") for thread in facts["board1"]["processes"]["threads"])
+        iommus = facts["board1"]["machine"]["iommus"]
+        assert [iommu.startswith("smmu3.") for iommu in iommus or ()] == [True] * ("=vfio," in str(path))
