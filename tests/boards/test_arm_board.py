@@ -26,7 +26,7 @@ HOSTS = {
 }
 PACKETS = 250
 SHIPPED = Path(__file__).parents[2] / "scenarios" / "bridges-board.yaml"
-BRIDGES = {"tap": "packets carried by vhost-net", "vfio": "PCI device 0000:02:00.0"}
+BRIDGES = {"tap": "packets carried by vhost-net", "vfio": "PCI device 0000:02:00.0; packets carried by the card"}
 EACH_WAY = 250
 """Fewer packets than each stream sends."""
 STAMPS = ("wake", "submit", "tx_sched", "tx_soft", "rx_soft", "rx_user")
