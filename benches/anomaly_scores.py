@@ -6,7 +6,7 @@ Each case is a run of its own (`latlab.synthetic.random_description`): period, n
 drawn again. `mix` draws several kinds at once. A packet is right if it was given the class it plainly has; wrong if it
 was given one that it neither has nor may have: `may` counts those that may have theirs. `clean` and `single_losses` are
 noise: there is nothing to find in them.
---grid: late packets of every share and separation, at random and in combs, in each of five noises, instead.
+--grid: late packets of every share and separation, at random and in combs, in each of six noises, instead.
 --false-alarms RUNS: runs of nothing but noise, of eight kinds, in turn, instead.
 --large: seconds and memory of find_anomalies for so many packets instead.
 """
@@ -93,6 +93,7 @@ GRID_NOISES = {
     "exponential": Noise(15_000, "exponential"),
     "bimodal": Noise(6_000, "modes", modes=((0.3, 30_000),)),
     "autocorrelated": Noise(15_000, "exponential", rho=0.97),
+    "uniform": Noise(30_000, "uniform"),
 }
 CLEAN_NOISES = GRID_NOISES | {
     "heavy": Noise(15_000, "heavy"),
@@ -103,6 +104,9 @@ SHARES = (0.0005, 0.002, 0.01, 0.02, 0.05, 0.1, 0.2, 0.3)
 SEPARATIONS = (3, 4, 6, 12)
 COMBS = (1_000, 200, 50, 25, 10, 4)
 GRID_PACKETS = 20_000
+RUNS, RUNS_OF_RARE = 5, 20
+"""Of a share below RARE a run has ten late packets: fewer runs would say how many they happen to have."""
+RARE = 0.001
 
 
 def noisy(noise: Noise, seed: int, *ingredients: Ingredient) -> Synthetic:
@@ -113,7 +117,7 @@ def noisy(noise: Noise, seed: int, *ingredients: Ingredient) -> Synthetic:
 
 
 def grid(first: int) -> Iterator[str]:
-    """Recall and precision, of packets with any class, of each noise, share and separation: five runs each.
+    """Recall and precision, of packets with any class, of each noise, share and separation: RUNS each.
 
     A separation is in spreads of the bulk: how far its 99.9th percentile lies from its median, of the same noise alone.
     """
@@ -130,7 +134,7 @@ def grid(first: int) -> Iterator[str]:
 
 def _found(noise: Noise, first: int, extra: int, share: float = 0.0, every: int = 0) -> str:
     right = there = said = 0
-    for seed in range(first, first + 5):
+    for seed in range(first, first + (RUNS_OF_RARE if 0 < share < RARE else RUNS)):
         chosen = np.random.default_rng([seed, 5]).random(GRID_PACKETS) < share
         if every:
             chosen[::every] = True
