@@ -189,6 +189,19 @@ def test_late_packets_of_noise_without_a_tail_are_found(share: float, period_ns:
     assert recall >= 0.95 and precision >= 0.95
 
 
+@pytest.mark.parametrize(("steps", "found_there"), [(1, 0), (2, 160)])
+def test_the_next_point_of_a_lattice_is_no_other_group(steps: int, found_there: int) -> None:
+    """Timestamps are multiples of 10 µs: some packets that take hardly longer than the others are on the next one."""
+    synthetic = stream(noise=Noise(0))
+    rows, late = synthetic.packets, np.zeros(20_000, np.int64)
+    late[5] = 10_000
+    late[np.random.default_rng(3).choice(np.arange(10, 20_000), 160, replace=False)] = steps * 10_000
+    launch = rows["launch_tai_ns"].to_numpy()
+    columns = {f"{name}_tai_ns": launch + 50_000 + late for name in ("rx_soft", "rx_user")}
+    found_in = find_anomalies(rows.with_columns(**columns), synthetic.context())
+    assert np.count_nonzero(found_in.class_of) == found_there
+
+
 def test_packets_in_a_row_beyond_a_gap_are_one_cluster() -> None:
     """Each of them by itself would be proof; together they may be one excursion of correlated noise."""
     values = np.random.default_rng(4).exponential(1, 5_000)
