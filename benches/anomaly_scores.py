@@ -6,7 +6,8 @@ Each case is a run of its own (`latlab.synthetic.random_description`): period, n
 drawn again. `mix` draws several kinds at once. A packet is right if it was given the class it plainly has; wrong if it
 was given one that it neither has nor may have: `may` counts those that may have theirs. `clean` and `single_losses` are
 noise: there is nothing to find in them.
---grid: late packets of every share and separation, at random and in combs, in each of six noises, instead.
+--grid: late packets of every share and separation, at random and in combs, in each of six noises, instead; of some
+with --noises and --separations.
 --false-alarms RUNS: runs of nothing but noise, of eight kinds, in turn, instead.
 --large: seconds and memory of find_anomalies for so many packets instead.
 """
@@ -21,7 +22,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -57,6 +58,8 @@ def main() -> None:
     parser.add_argument("--kinds", default=",".join((*KINDS, MIX)))
     parser.add_argument("--large", type=int)
     parser.add_argument("--grid", action="store_true")
+    parser.add_argument("--noises", default=",".join(GRID_NOISES), help="of the grid")
+    parser.add_argument("--separations", default=",".join(map(str, SEPARATIONS)), help="of the grid")
     parser.add_argument("--false-alarms", type=int)
     parser.add_argument("--write", type=Path, help=argparse.SUPPRESS)
     parser.add_argument("--measure", type=Path, help=argparse.SUPPRESS)
@@ -74,7 +77,9 @@ def main() -> None:
                 subprocess.run([sys.executable, __file__, *arguments_of], check=True)
         return
     if arguments.grid or arguments.false_alarms:
-        for line in grid(arguments.first) if arguments.grid else false_alarms(arguments.false_alarms, arguments.first):
+        separations = [int(one) for one in arguments.separations.split(",")]
+        lines = grid(arguments.first, arguments.noises.split(","), separations)
+        for line in lines if arguments.grid else false_alarms(arguments.false_alarms, arguments.first):
             print(line, flush=True)
         return
     print(f"{'':35} {'packets':>33} {'':>6} {'episodes':>35}")
@@ -116,16 +121,17 @@ def noisy(noise: Noise, seed: int, *ingredients: Ingredient) -> Synthetic:
     )
 
 
-def grid(first: int) -> Iterator[str]:
+def grid(first: int, noises: Sequence[str], separations: Sequence[int]) -> Iterator[str]:
     """Recall and precision, of packets with any class, of each noise, share and separation: RUNS each.
 
     A separation is in spreads of the bulk: how far its 99.9th percentile lies from its median, of the same noise alone.
     """
-    for name, noise in GRID_NOISES.items():
+    for name in noises:
+        noise = GRID_NOISES[name]
         rows = noisy(noise, first).packets
         latency = (rows["rx_user_tai_ns"] - rows["launch_tai_ns"]).to_numpy()
         spread = float(np.quantile(latency, 0.999) - np.median(latency))
-        for separation in SEPARATIONS:
+        for separation in separations:
             extra = int(separation * spread)
             cells = [_found(noise, first, extra, share=share) for share in SHARES]
             combs = [_found(noise, first, extra, every=every) for every in COMBS]
