@@ -47,7 +47,7 @@ REASONS: Final = {
     ENTERED_LATER: "KVM entered the guest only after this handler had begun",
     NO_ACCEPTANCE: "the kernel did not report that the vCPU's APIC took the interrupt",
     NO_REQUEST: "the kernel did not report what raised the guest's interrupt",
-    EARLIER_TIMER: "on the VM host its interrupt was under way before it was due: it was an earlier timer's",
+    EARLIER_TIMER: "on the VM host its interrupt began before it was due: it was an earlier timer's",
     VM_HOST_EVENTS_LOST: "the VM host's kernel lost events of that time",
 }
 """{id: what it means}. A packet or an instant has the first that applies, from its thread back to its interrupt."""

@@ -196,7 +196,7 @@ async def _find(point: WatchPoint, machine: Host) -> _Found:
         return found
     what = f"the kernel takes in packets of {point.name} ({kind}) at the interface below it: they are not seen here"
     if point.directions == ("in",):
-        raise UsageError(what, where="--at", remedy="watch the interface that it stands on")
+        raise UsageError(what, where="--at", remedy="watch the interface below it")
     return replace(found, point=replace(point, directions=("out",)), note=f"{what}; packets that leave are")
 
 
