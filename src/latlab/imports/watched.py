@@ -103,7 +103,8 @@ def read_watched(watch: Watched, folder: Path, clocks: Sequence[ClockEdge] | Non
         TOOL,
         __version__,
         LATENCY,
-        streams=tuple(streams),
+        # Where one bound was stated for all clocks, it is no packet's own.
+        streams=tuple(replace(one, bound_ns=None, hosts=("", "")) if clocks is None else one for one in streams),
         notes=(*_notes(watch, seen), *notes),
         left_out=tuple(left_out),
         problems=tuple(problems),
@@ -434,10 +435,10 @@ def _notes(watch: Watched, seen: Sequence[_Seen]) -> Iterator[str]:
     is_alone = not isinstance(watch, WatchedFlow)
     if is_alone:
         yield f"watched: {watch.flow}; nothing was sent and nothing was changed"
-    yield (
-        "`in` is where the kernel takes a packet in (tracepoint netif_receive_skb), `out` where it hands it to a "
-        "driver (net_dev_start_xmit)"
-    )
+        yield (
+            "`in` is where the kernel takes a packet in (tracepoint netif_receive_skb), `out` where it hands it to a "
+            "driver (net_dev_start_xmit)"
+        )
     if is_alone and len({one.kernel for one in seen}) == 1:
         yield "all points are of one kernel: one clock, ± 0"
     if is_alone:

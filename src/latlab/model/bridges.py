@@ -23,7 +23,7 @@ class BridgeKind:
     translates: the guest is behind the host's address (NAT). has_vhost: vhost-net can carry the guest's packets, in
     threads that can be tuned. carries_frames: raw Ethernet frames reach the guest, VLAN tags among them. reaches_host:
     the guest and the host it runs on reach each other; reaches_guests: guests on it do. counts_packets: it reports how
-    many packets it carried.
+    many packets it carried. has_tap: all of the guest's packets pass a tap, where the host's kernel sees them.
     """
 
     name: BridgeName
@@ -41,6 +41,7 @@ class BridgeKind:
     reaches_host: bool = True
     reaches_guests: bool = True
     counts_packets: bool = False
+    has_tap: bool = False
 
 
 USER: Final = BridgeKind(
@@ -60,6 +61,7 @@ TAP: Final = BridgeKind(
     "tap + kernel bridge",
     carried_by="the kernel's bridge",
     between_guest_and_host="vhost-net, or QEMU",
+    has_tap=True,
 )
 MACVTAP: Final = BridgeKind(
     "macvtap",
@@ -81,6 +83,7 @@ OVS: Final = BridgeKind(
     "Open vSwitch",
     carried_by="Open vSwitch, in the kernel or in user space",
     between_guest_and_host="vhost-net, or QEMU",
+    has_tap=True,
 )
 OVS_AFXDP: Final = BridgeKind(
     "ovs-afxdp",
