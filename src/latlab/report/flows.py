@@ -49,3 +49,8 @@ def flow_notes(result: Result) -> Iterator[str]:
             left_out = (left_out_text(one.count, one.what, one.why) for one in flow.left_out)
             said |= dict.fromkeys(f"flow {flow.name}: left out: {text}" for text in left_out)
     yield from said
+
+
+def has_flows(result: Result) -> bool:
+    """Whether packets were watched in any cell of the result, next to what was measured."""
+    return any(cell.flows for cell in result.cells)

@@ -727,8 +727,8 @@ class Stream(Part):
     """A stream, a probe or one of its legs, a timer, or what a tool measured.
 
     clock: where the offset of the two hosts' clocks is known from. counts: packets, warm-up included. anomalies: by
-    class; None: not looked for. trace: the path of packets from interrupt to thread
-    (docs/explanation/where-the-time-went.md).
+    class; None: not looked for. flow: whose watched packets it is: talker and listener are hosts with the clocks of
+    the two points. trace: the path of packets from interrupt to thread (docs/explanation/where-the-time-went.md).
     """
 
     talker: str
@@ -737,6 +737,7 @@ class Stream(Part):
     sent_as: str | None = None
     start_tai_ns: int | None
     probe: ProbeOf | None = None
+    flow: str | None = None
     counts: dict[str, int | None]
     send_errnos: dict[str, int] | None = None
     silent: Silent | None

@@ -64,9 +64,19 @@ def needed_legs(scenario: Scenario, hosts: Mapping[str, Host], with_kvm_clock: C
         # Where nothing else joins them, hosts are compared by what streams and probes do between them already.
         exchanges = [leg for leg in found.values() if leg.source == "exchange"]
         own = {} if sync == "exchange" else guests
-        for leg in joining_legs(here, there, kernels, own, exchanges=exchanges) or ():
+        chain = joining_legs(here, there, kernels, own, exchanges=exchanges)
+        if chain is None and sync != "shared" and (more := _exchange_between(scenario, kernels, here, there)):
+            chain = joining_legs(here, there, kernels, own, exchanges=[*exchanges, more])
+        for leg in chain or ():
             found.setdefault(frozenset((leg.here, leg.there)), leg)
     return list(found.values())
+
+
+def _exchange_between(scenario: Scenario, kernels: Mapping[str, str], here: str, there: str) -> Leg | None:
+    """The exchange of two hosts that one link joins, one on either's kernel; None where there are no such two."""
+    near, far = ([name for name, kernel in kernels.items() if kernel == kernels[end]] for end in (here, there))
+    pairs = ((one, other) for one in near for other in far if scenario.route_between(one, other))
+    return next((Leg(one, other, "exchange") for one, other in pairs), None)
 
 
 def _watched_pairs(scenario: Scenario, kernels: Mapping[str, str]) -> Iterator[tuple[str, str]]:
@@ -103,7 +113,7 @@ def leg_specs(
     """
     needed_ns = scenario.duration + SPARE_NS
     if leg.source == "exchange":
-        route, count = _routes(scenario)[leg.here, leg.there], needed_ns // CLOCK_PERIOD_NS
+        route, count = _route_of(scenario, leg), needed_ns // CLOCK_PERIOD_NS
         asks, answers = clock_specs(route, run_id, recording, count)
         return (leg.there, answers), (leg.here, asks)
     if leg.source == "ptp_kvm":
@@ -167,6 +177,13 @@ def _nothing_shared(talker: str, listener: str, domains: Sequence[str]) -> LabEr
         where="clock.sync",
         remedy=f"set `clock: {{sync: auto}}`{load}",
     )
+
+
+def _route_of(scenario: Scenario, leg: Leg) -> Route:
+    """The one of the stream or probe that needs the leg, else any."""
+    route = _routes(scenario).get((leg.here, leg.there)) or scenario.route_between(leg.here, leg.there)
+    assert route, f"{leg.here} and {leg.there} are not joined"
+    return route
 
 
 def _routes(scenario: Scenario) -> dict[tuple[str, str], Route]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import polars as pl
@@ -158,7 +158,13 @@ def flow_device(places: Places, point: FlowPoint) -> str:
     return places.taps.get(host, interface) if interface == TAP else interface
 
 
-def flow_kernels(scenario: Scenario, hosts: dict[str, Host], asked: FlowAsked) -> dict[str, list[FlowPoint]]:
+def planned_point(scenario: Scenario, places: Places, point: FlowPoint) -> tuple[str, str]:
+    """What stands in a plan for the network namespace and the number of an interface."""
+    host = scenario.watched_on(point)
+    return f"NETNS of {host}", f"IFINDEX of {flow_device(places, point)}"
+
+
+def flow_kernels(scenario: Scenario, hosts: Mapping[str, Host], asked: FlowAsked) -> dict[str, list[FlowPoint]]:
     """The first host of each kernel that a flow is watched on → the points there."""
     found: dict[str, tuple[str, list[FlowPoint]]] = {}
     for point in asked.at:

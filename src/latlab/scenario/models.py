@@ -256,6 +256,10 @@ class Scenario(Part):
             return self.route(f"{flow.probe}.up").back
         return self._route(flow.sender, flow.receiver, flow.via)
 
+    def route_between(self, sender: str, receiver: str) -> Route | None:
+        """The first route that joins two hosts or guests; None where none does."""
+        return next(iter(routes(self.segments(), sender, receiver, None)), None)
+
     def probe_hosts(self, name: str) -> tuple[str, ...]:
         """The hosts and guests that a probe runs on: who asks first."""
         probe = self.probes[name]
