@@ -143,7 +143,7 @@ class Scenario(Part):
         default_factory=dict,
         alias="flows",
         max_length=FLOWS_MAX,
-        description="packets that are watched where they pass interfaces, whoever sends them, by name",
+        description="packets that are watched where they pass interfaces, of any program, by name",
     )
     loads: dict[LoadName, Load] = Field(default_factory=dict, description="background load, by name")
     shapers: dict[ShapedInterface, Shaper] = Field(
