@@ -49,6 +49,8 @@ STREAM: dict[str, Any] = {"talker": "sensor", "listener": "ecu", "period": "5ms"
 AT = ["sensor.eth0:out", "switch.p0:in", "switch.p1:out", "ecu.eth0:in"]
 DURATION = {"duration": "600ms", "warmup": "0ns", "settle": "2s"}
 COUNT = 120
+GROUP = "01:0c:cd:04:00:01"
+"""Of sampled values (IEC 61850-9-2, annex B)."""
 SENDER = """
 import socket, struct, time
 with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as talker:
@@ -133,6 +135,19 @@ def test_a_flow_alone_is_measured_of_packets_that_another_program_sends(measure:
     assert "no such timestamps" not in printed
     assert "seen.sensor.eth0-out-to-ecu.eth0-in" in result_markdown(result, default_metrics(result))
     assert "seen.at-ecu.eth0-in" in write_report(run, formats=()).read_text(encoding="utf-8")
+
+
+def test_sampled_values_to_a_group_come_to_who_has_joined_it_and_none_is_missing_by_their_numbers(
+    measure: Bench,
+) -> None:
+    stream = {"talker": "sensor", "listener": "ecu", "payload": "iec61850-sv", "period": "5ms", "size": "64B"}
+    flows = {"seen": {"match": f"ether dst {GROUP}", "at": ["sensor.eth0:out", "ecu.eth0:in"]}}
+    cell, folder, _ = measure.measured(**DURATION, streams={"sv": stream | {"group": GROUP}}, flows=flows)
+    assert (cell["status"], cell["streams"]["sv"]["counts"]["received"]) == ("ok", COUNT)
+    assert transit(cell, "sensor.eth0:out", "ecu.eth0:in")["n"] == COUNT
+    assert cell["streams"]["seen.at-ecu.eth0-in"]["metrics"]["interarrival"]["lost"] == 0
+    steps = {step.title: (step.host, step.ok) for step in folder.cell().steps}
+    assert steps[f"eth0 takes frames to the group {GROUP}"] == ("ecu", True)
 
 
 def test_a_flow_that_comes_nowhere_makes_the_cell_suspect_and_names_what_came_instead(measure: Bench) -> None:

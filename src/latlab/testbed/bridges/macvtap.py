@@ -67,6 +67,17 @@ class Macvtap(Bridge):
             ]
         return steps
 
+    def takes_groups(self, joint: Joint, port: Port, site: Site) -> Sequence[Step]:
+        """The macvtap takes all of them: by itself it takes those that the host has joined there, not the guest."""
+        device = macvtap_device(port, site)
+        return (
+            Step(
+                host=joint.host,
+                title=f"{port.guest}'s macvtap takes frames to all groups",
+                do=("ip", "link", "set", "dev", device, "allmulticast", "on"),
+            ),
+        )
+
     def plug(self, joint: Joint, port: Port, site: Site) -> Plug:
         """The macvtap's node, opened once for each queue."""
         kernel = vhost(port.wants, site)
