@@ -189,6 +189,7 @@ def show(
 
 @reads_files
 def _show(folder: Any, wanted: Sequence[str], *, as_json: bool, metrics: list[str] | None) -> None:
+    from latlab.report.flows import has_flows
     from latlab.report.imported import is_imported, shown_metrics
     from latlab.report.sections import SECTIONS, Shown, default_metrics
     from latlab.report.terminal import print_answer, print_section
@@ -199,7 +200,7 @@ def _show(folder: Any, wanted: Sequence[str], *, as_json: bool, metrics: list[st
         return
     result = load_result(folder)
     console = open_console()
-    every = bool(metrics) or is_imported(result)
+    every = bool(metrics) or is_imported(result) or has_flows(result)
     metrics = metrics or list(shown_metrics(result) if is_imported(result) else default_metrics(result))
     if not wanted:
         print_answer(result, metrics, console, every=every)
@@ -267,6 +268,7 @@ def report_run(
     """The exit code; the result is written and printed, and the report is written."""
     from latlab.console import make_console, told_while
     from latlab.report.build import write_report
+    from latlab.report.flows import has_flows
     from latlab.report.imported import is_imported, shown_metrics
     from latlab.report.picture_process import picture_process
     from latlab.report.result import exit_code, make_result, unread_limits
@@ -302,7 +304,9 @@ def report_run(
             console.print(*after, highlight=False, markup=False, soft_wrap=True)
         else:
             after += _next_lines(result, folder.path)
-            print_answer(result, shown, console, every=bool(metrics) or is_imported(result), after=after)
+            print_answer(
+                result, shown, console, every=bool(metrics) or is_imported(result) or has_flows(result), after=after
+            )
     return code
 
 

@@ -23,8 +23,8 @@ from latlab.result.types import Breakdown, CameTo, Cell, Result, Trace
 
 TITLE: Final = "How packets and timers woke their thread, warm-up left out"
 HEADINGS: Final = (
-    *("cell", "repeat", "stream", "n", "woke it", "it was awake", "unknown", "the interrupts came to"),
-    *("softirq raised by", "path into the guest", "the VM host's came to", "whole", "events", "lost"),
+    *("cell", "repeat", "stream", "n", "woke it", "it was awake", "unknown", "interrupts arrived in"),
+    *("softirq raised by", "path into the guest", "the VM host's arrived in", "whole", "events", "lost"),
 )
 MISSING_TITLE: Final = "Incomplete breakdowns: the first stage that is not known, and why, warm-up left out"
 MISSING_HEADINGS: Final = ("cell", "repeat", "stream", "n", "of", "reason", "what it means")

@@ -219,7 +219,7 @@ def _talk_stream(scenario: Scenario, name: str, bed: Bed) -> Spec:
     if stream.transport == "ethernet":
         transport: Spec = {
             "kind": "ethernet",
-            "destination": bed.macs[str(route.listener_end)],
+            "destination": stream.group or bed.macs[str(route.listener_end)],
             "ethertype": stream.ethertype,
             "vlan": stream.vlan,
             "pcp": stream.pcp,

@@ -12,6 +12,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, WithJsonSchema
 
+from latlab.scenario.asked_flows import FLOWS_MAX, TAP, FlowAsked, FlowPoint
 from latlab.scenario.findings import shown, wrong
 from latlab.scenario.flows import Flow, all_flows, leg_number
 from latlab.scenario.guests import Guest
@@ -139,6 +140,12 @@ class Scenario(Part):
     probes: dict[ProbeName, Probe] = Field(
         default_factory=dict, max_length=256, description="measurements other than streams, by name"
     )
+    watched: dict[ItemName, FlowAsked] = Field(
+        default_factory=dict,
+        alias="flows",
+        max_length=FLOWS_MAX,
+        description="packets that are watched where they pass interfaces, of any program, by name",
+    )
     loads: dict[LoadName, Load] = Field(default_factory=dict, description="background load, by name")
     shapers: dict[ShapedInterface, Shaper] = Field(
         default_factory=dict, description="host.interface → what shapes the traffic that leaves there"
@@ -216,6 +223,11 @@ class Scenario(Part):
         """The number of a probe in tables: its first leg's, of what has no legs the one that is kept free for it."""
         return leg_number(len(self.streams), list(self.probes).index(name), "up")
 
+    @property
+    def first_flow_number(self) -> int:
+        """The number in tables of the first stream that is found among watched packets: behind all others."""
+        return leg_number(len(self.streams), len(self.probes), "up")
+
     def instant_count(self, name: str) -> int:
         """How many instants of a timer are due before start + duration, warm-up included."""
         probe = self.probes[name]
@@ -250,10 +262,20 @@ class Scenario(Part):
             return self.route(f"{flow.probe}.up").back
         return self._route(flow.sender, flow.receiver, flow.via)
 
+    def route_between(self, sender: str, receiver: str) -> Route | None:
+        """The first route that joins two hosts or guests; None where none does."""
+        return next(iter(routes(self.segments(), sender, receiver, None)), None)
+
     def probe_hosts(self, name: str) -> tuple[str, ...]:
         """The hosts and guests that a probe runs on: who asks first."""
         probe = self.probes[name]
         return (probe.from_, probe.to) if isinstance(probe, Between) else (probe.on,)
+
+    def watched_on(self, point: FlowPoint) -> str:
+        """The host or guest whose kernel sees the packets of a flow's point: a guest's tap is on its host."""
+        host, interface = point.end
+        guest = self.guests.get(host)
+        return guest.host if guest and interface == TAP else host
 
     @property
     def receivers(self) -> Mapping[str, tuple[str | None, ...]]:
