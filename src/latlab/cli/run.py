@@ -30,6 +30,7 @@ from latlab.cli.options import (
     Runs,
     ScenarioName,
     Strict,
+    Trigger,
     Verbose,
     Windows,
 )
@@ -49,6 +50,7 @@ def run(
     scenario: ScenarioName = None,
     jobs: Jobs = None,
     check_repeat: CheckRepeat = False,
+    trigger: Trigger = None,
     live: Live = False,
     verbose: Verbose = False,
     metric: Metrics = None,
@@ -70,6 +72,8 @@ def run(
         latlab run lab.yaml --strict
         # With the streams' figures of the last second while it measures
         latlab run lab.yaml --live
+        # Why were the late ones late? Only what is around them is traced
+        latlab run lab.yaml --trigger 'latency > 500us'
         # In a log: a line for each phase, and no pictures
         latlab run lab.yaml --verbose --picture none
     """
@@ -78,10 +82,12 @@ def run(
     from latlab.cli.ready_made import scenario_path
     from latlab.console import RunConsole, make_console
     from latlab.run import matrix as measure
-    from latlab.scenario import load_scenario
+    from latlab.scenario import load_scenario, with_trigger
 
     _check_metrics(metric)
     loaded = load_scenario(scenario_path(scenario, "run", as_json=as_json))
+    if trigger is not None:
+        loaded = with_trigger(loaded, trigger)
     # With --json the document has standard output to itself.
     with RunConsole(make_console(stderr=as_json), verbose=verbose, live=live) as console:
         running = measure.run(loaded, runs, console.show, check_repeat=check_repeat, jobs=jobs, live=live)

@@ -315,6 +315,23 @@ class Programs(Recorded):
     compared: list[dict[str, int | str]] = []
 
 
+class Judged(Recorded):
+    """What a listener found of its packets by a trigger. typical: not late, and kept to be compared with."""
+
+    judged: int
+    late: int
+    typical: int
+    unjudged: int
+
+
+class KeptTotals(Recorded):
+    """What a trace kept of windows. overran: those of which events were no longer held."""
+
+    windows: int
+    overran: int
+    overwritten: int
+
+
 class Totals(StreamTotals):
     """What an agent said at its end. recorded: rows of all its tables; ring_full: rows that it dropped."""
 
@@ -342,6 +359,8 @@ class Totals(StreamTotals):
     trace_lost: int | None = None
     overdue: int = 0
     held_up_ns: int = 0
+    judged: Judged | None = None
+    kept: KeptTotals | None = None
     above: int | None = None
     threshold_ns: int | None = None
     mean_ns: int | float | None = None
@@ -564,7 +583,10 @@ class RecordedStep(Recorded):
 
 
 class RecordedCell(Recorded):
-    """One repetition of a cell. cell: the matrix' keys; instructions_per_ns: of a board in virtual time."""
+    """One repetition of a cell. cell: the matrix' keys; instructions_per_ns: of a board in virtual time.
+
+    trigger: which packets are late for the flight recorder.
+    """
 
     format: str = "latlab.cell/1"
     cell: Keys = {}
@@ -578,6 +600,7 @@ class RecordedCell(Recorded):
     seed: int | None = None
     qemu: str | None = None
     shared_bed: bool = False
+    trigger: str | None = None
     run_id: str = ""
     start_tai_ns: int | None = None
     warmup_ns: int = 0

@@ -667,12 +667,28 @@ class Entry(Part):
     ran: list[CameTo] = []
 
 
+class FlightRecord(Part):
+    """What a flight recorder kept of a host's trace. judged: by its listener, of which late were late, or may have been
+    as the clocks were known then; typical: others, kept to be compared with; unjudged: the clocks were not known then.
+    overran: windows of which events were no longer held.
+    """
+
+    trigger: str
+    judged: int
+    late: int
+    typical: int
+    unjudged: int
+    windows: int
+    overran: int
+
+
 class TracedOn(Part):
-    """Where it was traced. events, lost: of the host's trace."""
+    """Where it was traced. events, lost: of the host's trace. flight: if a flight recorder kept little of it."""
 
     host: str
     events: int | None
     lost: int | None
+    flight: FlightRecord | None = None
 
 
 class Breakdown(Part):

@@ -24,6 +24,7 @@ from latlab.run.clocks import ClockWatch
 from latlab.run.drops import DropWatch
 from latlab.run.events import Listener, Phase, Waiting
 from latlab.run.fetch import Recordings
+from latlab.run.flight import Flight
 from latlab.run.flows import FlowWatch, read_flows
 from latlab.run.interfaces import look_at_interfaces
 from latlab.run.outcome import LABEL_VIRTUAL, Outcome
@@ -268,7 +269,8 @@ class _Cell:
         self._site = site
         self._places = find_places(self._scenario, site, bed.hosts)
         self._recordings = Recordings(bed, folder)
-        self._agents = Agents(outcome, bed, site, self._places, self._recordings, folder, listener)
+        flight = Flight(self._scenario, listener, live=outcome.live) if self._scenario.kept else None
+        self._agents = Agents(outcome, bed, site, self._places, self._recordings, folder, listener, flight)
         self._talking, self._listening = self._agents.talking, self._agents.listening
         self._clocks = ClockWatch(
             self._scenario,
@@ -276,7 +278,7 @@ class _Cell:
             bed.hosts,
             self._places,
             self._recordings,
-            live=listener if outcome.live else None,
+            live=flight.hear if flight else listener if outcome.live else None,
         )
         self._ptp = PtpWatch(self._scenario, site, bed.hosts, self._places, self._recordings)
         self._drops = DropWatch(self._scenario, bed.hosts, self._places, self._recordings, folder)

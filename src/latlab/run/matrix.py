@@ -292,7 +292,7 @@ def _planned(cell: Cell) -> PlannedCell:
             scenario.guests[name].host,
             (places.agent(scenario.guests[name].host), "trace"),
             f"traces how interrupts come into {name}, in whose QEMU and vhost the threads are TID",
-            entry_spec(["TID"], ANY_RUN, f"entry-{name}"),
+            entry_spec(scenario, name, ["TID"], ANY_RUN, f"entry-{name}"),
             seconds=seconds,
         )
         for name in scenario.entered

@@ -84,6 +84,7 @@ class Outcome:
             seed=self.run.seed,
             qemu=self.qemu,
             shared_bed=self.shared_bed,
+            trigger=scenario.trigger.text if scenario.trigger else None,
             run_id=self.run_id,
             start_tai_ns=self.start_tai_ns,
             warmup_ns=scenario.warmup,

@@ -141,7 +141,7 @@ async def find(name: str, host: Host, interface: str, directions: tuple[str, ...
         return found
     what = f"the kernel takes in packets of {name} ({kind}) at the interface below it: they are not seen here"
     if directions == ("in",):
-        raise UsageError(what, where=where, remedy="watch the interface that it stands on")
+        raise UsageError(what, where=where, remedy="watch the interface below it")
     return replace(found, directions=("out",), note=f"{what}; packets that leave are")
 
 

@@ -27,6 +27,7 @@ from latlab.scenario.ptp import Ptp, Timestamps
 from latlab.scenario.published import Published, known_metric
 from latlab.scenario.shapers import ShapedInterface, Shaper, port_speed
 from latlab.scenario.streams import Stream, launches
+from latlab.scenario.trigger import TriggerText
 from latlab.scenario.trust import Trust
 from latlab.scenario.tuning import Tuning
 from latlab.scenario.units import DURATION, Duration, within
@@ -152,6 +153,11 @@ class Scenario(Part):
     tuning: dict[Reference, Tuning] = Field(
         default_factory=dict,
         description="how threads run, by host or guest; those not named get the defaults",
+    )
+    trigger: TriggerText | None = Field(
+        default=None,
+        description="flight recorder: which packets are late, such as latency > 500us; of where streams arrive the "
+        "kernel's events around these packets are kept",
     )
     duration: Length = Field(description="how long each cell sends, warm-up included, such as 900s")
     warmup: Pause = Field(default=0, description="packets launched in this first time are recorded but in no statistic")
@@ -283,7 +289,15 @@ class Scenario(Part):
     @property
     def traced(self) -> list[str]:
         """The hosts and guests whose agents that receive are traced, in the order in which these are started."""
-        return [host for host in self.receivers if self.tuning_of(host).listener.trace]
+        return [host for host in self.receivers if self.tuning_of(host).listener.trace or host in self.kept]
+
+    @property
+    def kept(self) -> list[str]:
+        """The hosts and guests of whose trace only what is around late packets is kept."""
+        if self.trigger is None:
+            return []
+        listening = dict.fromkeys(stream.listener for stream in self.streams.values())
+        return [host for host in listening if not self.tuning_of(host).listener.trace]
 
     @property
     def traced_timers(self) -> list[str]:
@@ -294,7 +308,8 @@ class Scenario(Part):
     @property
     def entered(self) -> list[str]:
         """The traced guests of our own, into which interrupts come from a VM host that can be traced as well."""
-        whole = [name for name in self.traced if self.tuning_of(name).listener.trace is True]
+        kept = self.kept
+        whole = [name for name in self.traced if self.tuning_of(name).listener.trace is True or name in kept]
         whole += [self.probe_hosts(name)[0] for name in self.traced_timers]
         return [name for name in dict.fromkeys(whole) if name in self.guests and self.guests[name].domain is None]
 

@@ -20,6 +20,7 @@ from latlab.scenario import limit_rules as limits
 from latlab.scenario import load_rules as loads
 from latlab.scenario import ptp_rules as ptp
 from latlab.scenario import shaper_rules as shapers
+from latlab.scenario import trigger_rules as trigger
 from latlab.scenario import tuning_rules as tuning
 from latlab.scenario import vlan_rules as vlans
 from latlab.scenario import window_rules as windows
@@ -324,6 +325,8 @@ RULES: tuple[Rule, ...] = (
     each("windows", windows.window_is_in_the_run),
     each("windows", windows.window_has_packets),
     windows.windows_are_apart,
+    trigger.trigger_has_streams,
+    trigger.trigger_is_in_real_time,
     limits.limits_are_statistics,
     limits.limits_can_be_measured,
 )
