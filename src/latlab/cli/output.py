@@ -25,7 +25,7 @@ _ASCII: Final = {
 
 
 def replace_characters() -> None:
-    """Make standard output and error print what the terminal's encoding lacks as ASCII, and never fail on it."""
+    """Make standard output and error print as ASCII what the terminal's encoding does not have, without errors."""
     codecs.register_error("latlab", _as_ascii)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):

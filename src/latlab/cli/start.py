@@ -19,7 +19,7 @@ INTERRUPTED: Final = 130
 
 def main() -> None:
     """Runs the command line; errors are one line on standard error and an exit code. A fault of our own has its
-    traceback below that line: nobody can fix it without.
+    traceback below that line: it cannot be fixed without.
     """
     replace_characters()
     for number in (signal.SIGTERM, signal.SIGHUP):
