@@ -17,10 +17,10 @@ from typing import Final
 from latlab.analysis import interrupt_way
 from latlab.analysis.anomalies import CLASSES
 from latlab.analysis.missing_stages import REASONS
-from latlab.analysis.trust_rules import RULES
 from latlab.cli.app import ENVIRONMENT, EXIT_CODES
 from latlab.cli.help import Entry, Page
 from latlab.model.bridges import KINDS
+from latlab.model.rules import RULES
 from man import pages as verbs
 
 DOCS: Final = Path(__file__).parents[1] / "docs"

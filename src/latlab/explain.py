@@ -17,10 +17,9 @@ from latlab.analysis.anomalies import CLASSES, THRESHOLDS
 from latlab.analysis.anomalies.stages import AFTER, PLACES
 from latlab.analysis.metrics import IMPORTED_METRICS, METRICS, PROBE_METRICS, TIMER_METRICS, Metric
 from latlab.analysis.missing_stages import REASONS
-from latlab.analysis.trust_rules import RULES
 from latlab.analysis.words import duration
 from latlab.errors import UsageError
-from latlab.model.rules import IDS, OTHERS
+from latlab.model.rules import IDS, OTHERS, RULES
 from latlab.report.definitions import TIMESTAMPS
 
 NEAREST: Final = 3
