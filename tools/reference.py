@@ -20,7 +20,9 @@ from latlab.analysis.missing_stages import REASONS
 from latlab.cli.app import ENVIRONMENT, EXIT_CODES
 from latlab.cli.help import Entry, Page
 from latlab.model.bridges import KINDS
+from latlab.model.metrics import METRICS, POPULATIONS, PROBE_METRICS, TIMER_METRICS, Metric
 from latlab.model.rules import RULES
+from latlab.scenario import limits
 from man import pages as verbs
 
 DOCS: Final = Path(__file__).parents[1] / "docs"
@@ -57,6 +59,23 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 def _names(names: Mapping[str, str], key: str) -> str:
     return table((key, "what it is"), names.items())
+
+
+def _metrics(metrics: Iterable[Metric]) -> str:
+    columns = ("metric", "formula", "start and end, in order of preference", "`missing` counts among")
+    return table(
+        (*columns, "carries the clocks' ±"),
+        (
+            (
+                f"`{one.name}`",
+                one.formula,
+                ", ".join(end if one.periodic else f"{start} → {end}" for start, end in one.pairs),
+                POPULATIONS[one.population],
+                "yes" if one.crosses_hosts else "no",
+            )
+            for one in metrics
+        ),
+    )
 
 
 def _bridges() -> Iterator[tuple[str, ...]]:
@@ -126,6 +145,24 @@ TABLES: Final[Mapping[str, str]] = {
         _bridges(),
     ),
     "command-line": _command_line(),
+    "metrics": _metrics(METRICS),
+    "probe-metrics": _metrics(PROBE_METRICS),
+    "timer-metrics": _metrics(TIMER_METRICS),
+    "limited": table(
+        ("part", "one of"),
+        (
+            (what, ", ".join(f"`{name}`" for name in names))
+            for what, names in {
+                "metric of a stream, and of a probe's `up` and `down`": limits.METRICS,
+                "metric of a probe": limits.PROBE_METRICS,
+                "metric of a timer, cyclictest or timerlat": limits.TIMER_METRICS,
+                "statistic": limits.STATISTICS,
+                "count": limits.COUNTED,
+                "count of a probe": limits.PROBE_COUNTED,
+                "count of a timer": limits.TIMER_COUNTED,
+            }.items()
+        ),
+    ),
     "stops": _names(interrupt_way.STOPS, "stop"),
     "missing": table(("reason", ""), ((f"`{name}`", text) for name, text in REASONS.items())),
 }

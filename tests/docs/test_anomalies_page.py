@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import get_args
 
 from latlab.analysis.anomalies import CLASSES, THRESHOLDS
-from latlab.analysis.anomalies.stages import PLACES
+from latlab.model.timestamps import PLACES
 from latlab.synthetic.description import Ingredient
 
 DOCS = Path(__file__).parents[2] / "docs"

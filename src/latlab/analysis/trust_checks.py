@@ -13,7 +13,6 @@ import numpy as np
 from latlab.analysis.clock_checks import to_bound_clocks
 from latlab.analysis.counts import REFUSED, counted
 from latlab.analysis.evidence import Broken, Evidence, GapSeen, RecordingSeen, checks
-from latlab.analysis.metrics import METRICS
 from latlab.analysis.packetless import is_no_packets
 from latlab.analysis.trust_readings import (
     RECEIVING,
@@ -33,6 +32,7 @@ from latlab.analysis.worst import EXPLAINED
 from latlab.errors import rejection_remedy
 from latlab.model.bridges import KINDS
 from latlab.model.facts import Facts
+from latlab.model.metrics import METRICS
 from latlab.recordings.cell import Bridge, RecordedStream
 from latlab.result.types import Unstamped
 

@@ -104,7 +104,7 @@ def complete_shown(ctx: typer.Context, incomplete: str) -> Suggested:
 
 def complete_metric(incomplete: str) -> Suggested:
     """Suggest metrics."""
-    from latlab.analysis.metrics import METRICS_BY_NAME
+    from latlab.model.metrics import METRICS_BY_NAME
 
     return _begun(incomplete, {name: metric.title for name, metric in METRICS_BY_NAME.items()})
 

@@ -315,8 +315,8 @@ def _next_lines(result: Result, path: Path) -> list[str]:
 
 def _check_metrics(names: list[str] | None) -> None:
     """Check the names. UsageError: one is no metric's."""
-    from latlab.analysis.metrics import METRICS_BY_NAME
     from latlab.errors import UsageError
+    from latlab.model.metrics import METRICS_BY_NAME
 
     for name in names or ():
         if name not in METRICS_BY_NAME:

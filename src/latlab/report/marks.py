@@ -14,8 +14,9 @@ import numpy as np
 import polars as pl
 
 from latlab.analysis.anomalies import CLASSES
-from latlab.analysis.anomalies.stages import APPLICATION, DRIVER, KERNEL, PATH, QDISC, SOCKET, TALKER
 from latlab.errors import check_is_file
+from latlab.model.metrics import METRICS_BY_NAME
+from latlab.model.timestamps import DRIVER, PATH, QDISC, SOCKET, TALKER
 from latlab.recordings.cell import RecordedCell, RecordedStream
 from latlab.recordings.run_folder import RunFolder
 from latlab.report import rows
@@ -43,11 +44,7 @@ GLYPHS: Final[Mapping[str, tuple[str, str]]] = {
 """{class: its letter and shape}. Duplicates are at no instant that is known."""
 
 PLACES_OF: Final[Mapping[str, frozenset[str]]] = {
-    "wakeup": frozenset({TALKER}),
-    "lateness": frozenset({TALKER, SOCKET, QDISC, DRIVER}),
-    "path": frozenset({PATH}),
-    "delivery": frozenset({KERNEL, APPLICATION}),
-    "latency": frozenset({TALKER, SOCKET, QDISC, DRIVER, PATH, KERNEL}),
+    name: frozenset(metric.places) for name, metric in METRICS_BY_NAME.items() if metric.places
 }
 """{metric: the places that a packet passes in it}; the others go all the way."""
 _HAPPENS: Final[Mapping[str, frozenset[str]]] = {

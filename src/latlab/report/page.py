@@ -6,10 +6,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
-from latlab.analysis.metrics import METRICS, METRICS_BY_NAME, PROBE_METRICS, TIMER_METRICS
-from latlab.analysis.metrics import Metric as MetricKind
 from latlab.analysis.reception import RECEPTION
 from latlab.analysis.words import left_out_text, plural
+from latlab.model.metrics import METRICS, METRICS_BY_NAME, PROBE_METRICS, TIMER_METRICS
+from latlab.model.metrics import Metric as MetricKind
 from latlab.recordings.cell import RecordedStream
 from latlab.recordings.run_folder import RunFolder
 from latlab.report import anomalies, chain_table, definitions, files, rows, schedules, where
