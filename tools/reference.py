@@ -136,8 +136,11 @@ TABLES: Final[Mapping[str, str]] = {
         ),
     ),
     "classes": table(
-        ("", "class", "what it is", "its evidence"),
-        ((str(code), f"`{one.name}`", one.meaning, one.evidence) for code, one in enumerate(CLASSES, start=1)),
+        ("", "class", "mark", "what it is", "its evidence", "clean windows"),
+        (
+            (str(code), f"`{one.name}`", one.letter, one.meaning, one.evidence, "leave it out" if one.cut else "")
+            for code, one in enumerate(CLASSES, start=1)
+        ),
     ),
     "searches": table(("class", "found by", "it is not"), _searches()),
     "bridges": table(
