@@ -123,6 +123,13 @@ def complete_format(incomplete: str) -> Suggested:
     return _begun(incomplete, {one.name: one.what for one in FORMATS})
 
 
+def complete_printed(incomplete: str) -> Suggested:
+    """Suggest formats that `latlab report` prints."""
+    from latlab.report.formats import FORMATS
+
+    return _begun(incomplete, dict.fromkeys(("terminal", *FORMATS), ""))
+
+
 def complete_image(incomplete: str) -> Suggested:
     """Suggest images: those that latlab knows how to build, and those that are there."""
     from latlab.testbed.images import READY_MADE, list_images
