@@ -55,7 +55,7 @@ INTERVALS: Final = {
 }
 """What happens between two timestamps, in a word."""
 
-HAPPENS: Final[Mapping[str, str]] = {
+HAPPENS: Final[dict[str, str]] = {
     **STAGES,
     "turn": "the answerer's program",
     **{name: "as for the question" for name in INTERVALS.values() if name.startswith("answer: ")},

@@ -69,7 +69,7 @@ def _joint(scenario: Scenario, tag: str, number: int, names: list[str]) -> Joint
         mac=mac_of(scenario, tag, segment, end),
         address=segment.address(end),
         end=end,
-        local=scenario.hosts[first.host].kind == "local",
+        local=scenario.hosts[first.host].is_here,
         beside=tuple(_beside(scenario, first)),
         peers=tuple(_made(scenario, segment, end)) if link else (),
         queues=link.queues if link and (made or scenario.is_emulated(end)) else None,
