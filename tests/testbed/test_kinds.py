@@ -1,4 +1,4 @@
-"""The facts of a kind stand in one place: bridges, hosts, loads, probes and shapers are asked what they are, not which."""
+"""The facts of a kind stand in one place: others ask what a bridge, host, load, probe or shaper is, not which."""
 
 from __future__ import annotations
 
