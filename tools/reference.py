@@ -1,4 +1,5 @@
-"""Writes the tables of the documentation that the code declares, each between two marks of its page.
+"""Writes the tables of the documentation that the code declares, each between two marks of its page, and the scenario's
+JSON Schema.
 
     tools/reference.py
 
@@ -23,6 +24,7 @@ from latlab.model.bridges import KINDS
 from latlab.model.metrics import METRICS, POPULATIONS, PROBE_METRICS, TIMER_METRICS, Metric
 from latlab.model.rules import RULES
 from latlab.scenario import limits
+from latlab.scenario.schema import SCHEMA_FILE, schema_text
 from man import pages as verbs
 
 DOCS: Final = Path(__file__).parents[1] / "docs"
@@ -41,7 +43,8 @@ def main() -> int:
 
 
 def pages() -> Iterator[tuple[Path, str]]:
-    """Each page with such tables, and its text as it is to be."""
+    """Each page with such tables, and the scenario's JSON Schema; each with its text as it is to be."""
+    yield SCHEMA_FILE, schema_text()
     for path in sorted(DOCS.rglob("*.md")):
         text = path.read_text(encoding="utf-8")
         if BETWEEN.search(text):
@@ -83,6 +86,14 @@ def _bridges() -> Iterator[tuple[str, ...]]:
         host = "by forwarded ports" if kind.translates else "yes" if kind.reaches_host else "no"
         frames = "yes" if kind.carries_frames else "no"
         yield f"`{kind.name}`", kind.carried_by, kind.between_guest_and_host, frames, host
+
+
+def _needs() -> Iterator[tuple[str, ...]]:
+    for kind in KINDS.values():
+        uplink = "a network card" if kind.needs_card else "any interface" if kind.needs_uplink else "any, or none"
+        several = "yes" if kind.many_guests else "no"
+        left = "nothing" if kind.leaves_nothing else "a port of the bridge" if kind.takes_uplink else "all"
+        yield f"`{kind.name}`", kind.needs, uplink, several, left
 
 
 def _searches() -> Iterator[tuple[str, str, str]]:
@@ -146,6 +157,9 @@ TABLES: Final[Mapping[str, str]] = {
     "bridges": table(
         ("`bridge`", "what carries a packet", "between guest and host", "frames, VLAN tags", "reaches its host"),
         _bridges(),
+    ),
+    "bridge-needs": table(
+        ("`bridge`", "the machine needs", "uplink", "several guests on it", "what is left of it to the host"), _needs()
     ),
     "command-line": _command_line(),
     "metrics": _metrics(METRICS),

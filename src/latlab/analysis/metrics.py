@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from latlab.analysis.counts import SENDING, STAMPS, unknown
 from latlab.analysis.unstamped import NOWHERE, RECEIVED, SENT, Reach, reach
+from latlab.model.metrics import METRICS_BY_NAME as METRICS_BY_NAME
 from latlab.model.metrics import Metric, Population
 
 _MEMBERS: Final[dict[Population, pl.Expr]] = {

@@ -132,7 +132,8 @@ def init(
             "--bridge",
             metavar="NAME",
             rich_help_panel=GUESTS,
-            help="Compare this bridge (repeatable): user, tap, macvtap, xdp, ovs, ovs-afxdp or vfio; tap if not given.",
+            help="Compare this bridge (repeatable): user, tap, macvtap, xdp, ovs, ovs-afxdp, vf or vfio; tap if not "
+            "given.",
         ),
     ] = None,
     direction: Annotated[

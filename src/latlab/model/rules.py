@@ -484,8 +484,8 @@ RULES: Final[tuple[Rule, ...]] = (
         "suspect",
         finding="the kernel lost events of a trace",
         when=DURING,
-        looks_at="`lost` of agents that trace",
-        broken_when="above 0: a buffer of the kernel's was full",
+        looks_at="`lost` and `kept.overran` of agents that trace",
+        broken_when="above 0: a buffer of the kernel's was full, or a window was asked for after its events were gone",
         remedy=(
             "latencies are not affected; for packets of those times the path from the interrupt to the thread is not "
             "known: keep other traffic off that host; rows with `event` 0 in the recording are the losses"
