@@ -20,7 +20,8 @@ from PIL import Image
 import latlab.report
 from latlab.analysis.chain import chain_of_metric
 from latlab.analysis.interrupt_way import GUEST_TIMER_WAY, INTERVALS, interval_name
-from latlab.analysis.metrics import METRICS_BY_NAME, metric_values
+from latlab.analysis.metrics import metric_values
+from latlab.model.metrics import METRICS_BY_NAME
 from latlab.report import chain_table
 from latlab.report.chain_page import chain_drawing
 from latlab.report.chain_pictures import chain_figure, write_chain_picture

@@ -12,11 +12,13 @@ from latlab.analysis.anomalies import by_class, find_anomalies
 from latlab.analysis.buckets import buckets
 from latlab.analysis.cell_anomalies import NOTHING, context_of
 from latlab.analysis.counts import lost_after_warmup, reordered_sequences, stream_counts, stream_rows
-from latlab.analysis.metrics import METRICS_BY_NAME, Values, metric_values
+from latlab.analysis.metrics import BOUND, Values, metric_values
 from latlab.analysis.round_trip import with_every_launch
 from latlab.analysis.statistics import PERCENTILES, statistics
 from latlab.analysis.tally import Tally, bin_of_percentiles
 from latlab.analysis.worst import EXPLAINED, worst_packet
+from latlab.model.metrics import METRICS_BY_NAME
+from latlab.model.timestamps import RECORDED
 from latlab.recordings.cell import RecordedStream, ToolFigures, Totals
 from latlab.result.types import Anomaly, LateLimits, Metric, Series, Stream
 
@@ -90,11 +92,11 @@ def _of_values(rows: pl.DataFrame, values: Values, shared: Mapping[str, int | No
     is_explained = values.metric.name in EXPLAINED and values.to != "answered"
     latest = found.max_sequence if is_explained else None
     more: dict[str, Any] = {**shared} | ({} if latest is None else {"worst": worst_packet(rows, latest, values.to)})
-    more |= {"uncertainty_of": TOLD} if bound_ns and _crosses(values) else {}
+    more |= {"uncertainty_of": TOLD} if bound_ns and _crosses(values) and BOUND not in rows.columns else {}
     return Metric(
         **vars(found),
         missing=values.missing,
-        unbounded=0,
+        unbounded=values.unbounded,
         from_=values.from_,
         to=values.to,
         uncertainty_ns=bound_ns if _crosses(values) else 0,
@@ -237,7 +239,9 @@ def on_two_scales(streams: Mapping[str, Stream]) -> dict[str, dict[str, float]]:
     return found
 
 
-_IN_ORDER: Final = (("wake", "submit", "tx_sched", "tx_soft", "tx_hard"), ("rx_hard", "rx_soft", "rx_user"))
+_IN_ORDER: Final = tuple(
+    tuple(one.name for one in RECORDED if one.place and one.side == side) for side in ("talker", "listener")
+)
 """What one machine stamps of a packet, in the order in which it can be."""
 
 

@@ -89,7 +89,7 @@ def image_build(
         # A board whose cards have virtual functions
         latlab image build vf-board --board --emulator-from trixie
     """
-    from latlab.image_listing import print_images
+    from latlab.listing import print_images
     from latlab.testbed.images import BOARD_KIND, build_image
 
     console = open_console(stderr=True)
@@ -116,7 +116,7 @@ def image_list(as_json: Json = False) -> None:
         # Each image with its kernel and size, and whether it is up to date
         latlab image list
     """
-    from latlab.image_listing import print_images
+    from latlab.listing import print_images
     from latlab.testbed.guests.origin import is_current
     from latlab.testbed.images import list_images
 

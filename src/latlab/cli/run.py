@@ -15,6 +15,7 @@ import typer
 from latlab.cli.completion import complete_shown
 from latlab.cli.options import (
     RUNS,
+    TERMINAL,
     CheckRepeat,
     Format,
     Formats,
@@ -25,11 +26,11 @@ from latlab.cli.options import (
     Live,
     Metrics,
     PictureFormat,
-    PrintFormat,
     RunName,
     Runs,
     ScenarioName,
     Strict,
+    Trigger,
     Verbose,
     Windows,
 )
@@ -49,6 +50,7 @@ def run(
     scenario: ScenarioName = None,
     jobs: Jobs = None,
     check_repeat: CheckRepeat = False,
+    trigger: Trigger = None,
     live: Live = False,
     verbose: Verbose = False,
     metric: Metrics = None,
@@ -70,6 +72,8 @@ def run(
         latlab run lab.yaml --strict
         # With the streams' figures of the last second while it measures
         latlab run lab.yaml --live
+        # Why were the late ones late? Only what is around them is traced
+        latlab run lab.yaml --trigger 'latency > 500us'
         # In a log: a line for each phase, and no pictures
         latlab run lab.yaml --verbose --picture none
     """
@@ -78,10 +82,12 @@ def run(
     from latlab.cli.ready_made import scenario_path
     from latlab.console import RunConsole, make_console
     from latlab.run import matrix as measure
-    from latlab.scenario import load_scenario
+    from latlab.scenario import load_scenario, with_trigger
 
     _check_metrics(metric)
     loaded = load_scenario(scenario_path(scenario, "run", as_json=as_json))
+    if trigger is not None:
+        loaded = with_trigger(loaded, trigger)
     # With --json the document has standard output to itself.
     with RunConsole(make_console(stderr=as_json), verbose=verbose, live=live) as console:
         running = measure.run(loaded, runs, console.show, check_repeat=check_repeat, jobs=jobs, live=live)
@@ -95,7 +101,7 @@ def report(
     full: Full = False,
     window: Windows = None,
     picture: Formats = None,
-    printed: Format = PrintFormat.TERMINAL,
+    printed: Format = TERMINAL,
     strict: Strict = False,
     runs: Runs = RUNS,
     junit: JUnit = None,
@@ -118,6 +124,7 @@ def report(
     from latlab.report.windows import chosen_later
 
     _check_metrics(metric)
+    _check_format(printed)
     later = chosen_later(window or ())
     folder = _opened(run, runs)
     _finish(folder)
@@ -183,6 +190,7 @@ def show(
 
 @reads_files
 def _show(folder: Any, wanted: Sequence[str], *, as_json: bool, metrics: list[str] | None) -> None:
+    from latlab.report.flows import has_flows
     from latlab.report.imported import is_imported, shown_metrics
     from latlab.report.sections import SECTIONS, Shown, default_metrics
     from latlab.report.terminal import print_answer, print_section
@@ -193,7 +201,7 @@ def _show(folder: Any, wanted: Sequence[str], *, as_json: bool, metrics: list[st
         return
     result = load_result(folder)
     console = open_console()
-    every = bool(metrics) or is_imported(result)
+    every = bool(metrics) or is_imported(result) or has_flows(result)
     metrics = metrics or list(shown_metrics(result) if is_imported(result) else default_metrics(result))
     if not wanted:
         print_answer(result, metrics, console, every=every)
@@ -254,13 +262,14 @@ def report_run(
     strict: bool,
     metrics: list[str] | None,
     formats: list[PictureFormat] | None,
-    printed: PrintFormat = PrintFormat.TERMINAL,
+    printed: str = TERMINAL,
     full: bool = False,
     later: Sequence[Named] = (),
 ) -> int:
     """The exit code; the result is written and printed, and the report is written."""
     from latlab.console import make_console, told_while
     from latlab.report.build import write_report
+    from latlab.report.flows import has_flows
     from latlab.report.imported import is_imported, shown_metrics
     from latlab.report.picture_process import picture_process
     from latlab.report.result import exit_code, make_result, unread_limits
@@ -270,7 +279,7 @@ def report_run(
     drawn = [one for one in formats or [PictureFormat.PNG] if one != PictureFormat.NONE]
     # Begun now, it has imported what draws when the result is there.
     with picture_process(folder, drawn) or nullcontext() as beside:
-        console = make_console(stderr=as_json or printed == PrintFormat.MD)
+        console = make_console(stderr=as_json or printed != TERMINAL)
         with told_while("analysing", console):
             result = make_result(folder, later)
         if unread := unread_limits(folder.scenario_path):
@@ -284,10 +293,10 @@ def report_run(
             page = write_report(folder, formats=drawn, pictured=pictured, beside=beside)
     if as_json:
         print_json(result.document())
-    elif printed == PrintFormat.MD:
-        from latlab.report.markdown import result_markdown
+    elif printed != TERMINAL:
+        from latlab.report.formats import FORMATS
 
-        write(result_markdown(result, shown))
+        write(FORMATS[printed].result(result, shown))
     else:
         console = open_console()
         after = [f"Report: {page.resolve()}"]
@@ -296,7 +305,9 @@ def report_run(
             console.print(*after, highlight=False, markup=False, soft_wrap=True)
         else:
             after += _next_lines(result, folder.path)
-            print_answer(result, shown, console, every=bool(metrics) or is_imported(result), after=after)
+            print_answer(
+                result, shown, console, every=bool(metrics) or is_imported(result) or has_flows(result), after=after
+            )
     return code
 
 
@@ -315,10 +326,22 @@ def _next_lines(result: Result, path: Path) -> list[str]:
 
 def _check_metrics(names: list[str] | None) -> None:
     """Check the names. UsageError: one is no metric's."""
-    from latlab.analysis.metrics import METRICS_BY_NAME
     from latlab.errors import UsageError
+    from latlab.model.metrics import METRICS_BY_NAME
 
     for name in names or ():
         if name not in METRICS_BY_NAME:
             known = ", ".join(METRICS_BY_NAME)
             raise UsageError(f"there is no metric {name!r}", where="--metric", remedy=f"one of {known}")
+
+
+def _check_format(name: str) -> None:
+    """Check the name. UsageError: it is no format's."""
+    if name == TERMINAL:
+        return
+    from latlab.errors import UsageError
+    from latlab.report.formats import FORMATS
+
+    if name not in FORMATS:
+        known = ", ".join((TERMINAL, *FORMATS))
+        raise UsageError(f"there is no format {name!r}", where="--format", remedy=f"one of {known}")

@@ -24,11 +24,12 @@ class BridgeKind:
     translates: the guest is behind the host's address (NAT). has_vhost: vhost-net can carry the guest's packets, in
     threads that can be tuned. carries_frames: raw Ethernet frames reach the guest, VLAN tags among them. reaches_host:
     the guest and the host it runs on reach each other; reaches_guests: guests on it do. counts_packets: it reports how
-    many packets it carried. needs_uplink: without an uplink it is nothing; needs_card: that is a network card.
-    takes_functions: the card gets a virtual function for each guest (SR-IOV). gives_device: the guest gets a PCI device
-    of the machine's and drives it itself: it has no snapshots, and the machine needs an IOMMU. modules: those of the
-    kernel that it needs and that a board may lack (Open vSwitch without its own forwards in user space). forms: how it
-    is made → its facts then, where they differ.
+    many packets it carried. has_tap: all of the guest's packets pass a tap, where the host's kernel sees them.
+    needs_uplink: without an uplink it is nothing; needs_card: that is a network card. takes_functions: the card gets a
+    virtual function for each guest (SR-IOV). gives_device: the guest gets a PCI device of the machine's and drives it
+    itself: it has no snapshots, and the machine needs an IOMMU. modules: those of the kernel that it needs and that a
+    board may lack (Open vSwitch without its own forwards in user space). forms: how it is made → its facts then, where
+    they differ.
     """
 
     name: BridgeName
@@ -53,6 +54,7 @@ class BridgeKind:
     gives_device: bool = False
     modules: tuple[str, ...] = ()
     forms: Mapping[str, BridgeKind] = field(default_factory=dict)
+    has_tap: bool = False
 
 
 USER: Final = BridgeKind(
@@ -75,6 +77,7 @@ TAP: Final = BridgeKind(
     carried_by="the kernel's bridge",
     between_guest_and_host="vhost-net, or QEMU",
     needs="iproute2, `/dev/net/tun`",
+    has_tap=True,
 )
 MACVTAP: Final = BridgeKind(
     "macvtap",
@@ -101,6 +104,7 @@ OVS: Final = BridgeKind(
     carried_by="Open vSwitch, in the kernel or in user space",
     between_guest_and_host="vhost-net, or QEMU",
     needs="Open vSwitch 2.16 or newer, `/dev/net/tun`",
+    has_tap=True,
 )
 OVS_AFXDP: Final = BridgeKind(
     "ovs-afxdp",

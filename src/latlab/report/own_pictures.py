@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
-from latlab.analysis.metrics import METRICS_BY_NAME
+from latlab.model.metrics import METRICS_BY_NAME
 from latlab.report import rows
 from latlab.result.types import Result
 

@@ -10,8 +10,8 @@ from typing import Any, Final
 
 from latlab.analysis.accept import EXCEEDED
 from latlab.analysis.counts import counted
-from latlab.analysis.metrics import TIMER_METRICS
 from latlab.analysis.words import plural
+from latlab.model.metrics import TIMER_METRICS
 from latlab.model.rules import OTHERS, RULES
 from latlab.recordings.cell import RecordedCell
 from latlab.recordings.run_folder import RunFolder
@@ -80,6 +80,7 @@ LIMITS: Final = ("", "limit on", "cell", "repeat", "limit", "actual")
 LOADS: Final = ("cell", "repeat", "load", "from", "to", "asked", "sent", "received", "packets", "work")
 REPEATS: Final = ("cell", "of packet", "timestamp", "ns", "packets", "timestamps in one only")
 _NARROW: Final = (rows.MOMENTS + rows.COUNTS, rows.PERCENTILES)
+_WATCHED: Final = ("transit", "interarrival")
 _WAITED: Final = ("wakeup", *(metric.name for metric in TIMER_METRICS))
 """Of timers: the whole, and its parts."""
 _WINDOWS_PRINTED: Final = 100
@@ -128,7 +129,8 @@ def default_metrics(result: Result) -> tuple[str, ...]:
     first = ("round_trip",) if any(block.probe and not timers.waits(block) for block in blocks) else ()
     waited = _WAITED if timers.any_waits(result) else ()
     about = [named] if (named := headline(result)) else []
-    return tuple(dict.fromkeys((*about, *published, *first, *DEFAULT_METRICS, *waited)))
+    watched = _WATCHED if any(cell.flows for cell in result.cells) else ()
+    return tuple(dict.fromkeys((*about, *published, *first, *DEFAULT_METRICS, *watched, *waited)))
 
 
 def parts_of(name: str, shown: Shown) -> list[Part]:

@@ -10,8 +10,8 @@ from typing import Final
 from pydantic_core import PydanticCustomError
 
 from latlab.analysis.axis import log_axis
-from latlab.analysis.metrics import METRICS_BY_NAME
 from latlab.analysis.words import plural
+from latlab.model.metrics import METRICS_BY_NAME
 from latlab.report import rows
 from latlab.report.legend import Looks, is_of_bridges
 from latlab.report.palette import ANY_COLOUR, COLOURS, DASHES, Look

@@ -667,12 +667,28 @@ class Entry(Part):
     ran: list[CameTo] = []
 
 
+class FlightRecord(Part):
+    """What a flight recorder kept of a host's trace. judged: by its listener, of which late were late, or may have been
+    as the clocks were known then; typical: others, kept to be compared with; unjudged: the clocks were not known then.
+    overran: windows of which events were no longer held.
+    """
+
+    trigger: str
+    judged: int
+    late: int
+    typical: int
+    unjudged: int
+    windows: int
+    overran: int
+
+
 class TracedOn(Part):
-    """Where it was traced. events, lost: of the host's trace."""
+    """Where it was traced. events, lost: of the host's trace. flight: if a flight recorder kept little of it."""
 
     host: str
     events: int | None
     lost: int | None
+    flight: FlightRecord | None = None
 
 
 class Breakdown(Part):
@@ -727,8 +743,8 @@ class Stream(Part):
     """A stream, a probe or one of its legs, a timer, or what a tool measured.
 
     clock: where the offset of the two hosts' clocks is known from. counts: packets, warm-up included. anomalies: by
-    class; None: not looked for. trace: the path of packets from interrupt to thread
-    (docs/explanation/where-the-time-went.md).
+    class; None: not looked for. flow: whose watched packets it is: talker and listener are hosts with the clocks of
+    the two points. trace: the path of packets from interrupt to thread (docs/explanation/where-the-time-went.md).
     """
 
     talker: str
@@ -737,6 +753,7 @@ class Stream(Part):
     sent_as: str | None = None
     start_tai_ns: int | None
     probe: ProbeOf | None = None
+    flow: str | None = None
     counts: dict[str, int | None]
     send_errnos: dict[str, int] | None = None
     silent: Silent | None
@@ -876,6 +893,19 @@ class Imported(Part):
     by_latlab: bool = False
 
 
+class FlowWatched(Part):
+    """A flow whose packets were watched. flow: which, as the scenario has it. hosts: of each kernel the one whose agent
+    watched. packets: seen at each point, by direction; None: the recordings were not read.
+    """
+
+    name: str
+    flow: str
+    hosts: list[str]
+    packets: dict[str, int] | None
+    notes: list[str]
+    left_out: list[LeftOut]
+
+
 class Cell(Part):
     """One repetition of a cell. cell: the matrix' keys; instructions_per_ns: of a board in virtual time."""
 
@@ -898,6 +928,7 @@ class Cell(Part):
     guests: list[Guest] = []
     stamps_by: list[StampsTaken] = []
     drops_watched: list[DropsWatched] = []
+    flows: list[FlowWatched] = []
     ptp: list[PtpPort] = []
     imported: Imported | None = None
 

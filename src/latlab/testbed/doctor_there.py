@@ -187,7 +187,7 @@ def _kernel(there: There) -> Iterator[Finding]:
     remedy = "" if isolated else "isolcpus=… on the kernel's command line"
     yield Finding("kernel", "isolated CPUs", True if isolated else None, isolated or "none", remedy)
     if there.config is None:
-        found = "cannot be read; what follows goes by its modules"
+        found = "cannot be read; the next lines are judged by its modules"
         yield Finding("kernel", "configuration", None, found, "a kernel with CONFIG_IKCONFIG_PROC")
 
 

@@ -144,6 +144,14 @@ class Bridge(ABC):
         """The interface that has the host's address on the segment; None where the uplink keeps it."""
         return None
 
+    def takes_groups(self, joint: Joint, port: Port, site: Site) -> Sequence[Step]:
+        """What is done so that frames to groups reach a guest; nothing where all of them do."""
+        return ()
+
+    def tap(self, port: Port, site: Site) -> str | None:
+        """The tap that all packets of a guest pass; None where there is none."""
+        return None
+
     def detail(self, joint: Joint, site: Site) -> str:
         """Which of its makings it is here and why, in words, where there are several; empty for most."""
         return ""

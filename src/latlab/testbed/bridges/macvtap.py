@@ -42,6 +42,17 @@ class Macvtap(Bridge):
             steps += macvtap_steps(joint, port, site, joint.uplink or "", ("address", port.mac), "bridge")
         return steps
 
+    def takes_groups(self, joint: Joint, port: Port, site: Site) -> Sequence[Step]:
+        """The macvtap takes all of them: by itself it takes those that the host has joined there, not the guest."""
+        device = macvtap_device(port, site)
+        return (
+            Step(
+                host=joint.host,
+                title=f"{port.guest}'s macvtap takes frames to all groups",
+                do=("ip", "link", "set", "dev", device, "allmulticast", "on"),
+            ),
+        )
+
     def plug(self, joint: Joint, port: Port, site: Site) -> Plug:
         """The macvtap's node, opened once for each queue."""
         return macvtap_plug(port, site)

@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 
 from latlab.model import bridges
+from latlab.testbed.architecture import iommu_remedy
 from latlab.testbed.bridges.base import Bridge, Joint, Lacking, Plug, Port, lacking_tools
 from latlab.testbed.machine import Machine
 from latlab.testbed.service import Service
@@ -90,7 +91,7 @@ def lacking_iommu(machine: Machine) -> Lacking | None:
     if not machine.list(GROUPS):
         return Lacking(
             f"no IOMMU is in use: {GROUPS} is empty or missing",
-            "enable VT-d or AMD-Vi in the firmware, and boot the kernel with intel_iommu=on or amd_iommu=on",
+            iommu_remedy(machine.architecture),
         )
     if not machine.exists("/dev/vfio/vfio"):
         return Lacking("there is no /dev/vfio/vfio", "`modprobe vfio-pci`")

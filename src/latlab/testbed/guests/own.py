@@ -11,6 +11,7 @@ from latlab.errors import LabError
 from latlab.hosts import MACHINE, SshHost
 from latlab.scenario import Guest, Scenario
 from latlab.scenario.guests import facts_of
+from latlab.testbed.architecture import ARCHITECTURES
 from latlab.testbed.bridges.base import Joint, Plug, Port
 from latlab.testbed.guests.over_ssh import HERE, connect_steps, interface_step, lacking
 from latlab.testbed.guests.qemu import (
@@ -106,7 +107,8 @@ def own_lacking(scenario: Scenario, site: Site) -> Iterator[LabError]:
             path = getattr(guest, key)
             if path is not None and not site.machine.exists(path):
                 yield LabError(f"there is no file {path}", where=f"guests.{name}.{key}", remedy="correct the path")
-        if guest.disk and site.machine.architecture != "x86_64":
+        known = ARCHITECTURES.get(site.machine.architecture)
+        if guest.disk and not (known and known.starts_disks):
             what = f"a disk image boots by a BIOS, which QEMU for {site.machine.architecture} does not have"
             yield LabError(what, where=f"guests.{name}.disk", remedy="kernel and initrd instead")
         yield from lacking(scenario, site, name)

@@ -15,7 +15,7 @@ from latlab.model.bridges import KINDS
 from latlab.scenario import BoardHost as WantedBoard
 from latlab.scenario import Scenario, image_for
 from latlab.scenario.guests import facts_of
-from latlab.testbed.agent_binary import DEBIAN
+from latlab.testbed.architecture import BY_DEBIAN, debian_name
 from latlab.testbed.guests.monitor import MONITOR_MODULE
 from latlab.testbed.guests.qemu import MONITOR, qemu_lacking
 from latlab.testbed.images import Image, is_whole, snapshot_path
@@ -30,6 +30,7 @@ from latlab.testbed.machines.board_qemu import (
     board_argv,
     board_key,
     card_model,
+    emulated,
     initramfs,
     nested_images,
     pci_address,
@@ -44,14 +45,8 @@ BOOT_S = 240
 """Plain emulation on a busy machine boots a whole kernel slowly."""
 NESTED = "/usr/share/latlab/images"
 """Where an image of a board has the images of its guests."""
-LOAD_ON_ARM = "modprobe -a tun vhost_net bridge veth macvtap 8021q openvswitch vfio-pci\n"
-"""KVM is built into the kernel there."""
-LOAD = f"""\
-{LOAD_ON_ARM}\
-grep -q svm /proc/cpuinfo && modprobe -aq constant_tsc kvm_amd svm_inject_once || modprobe -q kvm_intel; :
-"""
-"""KVM needs a CPU with virtualisation: QEMU's emulated one has AMD's. The RT kernel wants a constant TSC for it, and
-what QEMU gets wrong about interrupts that KVM injects has to be got round."""
+LOAD = "modprobe -a tun vhost_net bridge veth macvtap 8021q openvswitch vfio-pci\n"
+"""What the test bed is made with, on boards of every architecture."""
 SETTLED = 'until [ "$(cut -d. -f1 /proc/uptime)" -ge 12 ]; do sleep 1; done\n'
 """In its first seconds a board's clock has its rate refined, and no two in virtual time are alike before that is over.
 Open vSwitch takes a machine up for less than 10 s for one without CPUs (count_cpu_cores() in its lib/ovs-thread.c), and
@@ -76,12 +71,13 @@ class BoardMachine(MachineKind):
         if not image.is_built:
             # That is a problem of its own; which QEMU and which modules there will be is not known before.
             return
-        arch = _wanted(scenario, name).arch or _debian(site.machine)
+        arch = _wanted(scenario, name).arch or debian_name(site.machine.architecture)
         if image.architecture and image.architecture != arch:
             other = f"the image {image.name} is for {image.architecture}, and the board is of {arch}"
             yield LabError(other, where=f"hosts.{name}.image", remedy="another image, or another `arch`")
             return
-        emulating = replace(site.machine, architecture=DEBIAN.get(arch, arch))
+        known = BY_DEBIAN.get(arch)
+        emulating = replace(site.machine, architecture=known.name if known else arch)
         if not image.emulator and (what := qemu_lacking(emulating)):
             remedy = f"QEMU 7.2 or newer: `sudo apt install {PACKAGES.get(arch, PACKAGES['amd64'])}`"
             yield LabError(what, where=f"hosts.{name}", remedy=remedy)
@@ -144,7 +140,7 @@ class BoardMachine(MachineKind):
         devices = {f"/sys/class/net/{card}/device": pci_address(number) for number, card in enumerate(cards)}
         assumed = replace(assumed_machine(), link=devices.get)
         arch = _wanted(scenario, name).arch
-        return replace(assumed, architecture=DEBIAN[arch]) if arch else assumed
+        return replace(assumed, architecture=BY_DEBIAN[arch].name) if arch else assumed
 
     def site(self, scenario: Scenario, name: str, site: Site) -> Site:
         """The agent and the guests' images are those of the board's image."""
@@ -228,13 +224,8 @@ def _without_functions(scenario: Scenario, name: str, image: Image, machine: Mac
 def _load(scenario: Scenario, name: str, site: Site) -> str:
     """What is loaded once it has booted. Cards become eth0, eth1, … by their driver, in the order of their ports."""
     model = card_model(_image(scenario, name, site), site.machine)
-    load = LOAD if _wanted(scenario, name).arch is None else LOAD_ON_ARM
+    load = LOAD + emulated(scenario, name).kvm
     return load + (f"modprobe {model}\n" if _wanted(scenario, name).nics else "") + SETTLED
-
-
-def _debian(machine: Machine) -> str:
-    """Debian's name of the machine's architecture."""
-    return next((name for name, one in DEBIAN.items() if one == machine.architecture), machine.architecture)
 
 
 def _is_virtual(scenario: Scenario, name: str) -> bool:
