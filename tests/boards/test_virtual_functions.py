@@ -31,6 +31,8 @@ SHIPPED = Path(__file__).parents[2] / "scenarios" / "bridges-board.yaml"
 IMAGE, RELEASE = "vf-board", "trixie"
 """A board by a QEMU whose igb has virtual functions with a link."""
 CARD, FIRST = "0000:02:00.0", "0000:02:10.0"
+SLOW_S = 120
+"""For loading drivers on a board that has little of a busy machine."""
 AS_FOUND = """
 modprobe igb
 ip addr add 192.0.2.1/24 dev eth1
@@ -73,7 +75,7 @@ def test_functions_are_made_set_and_handed_over_and_are_gone_again(
     scenario = cell.scenario
 
     async def session(board: BoardHost, site: Site) -> None:
-        await board.run(("sh", "-c", LOAD + AS_FOUND + ANSWERED_ELSEWHERE))
+        await board.run(("sh", "-c", LOAD + AS_FOUND + ANSWERED_ELSEWHERE), timeout_s=SLOW_S)
         before = await found(board)
         assert before["functions"] == [] and before["autoprobe"] == "1"
         machine = await asyncio.to_thread(machine_at, board)
