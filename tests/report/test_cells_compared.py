@@ -13,8 +13,8 @@ from compared_run import US, with_comparisons, write_figures_run
 
 from latlab.analysis.comparison.compare import ONE_REPETITION
 from latlab.analysis.comparison.words import at_least
+from latlab.report.charts.forest import panel
 from latlab.report.comparison.document import compare
-from latlab.report.comparison.forest import panel
 from latlab.report.comparison.lines import probability
 from latlab.report.comparison.page import compared_metrics
 from latlab.report.comparison.wanted import Wanted

@@ -261,8 +261,8 @@ def report_run(
     """The exit code; the result is written and printed, and the report is written."""
     from latlab.console import make_console, told_while
     from latlab.report.build import write_report
+    from latlab.report.charts.files import picture_process
     from latlab.report.imported import is_imported, shown_metrics
-    from latlab.report.picture_process import picture_process
     from latlab.report.result import exit_code, make_result, unread_limits
     from latlab.report.sections import default_metrics
     from latlab.report.terminal import print_answer, print_result

@@ -27,10 +27,10 @@ class PackedParts:
     def __init__(self) -> None:
         self._parts: list[str] = []
 
-    def keep(self, part: Markup) -> Markup:
+    def keep(self, part: Markup, fallback: Markup = FALLBACK) -> Markup:
         """What stands on the page instead of this part: its number, and the fallback."""
         self._parts.append(str(part))
-        return Markup('<div data-part="{}">{}</div>').format(len(self._parts) - 1, FALLBACK)
+        return Markup('<div data-part="{}">{}</div>').format(len(self._parts) - 1, fallback)
 
     def data(self) -> Markup:
         """All parts for report.js: a JSON list of HTML, deflated as one, so that what cells share is there once."""

@@ -17,7 +17,6 @@ from latlab.recordings.cell import RecordedCell
 from latlab.recordings.run_folder import RunFolder
 from latlab.report import (
     anomalies,
-    chain_table,
     intervals,
     late_limits,
     loads,
@@ -36,8 +35,9 @@ from latlab.report import (
     variation,
     where,
 )
-from latlab.report.chain_view import ChainView
-from latlab.report.chains import chain_views
+from latlab.report.charts.chain import chain_table, chain_views
+from latlab.report.charts.forest import group_chart
+from latlab.report.charts.timers import timer_chart, timer_ranges
 from latlab.report.comparison.page import TITLE as COMPARISON
 from latlab.report.comparison.page import compared_metrics
 from latlab.report.document import (
@@ -61,7 +61,6 @@ from latlab.report.repeats import Strips
 from latlab.report.rows import Column, Summary
 from latlab.report.testbed import label_reasons, label_text
 from latlab.report.thresholds import stated, threshold_lines
-from latlab.report.timer_ranges import timer_ranges
 from latlab.result.types import Cell, Result
 
 DEFAULT_METRICS: Final = ("latency", "latency_user")
@@ -264,7 +263,7 @@ def _comparison(shown: Shown) -> Iterator[Part]:
         parts: list[Part] = [Lines([f"{one.summary}."], f"{COMPARISON}: {one.metric}")]
         for group in one.groups:
             parts.append(Lines(list(group.lines), group.title))
-            parts.append(Chart("forests", group.panels))
+            parts += [Chart("drawn", group_chart(group.panels))] if group.panels else []
             # Their sentences stand above.
             parts.append(Fold("As a table", [replace(block.table, remarks=()) for block in group.blocks]))
         yield OfMetric(one.metric, [*parts, Lines(one.notes, "About these comparisons")])
@@ -277,23 +276,15 @@ def _stages(shown: Shown) -> Iterator[Part]:
     if shares := where.share_table(shown.result):
         yield shares
     yield from where.where_tables(shown.result)
-    yield from (chain_part(view) for view in chain_views(shown.result).values())
+    yield from (chain_table(view) for view in chain_views(shown.result).values())
     yield from timers_and_traces(shown)
-
-
-def chain_part(view: ChainView) -> Table:
-    """The stages of a stream's typical and worst packets, a row each."""
-    headings = chain_table.headings(view)
-    numbers = range(chain_table.NAMES, len(headings))
-    remarks = [view.note, *chain_table.sentences(view)]
-    return Table(headings, list(chain_table.table_rows(view)), numbers, chain_table.title(view), remarks=remarks)
 
 
 def timers_and_traces(shown: Shown) -> Iterator[Part]:
     """How late timers were, and what woke the threads that were traced."""
     yield Table(timers.HEADINGS, list(timers.timer_rows(shown.result)), (), f"{timers.TITLE} · {shown.label}")
     if ranges := timer_ranges(shown.result):
-        yield Chart("forests", [ranges])
+        yield Chart("drawn", timer_chart(ranges))
     windows = list(timers.window_rows(shown.result))
     yield Fold(
         f"{len(windows)} windows of timers, one by one",

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from latlab.analysis.comparison.compare import STATISTICS
-from latlab.report.comparison.forest import Panel, panel
+from latlab.report.charts.forest import Panel, panel
 from latlab.report.comparison.lines import Block, blocks, summary
 from latlab.report.places import short_headings
 from latlab.result.comparison import Compared, Comparison

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from math import floor, log10
 from statistics import median
 from typing import Final
 
 from latlab.analysis.comparison.words import at_least, directions, signed
+from latlab.report.charts import sheet as on
+from latlab.report.charts.sheet import Drawing, Sheet
 from latlab.report.comparison.lines import heading
+from latlab.report.palette import COLOURS
 from latlab.report.text import plain
 from latlab.result.comparison import Compared
 
@@ -54,18 +58,6 @@ class Panel:
     more: str
     ticks: tuple[tuple[float, str], ...]
     rows: tuple[Row, ...]
-    zero: float = 50.0
-    anchor: str = ""
-
-    @property
-    def caption(self) -> str:
-        """What is drawn."""
-        return f"{self.heading}, difference in µs"
-
-    @property
-    def foot(self) -> str:
-        """What stands at the axis."""
-        return f"{self.less} ← → {self.more}"
 
 
 def panel(entries: Sequence[Compared], key: str = "") -> Panel | None:
@@ -160,3 +152,92 @@ def _round_number(extent: float) -> float:
     """The largest of 1, 2 or 5 × 10ⁿ ns that is on the axis with room next to it."""
     power = 10.0 ** floor(log10(extent))
     return max(factor * power for factor in (0.5, 1, 2, 5) if factor * power <= 0.9 * extent)
+
+
+# As a chart
+
+_BETWEEN_IN: Final = 0.4
+_NAME: Final = 0.34
+"""Of a panel's width: the names of its rows."""
+_TEXT_IN: Final = 1.1
+_KEY: Final = (
+    "Difference in µs between deployments. Filled: shown. Thick: 95 % interval of one comparison; thin: as wide as the "
+    "number of comparisons requires. Dashed: from the packets of single deployments. Triangle: the line continues."
+)
+
+
+def comparison_chart(
+    stream: str, metric: str, summary: str, groups: Sequence[tuple[str, Sequence[Panel]]], notes: Sequence[str]
+) -> Drawing:
+    """All of one stream and metric. groups: (title, panels)."""
+    said = tuple(f"{text[:1].upper()}{text[1:]}." for text in notes)
+    title = f"{stream}: how {metric} differs"
+    return Drawing(f"{stream}-{metric}-comparison", title, partial(_groups, groups), (f"{summary}.", _KEY), said)
+
+
+def group_chart(panels: Sequence[Panel]) -> Drawing:
+    """The panels of one group alone."""
+    return Drawing("comparison", "Differences, µs", partial(_groups, [("", panels)]))
+
+
+def _groups(groups: Sequence[tuple[str, Sequence[Panel]]], width_in: float) -> Iterator[Sheet]:
+    columns = 2 if width_in >= on.BESIDE_IN else 1
+    each_in = (width_in - 2 * on.SIDE_IN - (columns - 1) * _BETWEEN_IN) / columns
+    for title, panels in groups:
+        if title:
+            sheet = Sheet(width_in)
+            sheet.height_in = sheet.paragraph(on.SIDE_IN, 0.1, title, size=on.TITLE_PT, weight="bold") + 0.05
+            yield sheet
+        for first in range(0, len(panels), columns):
+            row = panels[first : first + columns]
+            told = "; ".join(f"{one.heading}: {', '.join(each.told for each in one.rows)}" for one in row)
+            sheet = Sheet(width_in, told=told)
+            ends = [
+                _panel(sheet, one, on.SIDE_IN + number * (each_in + _BETWEEN_IN), each_in)
+                for number, one in enumerate(row)
+            ]
+            sheet.height_in = max(ends) + 0.12
+            yield sheet
+
+
+def _panel(sheet: Sheet, one: Panel, left: float, width_in: float) -> float:
+    """Draw the panel; where it ends."""
+    name_in = _NAME * width_in
+    from_, width = left + name_in + 0.1, width_in - name_in - _TEXT_IN - 0.2
+    sheet.text(left, 0.02, f"{one.heading}, difference in µs", va="top")
+
+    def at(place: float) -> float:
+        return from_ + width * place / 100
+
+    names = [on.wrapped(" ".join(filter(None, (row.name, row.where))), name_in, on.SMALL_PT) for row in one.rows]
+    top = 0.26
+    bottom = top + sum(on.LINE_IN * len(lines) + 0.05 for lines in names)
+    sheet.lines([[(at(place), top - 0.03), (at(place), bottom)] for place, _ in one.ticks], on.GRID, 0.6)
+    sheet.lines([[(at(50), top - 0.03), (at(50), bottom)]], on.EDGE, 0.8)
+    for row, lines in zip(one.rows, names, strict=True):
+        weight = "bold" if row.kind == SHOWN else "normal"
+        sheet.text(left + width_in, top, row.text, size=on.SMALL_PT, weight=weight, ha="right", va="top")
+        with sheet.about(row.told):
+            _draw_interval(
+                sheet, row, [at(each) for each in (row.least, row.low, row.point, row.high, row.most)], top + 0.07
+            )
+        for line in lines:
+            sheet.text(left, top, line, size=on.SMALL_PT, va="top")
+            top += on.LINE_IN
+        top += 0.05
+    for place, text in one.ticks:
+        sheet.text(at(place), bottom + 0.04, text, size=on.SMALL_PT, colour=on.QUIET, ha="center", va="top")
+    foot = f"{one.less} ← → {one.more}"
+    sheet.text(at(50), bottom + 0.2, foot, size=on.SMALL_PT, colour=on.QUIET, ha="center", va="top")
+    return bottom + 0.36
+
+
+def _draw_interval(sheet: Sheet, row: Row, places: Sequence[float], y: float) -> None:
+    colour = COLOURS[0] if row.kind == SHOWN else on.QUIET
+    least, low, point, high, most = places
+    alone = row.kind == ALONE
+    sheet.lines([[(least, y), (most, y)]], colour, 0.9, name="wider")
+    sheet.lines([[(low, y), (high, y)]], colour, 1.6 if alone else 3.0, dash=(3, 2) if alone else (), name="interval")
+    sheet.marks([(least, y)] if row.cut_low else (), "<", 4, colour, name="beyond")
+    sheet.marks([(most, y)] if row.cut_high else (), ">", 4, colour, name="beyond")
+    sheet.marks([(point, y)], "o", 5.5, colour, inside="" if row.kind == SHOWN else on.PAPER, name=row.kind)

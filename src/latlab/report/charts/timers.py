@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from math import ceil, floor, log10
 from typing import Final
 
 from latlab.analysis.words import duration
 from latlab.report import rows
+from latlab.report.charts import sheet as on
+from latlab.report.charts.sheet import Drawing, Sheet
+from latlab.report.palette import COLOURS
 from latlab.report.places import cell_title
 from latlab.report.text import microseconds
-from latlab.report.timers import METRICS, where
+from latlab.report.timers import HANDLER, METRICS, where
 from latlab.result.types import Metric, Result
 
 TITLE: Final = "Timers on one axis: natively, on a host with guests, in guests"
@@ -35,41 +39,16 @@ class Range:
     high: float
     point: float
     told: str
-    kind: str = "shown"
-    cut_low: bool = False
-    cut_high: bool = False
-    text: str = ""
-
-    @property
-    def where(self) -> str:
-        """Which cell and repetition it is of."""
-        return f"{self.cell}, repeat {self.repeat}"
 
 
 @dataclass(frozen=True)
 class Ranges:
-    """Ranges on one axis. ticks: (place, µs as text). threshold: its place, if all timers have the same one.
-
-    anchor, caption, foot, zero: what a table of `forests` on the page has next to them.
-    """
+    """Ranges on one axis. ticks: (place, µs as text). threshold: its place, if all timers have the same one."""
 
     rows: tuple[Range, ...]
     ticks: tuple[tuple[float, str], ...]
     threshold: float | None
     threshold_told: str
-    anchor: str = "timer-ranges"
-    foot: str = "after the instant"
-
-    @property
-    def caption(self) -> str:
-        """What is drawn, and what the line is."""
-        line = f" Line: {self.threshold_told}." if self.threshold_told else ""
-        return f"{TITLE}, µs, log. {KEY}{line}"
-
-    @property
-    def zero(self) -> float | None:
-        """Where the line is."""
-        return self.threshold
 
 
 def timer_ranges(result: Result) -> Ranges | None:
@@ -121,3 +100,62 @@ def _range(what: str, cell: str, repeat: int, of: str, figures: Metric, place: C
         place(known["mean"]),
         f"{what}, {cell}, repeat {repeat}: {told} µs",
     )
+
+
+# As a chart
+
+_ROW_IN: Final = 0.36
+_BARS_IN: Final = 0.24
+"""What the bars of a row's repetitions share."""
+_NAMES_IN: Final = 3.7
+
+
+def timer_chart(found: Ranges) -> Drawing:
+    """A row for each handler and thread of each cell, all on one axis; repetitions share a row."""
+    line = f" Line: {found.threshold_told}." if found.threshold_told else ""
+    return Drawing("timers", TITLE, partial(_pieces, found), (f"µs, log. {KEY}{line}",))
+
+
+def _pieces(found: Ranges, width_in: float) -> Iterator[Sheet]:
+    drawn: dict[tuple[str, str], list[Range]] = {}
+    for one in found.rows:
+        drawn.setdefault((one.name, one.cell), []).append(one)
+    beside = width_in >= on.BESIDE_IN
+    left = on.SIDE_IN + (_NAMES_IN if beside else 0.1)
+    place = partial(_at, left, width_in - on.SIDE_IN - 0.2 - left)
+    for (name, cell), repeats in drawn.items():
+        sheet = Sheet(width_in, told="; ".join(one.told for one in repeats))
+        names_in = _NAMES_IN if beside else width_in - 2 * on.SIDE_IN
+        top = 0.04
+        for text, colour in ((name, on.INK), (cell, on.QUIET)):
+            for row in on.wrapped(text, names_in - 0.15, on.SMALL_PT):
+                sheet.text(on.SIDE_IN, top, row, size=on.SMALL_PT, colour=colour, va="top")
+                top += 0.15
+        sheet.height_in = max(_ROW_IN, top + 0.03) if beside else top + _ROW_IN
+        _row(sheet, found, repeats, place, sheet.height_in / 2 if beside else top + _ROW_IN / 2)
+        yield sheet
+    sheet = Sheet(width_in, 0.5)
+    sheet.lines([[(place(0), 0), (place(100), 0)]], on.EDGE)
+    for at, text in found.ticks:
+        sheet.text(place(at), 0.06, text, size=on.SMALL_PT, colour=on.QUIET, ha="center", va="top")
+    sheet.text(place(50), 0.24, "after the instant [µs, log]", size=on.SMALL_PT, ha="center", va="top")
+    yield sheet
+
+
+def _at(left: float, width: float, place: float) -> float:
+    return left + width * place / 100
+
+
+def _row(sheet: Sheet, found: Ranges, repeats: list[Range], place: Callable[[float], float], middle: float) -> None:
+    sheet.lines([[(place(at), 0), (place(at), sheet.height_in)] for at, _ in found.ticks], on.GRID)
+    if found.threshold is not None:
+        x = place(found.threshold)
+        sheet.lines([[(x, 0), (x, sheet.height_in)]], on.QUIET, dash=(3, 2), name="threshold")
+    step = _BARS_IN / len(repeats)
+    for number, one in enumerate(repeats):
+        y = middle + step * (number - (len(repeats) - 1) / 2)
+        colour = COLOURS[0 if one.of == HANDLER else 1]
+        with sheet.about(one.told):
+            sheet.lines([[(place(one.least), y), (place(one.most), y)]], colour, 0.9, name="range")
+            sheet.lines([[(place(one.low), y), (place(one.high), y)]], colour, min(4.0, 50 * step))
+            sheet.marks([(place(one.point), y)], "o", min(5.0, 70 * step), colour)
