@@ -6,7 +6,8 @@ Each case is a run of its own (`latlab.synthetic.random_description`): period, n
 drawn again. `mix` draws several kinds at once. A packet is right if it was given the class it plainly has; wrong if it
 was given one that it neither has nor may have: `may` counts those that may have theirs. `clean` and `single_losses` are
 noise: there is nothing to find in them.
---grid: late packets of every share and separation, at random and in combs, in each of five noises, instead.
+--grid: late packets of every share and separation, at random and in combs, in each of six noises, instead; of some
+with --noises and --separations.
 --false-alarms RUNS: runs of nothing but noise, of eight kinds, in turn, instead.
 --large: seconds and memory of find_anomalies for so many packets instead.
 """
@@ -21,7 +22,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -57,6 +58,8 @@ def main() -> None:
     parser.add_argument("--kinds", default=",".join((*KINDS, MIX)))
     parser.add_argument("--large", type=int)
     parser.add_argument("--grid", action="store_true")
+    parser.add_argument("--noises", default=",".join(GRID_NOISES), help="of the grid")
+    parser.add_argument("--separations", default=",".join(map(str, SEPARATIONS)), help="of the grid")
     parser.add_argument("--false-alarms", type=int)
     parser.add_argument("--write", type=Path, help=argparse.SUPPRESS)
     parser.add_argument("--measure", type=Path, help=argparse.SUPPRESS)
@@ -74,7 +77,9 @@ def main() -> None:
                 subprocess.run([sys.executable, __file__, *arguments_of], check=True)
         return
     if arguments.grid or arguments.false_alarms:
-        for line in grid(arguments.first) if arguments.grid else false_alarms(arguments.false_alarms, arguments.first):
+        separations = [int(one) for one in arguments.separations.split(",")]
+        lines = grid(arguments.first, arguments.noises.split(","), separations)
+        for line in lines if arguments.grid else false_alarms(arguments.false_alarms, arguments.first):
             print(line, flush=True)
         return
     print(f"{'':35} {'packets':>33} {'':>6} {'episodes':>35}")
@@ -93,6 +98,7 @@ GRID_NOISES = {
     "exponential": Noise(15_000, "exponential"),
     "bimodal": Noise(6_000, "modes", modes=((0.3, 30_000),)),
     "autocorrelated": Noise(15_000, "exponential", rho=0.97),
+    "uniform": Noise(30_000, "uniform"),
 }
 CLEAN_NOISES = GRID_NOISES | {
     "heavy": Noise(15_000, "heavy"),
@@ -103,6 +109,9 @@ SHARES = (0.0005, 0.002, 0.01, 0.02, 0.05, 0.1, 0.2, 0.3)
 SEPARATIONS = (3, 4, 6, 12)
 COMBS = (1_000, 200, 50, 25, 10, 4)
 GRID_PACKETS = 20_000
+RUNS, RUNS_OF_RARE = 5, 20
+"""Of a share below RARE a run has ten late packets: fewer runs would say how many they happen to have."""
+RARE = 0.001
 
 
 def noisy(noise: Noise, seed: int, *ingredients: Ingredient) -> Synthetic:
@@ -112,16 +121,17 @@ def noisy(noise: Noise, seed: int, *ingredients: Ingredient) -> Synthetic:
     )
 
 
-def grid(first: int) -> Iterator[str]:
-    """Recall and precision, of packets with any class, of each noise, share and separation: five runs each.
+def grid(first: int, noises: Sequence[str], separations: Sequence[int]) -> Iterator[str]:
+    """Recall and precision, of packets with any class, of each noise, share and separation: RUNS each.
 
     A separation is in spreads of the bulk: how far its 99.9th percentile lies from its median, of the same noise alone.
     """
-    for name, noise in GRID_NOISES.items():
+    for name in noises:
+        noise = GRID_NOISES[name]
         rows = noisy(noise, first).packets
         latency = (rows["rx_user_tai_ns"] - rows["launch_tai_ns"]).to_numpy()
         spread = float(np.quantile(latency, 0.999) - np.median(latency))
-        for separation in SEPARATIONS:
+        for separation in separations:
             extra = int(separation * spread)
             cells = [_found(noise, first, extra, share=share) for share in SHARES]
             combs = [_found(noise, first, extra, every=every) for every in COMBS]
@@ -130,7 +140,7 @@ def grid(first: int) -> Iterator[str]:
 
 def _found(noise: Noise, first: int, extra: int, share: float = 0.0, every: int = 0) -> str:
     right = there = said = 0
-    for seed in range(first, first + 5):
+    for seed in range(first, first + (RUNS_OF_RARE if 0 < share < RARE else RUNS)):
         chosen = np.random.default_rng([seed, 5]).random(GRID_PACKETS) < share
         if every:
             chosen[::every] = True

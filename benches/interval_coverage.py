@@ -201,6 +201,24 @@ def regular_quantile(p: float) -> float:
     return 1 + floor(level + 1e-9) - REGULAR_NOISE * log(1 - max(0.0, level - floor(level + 1e-9)))
 
 
+MODES_WEIGHT, MODES_APART = 0.3, 5.0
+
+
+def two_modes(rng: np.random.Generator, rows: int, n: int) -> Floats:
+    """Normal values, of which 30 % are 5 larger, as of packets that have two paths."""
+    return rng.standard_normal((rows, n)) + MODES_APART * (rng.random((rows, n)) < MODES_WEIGHT)
+
+
+def two_modes_quantile(p: float) -> float:
+    normal = NormalDist()
+    low, high = -10.0, 10.0 + MODES_APART
+    while high - low > 1e-9:
+        middle = (low + high) / 2
+        share = (1 - MODES_WEIGHT) * normal.cdf(middle) + MODES_WEIGHT * normal.cdf(middle - MODES_APART)
+        low, high = (middle, high) if share < p else (low, middle)
+    return high
+
+
 def lattice(step: float, phi: float) -> Process:
     """Exponential values rounded down to multiples of `step`."""
     levels = np.arange(0, 60, step)
@@ -246,6 +264,15 @@ def of_lognormal(phi: float, sigma: float, *lengths: int) -> Process:
 PROCESSES = (
     of_exponential(0, 200, 1000, 3000, 10_000, 30_000, 300_000),
     of_exponential(0.5, 1000, 3000, 10_000, 40_000),
+    Process("independent, normal", latent(0, lambda z: z), NormalDist().inv_cdf, 0.0, 1.0, (1000, 10_000)),
+    Process(
+        "independent, two modes",
+        two_modes,
+        two_modes_quantile,
+        MODES_WEIGHT * MODES_APART,
+        sqrt(1 + MODES_WEIGHT * (1 - MODES_WEIGHT) * MODES_APART**2),
+        (1000, 10_000),
+    ),
     Process("AR 0.9, normal", latent(0.9, lambda z: z), NormalDist().inv_cdf, 0.0, 1.0, (2000, 5000, 20_000)),
     of_exponential(0.9, 1000, 2000, 5000, 20_000, 300_000),
     of_lognormal(0.5, 0.5, 1000, 10_000),

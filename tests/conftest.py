@@ -78,9 +78,9 @@ def _typed_results() -> None:
     RunFolder.write_result = checked  # type: ignore[method-assign]
 
 
-def pytest_xdist_auto_num_workers() -> int:
-    """A lane a CPU, and one for what only computes."""
-    return LANES + 1
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
+    """A lane a CPU, and one for what only computes: fast tests leave no CPU idle that it could use."""
+    return LANES if config.getoption("markexpr") == "fast" else LANES + 1
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Sharing:

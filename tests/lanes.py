@@ -22,6 +22,8 @@ COMPUTING = tuple(
     for folder in ("analysis", "cli", "docs", "imports", "recordings", "report", "scenario", "synthetic", "tools")
 )
 """Tests that send nothing and start no machine: when they run, and how fast, is all one."""
+UNHURRIED = ("tests/packages/",)
+"""Tests that are whole minutes at work in one file, and wait for nothing but that."""
 
 ROOM = Path(__file__)
 """Held by every test while it runs: shared, or by one that runs alone."""
@@ -53,8 +55,9 @@ class Lane:
 class Sharing(LoadFileScheduling):
     """Hands out tests, a file at a time, in the order of the folders; those that only compute come last.
 
-    A lane beyond those with a CPU has only such, from the beginning: machines that are emulated leave a CPU idle now
-    and then, and their tests wait for none of its.
+    A lane beyond those with a CPU has only such, from the beginning, and before them those that take their time:
+    machines that are emulated leave a CPU idle now and then, and their tests wait for none of its. What it does not get
+    to the other lanes do at the end.
     """
 
     def _assign_work_unit(self, node: WorkerController) -> None:
@@ -67,9 +70,12 @@ class Sharing(LoadFileScheduling):
 
     def _fitting(self, node: WorkerController) -> str | None:
         computing = [scope for scope in self.workqueue if scope.startswith(COMPUTING)]
+        unhurried = [scope for scope in self.workqueue if scope.startswith(UNHURRIED)]
         if _is_spare(node.gateway.id, self.numnodes):
-            return next(iter(computing), None)
-        return next((scope for scope in self.workqueue if not scope.startswith(COMPUTING)), *computing[:1])
+            return next(iter((*unhurried, *computing)), None)
+        others = [scope for scope in self.workqueue if not scope.startswith((*COMPUTING, *UNHURRIED))]
+        spare = unhurried if self.numnodes <= LANES else []
+        return next(iter((*others, *spare, *computing)), None)
 
 
 def own_cpu() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Iterable, Iterator
+from functools import cache
 from pathlib import Path
 from types import CodeType, FunctionType
 from typing import Any
@@ -55,14 +56,25 @@ def called(item: Any) -> set[str]:
     waiting, seen = [item.function, *fixtures], set[FunctionType]()
     names = set[str]()
     while waiting:
-        function = inspect.unwrap(waiting.pop())
-        if function in seen or not Path(function.__code__.co_filename).is_relative_to(TESTS):
+        function = waiting.pop()
+        if function in seen:
             continue
         seen.add(function)
-        there = [function.__globals__.get(name) for name in _names(function.__code__)]
-        names |= {f"{one.__module__}.{one.__name__}" for one in there if isinstance(one, type | FunctionType)}
-        waiting += (one for one in there if isinstance(one, FunctionType))
+        found, more = _calls(function)
+        names |= found
+        waiting += more
     return names
+
+
+@cache
+def _calls(function: FunctionType) -> tuple[frozenset[str], tuple[FunctionType, ...]]:
+    """What one function names, if it is the tests' own: functions and classes, and of these the functions."""
+    function = inspect.unwrap(function)
+    if not Path(function.__code__.co_filename).is_relative_to(TESTS):
+        return frozenset(), ()
+    there = [function.__globals__.get(name) for name in _names(function.__code__)]
+    names = frozenset(f"{one.__module__}.{one.__name__}" for one in there if isinstance(one, type | FunctionType))
+    return names, tuple(one for one in there if isinstance(one, FunctionType))
 
 
 def _names(code: CodeType) -> Iterator[str]:

@@ -32,7 +32,8 @@ from typing import Final
 import latlab
 from components import ROOT, Component, bill, crates, libraries, licence_texts, python_packages
 from latlab.cli.completion import SCRIPTS, Shell
-from latlab.testbed.agent_binary import AGENT, DEBIAN, architecture_of, is_of_this_version
+from latlab.testbed.agent_binary import AGENT, architecture_of, is_of_this_version
+from latlab.testbed.architecture import ARCHITECTURES, BY_DEBIAN
 from man import agent_manual, file_name, manual, pages
 
 VERSION = latlab.__version__
@@ -118,7 +119,7 @@ def build(folder: Path, agents_in: Path, only: Sequence[str] = ()) -> list[Path]
 def found_agents(folder: Path) -> dict[str, Path]:
     """The agent for each architecture, as uname(2) names it. PackageError: one is missing, or does not fit."""
     found = {}
-    for architecture in DEBIAN.values():
+    for architecture in ARCHITECTURES:
         own = folder / AGENT if architecture == os.uname().machine else folder / f"{AGENT}-{architecture}"
         path = next((one for one in (folder / f"{AGENT}-{architecture}", own) if one.exists()), None)
         if path is None:
@@ -159,7 +160,8 @@ def agent_packages(folder: Path, scratch: Path, agents: Mapping[str, Path]) -> l
     """Build the Debian package of each agent."""
     helped = subprocess.run((agents[os.uname().machine], "--help"), check=True, capture_output=True, text=True).stdout
     made = []
-    for debian, architecture in DEBIAN.items():
+    for debian, known in BY_DEBIAN.items():
+        architecture = known.name
         root = scratch / debian
         _copy(agents[architecture], root / f"usr/bin/{AGENT}", 0o755)
         _write(root / f"usr/share/doc/{AGENT}/{LICENCES}", licences(architecture, agents[architecture]))
@@ -225,7 +227,7 @@ def lab_package(folder: Path, root: Path, built: Path, release: Release) -> Path
 
 def _install(packages: Path, release: Release, *what: str) -> None:
     """Unpack wheels for that release's Python into the folder. PackageError: pip cannot get one."""
-    architecture = DEBIAN[LAB_ARCHITECTURE]
+    architecture = BY_DEBIAN[LAB_ARCHITECTURE].name
     platforms = [option for one in WHEEL_PLATFORMS for option in ("--platform", f"{one}_{architecture}")]
     command = (
         *(

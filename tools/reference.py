@@ -66,6 +66,14 @@ def _bridges() -> Iterator[tuple[str, ...]]:
         yield f"`{kind.name}`", kind.carried_by, kind.between_guest_and_host, frames, host
 
 
+def _needs() -> Iterator[tuple[str, ...]]:
+    for kind in KINDS.values():
+        uplink = "a network card" if kind.needs_card else "any interface" if kind.needs_uplink else "any, or none"
+        several = "yes" if kind.many_guests else "no"
+        left = "nothing" if kind.leaves_nothing else "a port of the bridge" if kind.takes_uplink else "all"
+        yield f"`{kind.name}`", kind.needs, uplink, several, left
+
+
 def _searches() -> Iterator[tuple[str, str, str]]:
     """How classes are found: those that are found alike in one row, and further ways in rows without a name."""
     for searches, classes in groupby((one for one in CLASSES if one.searches), key=lambda one: one.searches):
@@ -124,6 +132,9 @@ TABLES: Final[Mapping[str, str]] = {
     "bridges": table(
         ("`bridge`", "what carries a packet", "between guest and host", "frames, VLAN tags", "reaches its host"),
         _bridges(),
+    ),
+    "bridge-needs": table(
+        ("`bridge`", "the machine needs", "uplink", "several guests on it", "what is left of it to the host"), _needs()
     ),
     "command-line": _command_line(),
     "stops": _names(interrupt_way.STOPS, "stop"),

@@ -219,6 +219,8 @@ static __always_inline __u32 read_packet(void *to, struct packet *packet, __u32 
 	}
 	if (bytes > packet->linear)
 		bytes = packet->linear;
+	/* The compiler knows that it is no more; kernels of before 6.2 have to be told, or refuse the read. */
+	asm volatile("" : "+r"(bytes));
 	if (bytes > most)
 		return 0;
 	return bpf_probe_read_kernel(to, bytes, packet->at) ? 0 : bytes;

@@ -23,7 +23,8 @@ from latlab.run import events
 from latlab.testbed.awaited import AGAIN_S, FIRST_S
 
 NS = 1e-9
-PLAIN_COLUMNS = 140
+PLAIN_COLUMNS = 100
+"""What is not a terminal has; in a log sentences are longer, tables are not."""
 LIVE_REDRAWN_PER_S = 2
 """So seldom because whoever draws takes a CPU that packets may wait for; figures change once a second."""
 _COUNTED = {"talk": "sent", "listen": "received", "ping": "asked", "timer": "instants"}
@@ -48,12 +49,14 @@ def write_to_nobody(stream: Any) -> None:
 def make_console(*, stderr: bool = False) -> Console:
     """The console of standard output, or of standard error.
 
-    Without a terminal there is no width to keep to: tables in a log must not be folded at 80 columns.
+    A log is as wide as COLUMNS says, or PLAIN_COLUMNS: rich would take 80.
     """
     # rich itself, where NO_COLOR is set, leaves bold and dim in.
     colours: Literal["auto"] | None = None if text_only() else "auto"
     console = PatientConsole(stderr=stderr, color_system=colours)
-    return console if console.is_terminal else PatientConsole(stderr=stderr, color_system=colours, width=PLAIN_COLUMNS)
+    if console.is_terminal or os.environ.get("COLUMNS", "").isdigit():
+        return console
+    return PatientConsole(stderr=stderr, color_system=colours, width=PLAIN_COLUMNS)
 
 
 def text_only() -> bool:

@@ -6,10 +6,10 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from difflib import get_close_matches
+from textwrap import wrap
 from typing import Final
 
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
 from latlab.analysis import interrupt_way, way
@@ -21,9 +21,12 @@ from latlab.analysis.trust_rules import RULES
 from latlab.analysis.words import duration
 from latlab.errors import UsageError
 from latlab.model.rules import IDS, OTHERS
+from latlab.report.columns import sentence, sentence_width
 from latlab.report.definitions import TIMESTAMPS
 
 NEAREST: Final = 3
+NARROWEST: Final = 20
+"""No text is broken into shorter lines."""
 _LATE_ONLY: Final = "○"
 _POPULATIONS: Final = {
     "handed over": "packets handed over",
@@ -72,13 +75,10 @@ def explained(words: Sequence[str]) -> list[Topic]:
 def print_topics(found: Sequence[Topic], console: Console) -> None:
     """Print what each id means."""
     for topic in found:
-        console.print(Text.assemble((topic.id, "bold"), f" ({topic.kind}): {topic.title}"))
-        facts = Table.grid(padding=(0, 2, 0, 0))
-        facts.add_column(no_wrap=True)
-        facts.add_column(overflow="fold")
-        for heading, text in topic.facts.items():
-            facts.add_row(Text(f"  {heading}"), Text(text))
-        console.print(facts)
+        title = sentence(f"{topic.id} ({topic.kind}): {topic.title}", sentence_width(console))
+        title.stylize("bold", 0, len(topic.id))
+        console.print(title, soft_wrap=True)
+        _print_defined(topic.facts, console)
         console.print()
 
 
@@ -86,11 +86,18 @@ def print_ids(found: Sequence[Topic], console: Console) -> None:
     """Print all ids by kind, a line each."""
     for kind in dict.fromkeys(topic.kind for topic in found):
         console.print(Text(kind, "bold"))
-        of_kind = [topic for topic in found if topic.kind == kind]
-        width = max(len(topic.id) for topic in of_kind)
-        for topic in of_kind:
-            console.print(Text(f"  {topic.id:<{width}}  {topic.title}"), soft_wrap=True)
+        _print_defined({topic.id: topic.title for topic in found if topic.kind == kind}, console)
         console.print()
+
+
+def _print_defined(texts: Mapping[str, str], console: Console) -> None:
+    """Print each text behind its term, its continuation below its beginning."""
+    column = max(map(len, texts), default=0) + 4
+    indent = "\n" + " " * column
+    for term, text in texts.items():
+        width = max(sentence_width(console) - column, NARROWEST)
+        lines = wrap(text, width, break_on_hyphens=False) or [""]
+        console.print(Text(f"  {term:{column - 2}}" + indent.join(lines)), soft_wrap=True)
 
 
 def _key(word: str) -> str:

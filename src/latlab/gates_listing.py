@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from rich import box
 from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 
 from latlab.analysis.gate_port import Interference, Port
 from latlab.analysis.promise import Promise, lattice_of
 from latlab.analysis.words import duration
+from latlab.report.columns import print_sentence, print_table
+from latlab.report.document import Table
 from latlab.report.gates import ENTRY_HEADINGS, Promised, departs, entry_rows, port_title, short
 from latlab.report.text import exact
 
@@ -20,9 +19,9 @@ BAR_COLUMNS = 80
 _LABEL_MAX = 20
 _FULL, _PART, _CLOSED, _LAUNCH = "█", "▒", "·", "▲"
 ASSUMED = (
-    "Departures, after launch, are guaranteed to packets alone in their class's queue on a free port.\nOthers may add "
-    "to each one: blocking, a frame already on the wire; same class and\nother classes, a frame of each other stream "
-    "there."
+    "Departures, after launch, are guaranteed to packets alone in their class's queue on a free port.",
+    "Others may add to each one: blocking, a frame already on the wire; same class and other classes, a frame of each "
+    "other stream there.",
 )
 
 
@@ -30,10 +29,11 @@ def print_gates(found: Sequence[tuple[Sequence[str], Sequence[Promised]]], conso
     """Print the schedules of each group of cells. found: the cells' slugs, and their ports."""
     for cells, ports in found:
         if len(found) > 1:
-            _say(console, f"In {_cells(cells)}:" if ports else f"In {_cells(cells)}: no gate schedule")
+            print_sentence(f"In {_cells(cells)}:" if ports else f"In {_cells(cells)}: no gate schedule", console)
         for one in ports:
             _print_port(one, console)
-    _say(console, ASSUMED)
+    for line in ASSUMED:
+        print_sentence(line, console)
 
 
 def bars(port: Port, columns: int = BAR_COLUMNS) -> Iterator[str]:
@@ -58,39 +58,36 @@ def bars(port: Port, columns: int = BAR_COLUMNS) -> Iterator[str]:
 
 def _print_port(one: Promised, console: Console) -> None:
     port = one.port
-    _say(console, port_title(port))
-    console.print(_entries(port))
+    print_sentence(port_title(port), console)
+    _say(console, "")
+    print_table(_entries(port), console)
+    _say(console, "")
     for line in bars(port):
         _say(console, line)
     if port.flows:
-        console.print(_promises(one))
+        _say(console, "")
+        print_table(_promises(one), console)
+        _say(console, "")
         for promised, meets in zip(one.promises, one.interference, strict=True):
             left = departure_windows(promised, port.flow(promised.stream).handover.early_ns)
-            _say(console, f"  {promised.stream}: {left}{f'; {others(meets)}' if promised.departs else ''}")
+            print_sentence(f"  {promised.stream}: {left}{f'; {others(meets)}' if promised.departs else ''}", console)
     else:
         _say(console, "\nNo stream leaves here.")
     for number, warned in enumerate(one.warnings):
-        _say(console, f"{'' if number else chr(10)}  warning: {warned.where}: {warned.what} ({warned.remedy})")
+        if not number:
+            _say(console, "")
+        print_sentence(f"  warning: {warned.where}: {warned.what} ({warned.remedy})", console)
     _say(console, "")
 
 
 def _entries(port: Port) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    *figures, last = ENTRY_HEADINGS
-    for heading in figures:
-        table.add_column(heading, justify="right", overflow="fold")
-    table.add_column(last, overflow="fold")
-    for row in entry_rows(port):
-        table.add_row(*map(Text, row))
-    return table
+    return Table(ENTRY_HEADINGS, list(entry_rows(port)), range(len(ENTRY_HEADINGS) - 1))
 
 
 def _promises(one: Promised) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for heading in ("stream", "class", "frame", "on wire", "guard", "phases", "departs", "worst wait"):
-        table.add_column(heading, overflow="fold", justify="left" if heading == "stream" else "right")
-    for promised in one.promises:
-        cells = (
+    headings = ("stream", "class", "frame", "on wire", "guard", "phases", "departs", "worst wait")
+    rows = [
+        (
             promised.stream,
             str(promised.traffic_class),
             f"{promised.frame.size} B",
@@ -100,8 +97,9 @@ def _promises(one: Promised) -> Table:
             departs(promised),
             "" if promised.worst_wait_ns is None else short(promised.worst_wait_ns),
         )
-        table.add_row(*map(Text, cells))
-    return table
+        for promised in one.promises
+    ]
+    return Table(headings, rows, range(1, len(headings)))
 
 
 def others(meets: Interference) -> str:

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from rich import box
 from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 
 from latlab.analysis.words import counted, left_out_text
 from latlab.imports.base import Figures, PacketStream
 from latlab.imports.table import FORMATS
 from latlab.imports.write import Outcome
 from latlab.model.part import Document
+from latlab.report.columns import print_table
+from latlab.report.document import Table
 
 
 def formats_document() -> list[Document]:
@@ -21,12 +20,8 @@ def formats_document() -> list[Document]:
 
 def print_formats(console: Console) -> None:
     """Print the formats."""
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for heading in ("format", "what", "files"):
-        table.add_column(heading, overflow="fold")
-    for one in FORMATS:
-        table.add_row(*map(Text, (one.name, one.what, str(one.files))))
-    console.print(table)
+    rows = [(one.name, str(one.files), one.what) for one in FORMATS]
+    print_table(Table(("format", "files", "what"), rows, figures=(1,)), console)
 
 
 def outcome_document(outcome: Outcome) -> Document:

@@ -1,59 +1,105 @@
-"""What the doctor found, and which runs there are, as tables."""
+"""What the doctor found, and which runs and images there are, as tables."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Final
 
-from rich import box
 from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 
 from latlab.recordings.run_folder import RunSummary
+from latlab.report.columns import print_sentence, print_table
+from latlab.report.document import OneOf, Table, Tone, Toned
 from latlab.testbed.doctor import worth_doing
 from latlab.testbed.finding import Finding
+from latlab.testbed.guests.origin import is_current
+from latlab.testbed.images import Image, image_directory
 
-_MARKS = {True: ("ok", "green"), False: ("missing", "bold red"), None: ("limited", "yellow")}
+_MARKS: Final[dict[bool | None, tuple[str, Tone]]] = {
+    True: ("ok", "good"),
+    False: ("missing", "bad"),
+    None: ("limited", "changed"),
+}
+_RUN_COLUMNS: Final = ("run", "scenario", "started (UTC)", "exit", "verdict")
+_RUN_SHAPES: Final = ((0, 1, 2, 3, 4), (0, 2, 3, 4), (0, 3, 4))
+"""What a narrow terminal leaves out is in the run's name."""
 
 
 def print_findings(findings: Sequence[Finding], console: Console, machine: str = "This machine") -> None:
     """Print the doctor's findings by area, each with its remedy. machine: what the last line calls the machine."""
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for heading in ("", "area", "what", "found", "how to get it"):
-        table.add_column(heading, overflow="fold")
+    rows: list[tuple[str, ...]] = []
     area = ""
     for finding in findings:
-        mark, style = _MARKS[finding.ok]
         shown = "" if finding.area == area else finding.area
         area = finding.area
-        table.add_row(Text(mark, style), *map(Text, (shown, finding.name, finding.found, finding.remedy)))
-    console.print(table)
+        rows.append((shown, Toned(*_MARKS[finding.ok]), finding.name, finding.found, finding.remedy))
+    print_table(Table(("area", "", "what", "found", "how to get it"), rows), console)
+    console.print()
     missing = sum(finding.ok is False for finding in findings)
     limited = sum(finding.ok is None for finding in findings)
     if missing:
-        console.print(f"{missing} missing: runs will fail without. {limited} limited.", highlight=False)
+        print_sentence(f"{missing} missing: runs will fail without. {limited} limited.", console)
     else:
-        console.print(f"{machine} can measure. {limited} limited.", highlight=False, markup=False)
+        print_sentence(f"{machine} can measure. {limited} limited.", console)
     if worth := worth_doing(findings):
-        console.print("Most useful first:", highlight=False)
+        print_sentence("Most useful first:", console)
     for line in worth:
-        console.print(f"  {line}", highlight=False, markup=False, soft_wrap=True)
+        print_sentence(f"  {line}", console)
 
 
 def print_runs(runs: Sequence[RunSummary], root: Path, console: Console) -> None:
     """Print the runs, newest first."""
     if not runs:
-        console.print(f"no runs in {root} yet: latlab run SCENARIO", highlight=False, markup=False)
+        print_sentence(f"no runs in {root} yet: latlab run SCENARIO", console)
         return
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for heading in ("run", "scenario", "started (UTC)", "exit", "verdict"):
-        table.add_column(heading, overflow="fold")
-    for run in runs:
-        started = (run.started or "").replace("T", " ").removesuffix("+00:00")
-        status = "" if run.exit_status is None else str(run.exit_status)
-        table.add_row(*map(Text, (run.run, run.name or "", started, status, _verdict(run))))
-    console.print(table)
+    rows = [
+        (
+            run.run,
+            run.name or "",
+            _instant(run.started or ""),
+            "" if run.exit_status is None else str(run.exit_status),
+            _verdict(run),
+        )
+        for run in runs
+    ]
+    shapes = [
+        [Table([_RUN_COLUMNS[one] for one in shape], [[row[one] for one in shape] for row in rows])]
+        for shape in _RUN_SHAPES
+    ]
+    print_table(OneOf(shapes), console)
+
+
+def print_images(images: Sequence[Image], console: Console) -> None:
+    """Print the images, by name, each with whether it has this latlab's agent in it."""
+    if not images:
+        print_sentence(f"no images in {image_directory()} yet: latlab image build", console)
+        return
+    current = {image.name: is_current(image) for image in images}
+    headings = ("image", "kind", "size", "built (UTC)", "up to date", "kernel", "other packages")
+    rows = [
+        (
+            image.name,
+            image.kind,
+            f"{image.size / 1e6:4.0f} MB",
+            _instant(image.built),
+            "yes" if current[image.name] else "no",
+            image.kernel_version,
+            " ".join(image.extra),
+        )
+        for image in images
+    ]
+    print_table(Table(headings, rows).filled(), console)
+    if old := [name for name in current if not current[name]]:
+        console.print()
+        print_sentence("Not up to date; to build again:", console)
+    for name in old:
+        print_sentence(f"  latlab image build {name}", console)
+
+
+def _instant(iso: str) -> str:
+    """An instant in UTC, to the second."""
+    return iso.replace("T", " ").removesuffix("+00:00").partition(".")[0]
 
 
 def _verdict(run: RunSummary) -> str:

@@ -61,6 +61,14 @@ def test_two_guests_with_a_vcpu_of_that_number_are_not_told_apart() -> None:
     assert found([*entry(1_000), *entry(1_100, thread=OTHER_VCPU)], 1_120) == [UNTOLD]
 
 
+def test_a_kvm_that_does_not_number_its_vcpus_is_the_reason() -> None:
+    instants = np.array([1_020], np.int64)
+    zeros = np.zeros(1, np.int64)
+    for vcpu, why in ((None, "no-vcpu-numbers"), (1, "no-vcpu")):
+        events = trace((1_000, 0, ENTRY, VCPU, vcpu), (1_050, 0, ENTRY, VCPU, vcpu))
+        assert interrupt_entries(instants, zeros, zeros, zeros, events)[1] == [why]
+
+
 def test_one_injection_is_of_one_interrupt() -> None:
     assert found(entry(1_000), 1_020, 1_500) == [[1_000, 1_002, 1_010, 1_013], UNTOLD]
 

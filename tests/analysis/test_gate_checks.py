@@ -134,7 +134,7 @@ CASES: dict[str, tuple[Port, str]] = {
     ),
     "launches_meet_open_gates": (
         port(flows=(replace(CONTROL, offset_ns=150_000),)),
-        "stream control: every packet comes to a closed gate and waits 353 µs",
+        "stream control: every packet meets a closed gate and waits 353 µs",
     ),
     "windows_are_where_they_seem": (
         port(

@@ -1,4 +1,4 @@
-"""A board of 64-bit ARM in virtual time: emulated whole, with its own kernel, and repeated to the nanosecond."""
+"""Boards of 64-bit ARM in virtual time: emulated whole, with kernels and guests of ARM, and equal to the nanosecond."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from lab_machine import private_network, run
 from latlab_command import cells_of, read
 
 import latlab
+from latlab.scenario.document import read_yaml
 from latlab.testbed.agent_binary import AGENT, find_agent, find_agents
 from latlab.testbed.images import build_image
 from latlab.testbed.site import STATE
@@ -24,6 +25,10 @@ HOSTS = {
     "ecu": {"kind": "netns", "on": "board1", "cards": ["eth1"]},
 }
 PACKETS = 250
+SHIPPED = Path(__file__).parents[2] / "scenarios" / "bridges-board.yaml"
+BRIDGES = {"tap": "packets carried by vhost-net", "vfio": "PCI device 0000:02:00.0; packets carried by the card"}
+EACH_WAY = 250
+"""Fewer packets than each stream sends."""
 STAMPS = ("wake", "submit", "tx_sched", "tx_soft", "rx_soft", "rx_user")
 
 
@@ -39,10 +44,11 @@ def arm_agent() -> Path:
 
 @pytest.fixture(scope="session")
 def arm_cache(arm_agent: Path, pytestconfig: pytest.Config) -> Path:
-    """Where the image of the board is, with its snapshot."""
+    """Where the images of the board and of its guests are, with their snapshots."""
     cache = pytestconfig.cache.mkdir("emulated")
     with mock.patch.dict(os.environ, LATLAB_CACHE=str(cache)):
-        build_image("debian-rt-board", agent=arm_agent, architecture="arm64")
+        for image in ("debian-rt-board", "debian-rt"):
+            build_image(image, agent=arm_agent, architecture="arm64")
     return cache
 
 
@@ -83,3 +89,36 @@ def test_a_stream_between_two_cards_has_all_stamps_and_repeats_to_the_nanosecond
     for path in folder.glob("cells/*/*/facts-before.json"):
         facts = path.read_text()
         assert "PREEMPT_RT" in facts and "arch_sys_counter" in facts
+
+
+def test_guests_of_the_shipped_scenario_run_on_it_and_repeat_to_the_nanosecond(arm_place: BoardPlace) -> None:
+    shipped = read_yaml(SHIPPED.read_text()).data
+    shipped["hosts"]["board1"]["arch"] = "arm64"
+    matrix = {"guests.vm1.bridge": [*BRIDGES], "loads": ["none"]}
+    path = arm_place.board_scenario(**shipped | {"matrix": matrix, "repeat": 1, "duration": "300ms"})
+    before = arm_place.trace()
+    ended = arm_place.start("run", path, "--check-repeat").ended()
+    assert ended.status == 0, ended.err + ended.out
+    assert arm_place.trace() == before
+    folder = arm_place.only_run()
+    result = read(folder / "result.json")
+    assert (result["label"], result["verdict"]) == ("virtual time", "trusted"), result["reasons"]
+    for cell in cells_of(folder).values():
+        (bridge,), (guest,) = cell["bridges"], cell["guests"]
+        assert bridge["detail"] == BRIDGES[bridge["kind"]]
+        assert guest["acceleration"] == "kvm" and guest["kernel"].endswith("-rt-arm64")
+        assert min(received(cell)) > EACH_WAY
+        # KVM's PTP clock reads both clocks at one value of the counter that both are made from.
+        (shared,) = (clock["bound"] for clock in cell["clocks"] if clock["source"] == "ptp_kvm")
+        assert 0 < shared["upper_ns"] - shared["lower_ns"] < 1_000
+    counts = [stream["counts"] for cell in result["cells"] for stream in cell["streams"].values()]
+    assert all(one["received"] == one["sent"] for one in counts)
+    assert [(alike["only_in_one"], alike["largest_ns"]) for alike in result["repeats"]] == [(0, 0)] * len(BRIDGES)
+    assert all(alike["packets"] > 2 * EACH_WAY for alike in result["repeats"])
+    for path in folder.glob("cells/*/*/facts-before.json"):
+        facts = read(path)
+        assert {facts[host]["kernel"]["architecture"] for host in ("board1", "vm1")} == {ARCHITECTURE}
+        assert {facts[host]["clock"]["source"] for host in ("board1", "vm1")} == {"arch_sys_counter"}
+        assert any(thread.endswith("CPU 0/KVM") for thread in facts["board1"]["processes"]["threads"])
+        iommus = facts["board1"]["machine"]["iommus"]
+        assert [iommu.startswith("smmu3.") for iommu in iommus or ()] == [True] * ("=vfio," in str(path))

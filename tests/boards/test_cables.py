@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+from pathlib import Path
 from typing import Any
 
 import polars as pl
@@ -19,6 +21,7 @@ THERE = {"talker": "board1", "listener": "board2", "period": "5ms", "size": "64B
 BACK = THERE | {"talker": "board2", "listener": "board1"}
 FRAMES = THERE | {"transport": "ethernet", "vlan": 5}
 PACKETS = 200
+YEAR_NS = 365 * 86_400 * 10**9
 CARDS = ("0e:56:2b:47:00:00", "0e:56:2b:47:01:00")
 """The boards' cards, the same in every run: the last octets are the board's place among the hosts and the card's."""
 
@@ -117,3 +120,20 @@ def test_more_queues_than_a_boards_card_has_make_a_cell_unavailable(place: Board
     (cell,) = cells_of(place.only_run()).values()
     assert (cell["status"], cell["reason"]["where"]) == ("unavailable", "links[0].queues")
     assert "9 queues" in cell["reason"]["what"]
+
+
+@pytest.mark.alone
+def test_a_board_whose_clock_stands_at_1970_is_measured_all_the_same(place: BoardPlace) -> None:
+    by = (sys.executable, str(Path(__file__).with_name("early_lab.py")))
+    path = place.board_scenario(**CABLED, streams={"there": THERE, "back": BACK})
+    ended = place.start("run", path, before=by).ended()
+    assert ended.status == 0, ended.err + ended.out
+    (cell,) = cells_of(place.only_run()).values()
+    assert received(cell) == [PACKETS] * 2
+    (clock,) = cell["clocks"]
+    assert all(abs(window["lower_ns"]) > YEAR_NS for window in clock["windows"]), "board2 is decades behind"
+    packets = latlab.load(place.only_run()).packets("all")
+    assert packets.height == 2 * PACKETS
+    assert packets.select(
+        (pl.col("rx_soft_tai_ns") + pl.col("clock_bound_ns") >= pl.col("tx_sched_tai_ns")).all()
+    ).item()

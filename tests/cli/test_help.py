@@ -27,6 +27,7 @@ METAVARS = {
         "ID",
         "SHELL",
         "FORMAT",
+        "CONDITION",
         "FLAVOUR",
         "ARCH",
         "N",
@@ -55,7 +56,7 @@ def printed_by(*line: str) -> str:
 
 def commands_in(line: str) -> list[list[str]]:
     """The command lines of latlab in one of a shell, each without the program itself."""
-    return [shlex.split(one)[1:] for one in re.findall(r"latlab [^|<>()&;]*", line)]
+    return [shlex.split(one)[1:] for one in re.findall(r"latlab (?:'[^']*'|[^|<>()&;'])*", line)]
 
 
 def test_the_help_lists_every_verb_in_its_group_and_order() -> None:

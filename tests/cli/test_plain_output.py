@@ -96,6 +96,19 @@ def told_of_a_run(monkeypatch: pytest.MonkeyPatch, variables: Mapping[str, str])
     return written.getvalue()
 
 
+@pytest.mark.parametrize("words", [["explain", "--json"], ["explain", "nothing-of-this-name", "--json"]], ids=" ".join)
+def test_an_output_that_takes_nothing_is_one_line_and_no_limit_that_was_exceeded(words: list[str]) -> None:
+    with Path("/dev/full").open("w") as full:
+        ended = subprocess.run([LATLAB, *words], stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert ended.returncode == (3 if len(words) == 2 else 2)
+    assert len(ended.stderr.splitlines()) == 1 and ended.stderr.startswith("latlab: ")
+    if len(words) == 2:
+        assert ended.stderr == (
+            "latlab: standard output: cannot be written: No space left on device (free space, or redirect it "
+            "elsewhere)\n"
+        )
+
+
 class Terminal(io.StringIO):
     """A text stream that is a terminal."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import gc
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest
@@ -59,6 +59,8 @@ INSTEAD = {
     r"\bcome to (?:no|an|its|their) end\b": "finish",
 }
 """What must not be in prose → what to write instead."""
+ANY = re.compile("|".join(INSTEAD).replace(" ", r"\s+"), re.IGNORECASE)
+"""All of them at once: few texts have any."""
 _BLOCK = re.compile(r"^( *)```.*?^\1```", re.MULTILINE | re.DOTALL)
 _INDENTED = re.compile(r"^ {4}(?=\S).*$", re.MULTILINE)
 _DECLARED = re.compile(
@@ -66,6 +68,9 @@ _DECLARED = re.compile(
     re.MULTILINE,
 )
 """Tables in the words of the code: rules, anomaly classes, stops and stages."""
+_MARKUP = re.compile(r"\{#.*?#\}|\{%.*?%\}|\{\{.*?\}\}|<[^>]*>", re.DOTALL)
+_SCRIPT_COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.DOTALL)
+_SCRIPT_TEXT = re.compile(r'(class: )?("[^"\n]*"|`[^`]*`)')
 _INLINE = re.compile(r"``.+?``|`[^`]+`|\]\([^)]*\)|(?<!\*)\*[^*\n]+\*(?!\*)", re.DOTALL)
 
 
@@ -125,10 +130,44 @@ def test_what_is_printed_has_the_terms_of_the_field() -> None:
         f"{path.relative_to(ROOT)}:{line}: {match[0]!r}: write {instead}"
         for path in sorted(source.rglob("*.py"))
         for line, text in printed(path)
+        if ANY.search(text)
         for pattern, instead in INSTEAD.items()
         if (match := re.search(pattern, text, re.IGNORECASE))
     ]
     assert wrong == []
+
+
+def test_help_has_the_terms_of_the_field() -> None:
+    """What docstrings of the command line say is what `--help` and the manual pages print."""
+    helps = [
+        (path.name, node.name, ast.get_docstring(node) or "")
+        for path in sorted((ROOT / "src/latlab/cli").glob("*.py"))
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.FunctionDef)
+    ]
+    assert list(wrong_in(helps)) == []
+
+
+def test_the_page_has_the_terms_of_the_field() -> None:
+    """Texts of the templates, and strings of several words in the page's scripts."""
+    report = ROOT / "src/latlab/report"
+    texts = [
+        (path.name, "", _MARKUP.sub(" ", path.read_text(encoding="utf-8")))
+        for path in sorted((report / "templates").glob("*.j2"))
+    ]
+    for path in sorted((report / "assets").glob("*.js")):
+        if not path.name.startswith("uPlot"):
+            script = _SCRIPT_COMMENT.sub(" ", path.read_text(encoding="utf-8"))
+            found_in = _SCRIPT_TEXT.findall(script)
+            texts += [(path.name, "", text) for is_class, text in found_in if " " in text and not is_class]
+    assert list(wrong_in(texts)) == []
+
+
+def wrong_in(texts: Iterable[tuple[str, str, str]]) -> Iterator[str]:
+    for path, name, text in texts:
+        for pattern, instead in INSTEAD.items() if ANY.search(text) else ():
+            if match := re.search(pattern.replace(" ", r"\s+"), text, re.IGNORECASE):
+                yield f"{path}: {name}: {match[0]!r}: write {instead}"
 
 
 @pytest.mark.parametrize("path", sorted((ROOT / "scenarios").glob("*.yaml")), ids=lambda path: path.stem)

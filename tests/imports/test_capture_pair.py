@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Callable
 
 import pytest
 from capture_files import (
@@ -393,6 +394,42 @@ def test_two_captures_without_a_common_packet_are_an_error(importing: Importing)
     constant = [(T + k * MS, ethernet(ipv4(udp(bytes(64))))) for k in range(9)]
     with pytest.raises(UsageError, match=r"9 and 9 share their payload"):
         importing(pcap(constant), pcap(later(constant, 900)))
+
+
+def in_udp(frame: bytes, port: int) -> bytes:
+    return ethernet(ipv4(udp(b"\x08\0\0\0\0\0\x2a\0" + frame, 40_000, port), ends=(8, 9)))
+
+
+TUNNELS: dict[str, Callable[[bytes], bytes]] = {
+    "VXLAN": lambda frame: in_udp(frame, 4789),
+    "Geneve": lambda frame: in_udp(frame, 6081),
+    "GRE or ERSPAN": lambda frame: ethernet(ipv4(b"\0\0\x65\x58" + frame, 47, ends=(8, 9))),
+    "PPPoE": lambda frame: ethernet(b"\x11\0\0\7" + struct.pack(">HH", len(frame) - 12, 0x21) + frame[14:], 0x8864),
+    "MPLS": lambda frame: ethernet(b"\0\x01\x01\x40" + frame[14:], 0x8847),
+}
+
+
+@pytest.mark.parametrize("name", TUNNELS)
+def test_packets_that_are_in_a_tunnel_at_one_point_are_named(importing: Importing, name: str) -> None:
+    inside = later([(at, TUNNELS[name](frame)) for at, frame in sent(30)], 6_000)
+    with pytest.raises(UsageError, match=f"30 packets of file-2 in {name}: capture inside of it at both points") as one:
+        importing(pcap(sent(30)), pcap(inside))
+    assert "file-1 in" not in one.value.what
+    both = importing(pcap([(at, TUNNELS[name](frame)) for at, frame in sent(30)]), pcap(inside))
+    assert both.figures("flow-1", "transit")["n"] == 30
+
+
+def test_fragments_are_packets_of_their_own(importing: Importing) -> None:
+    """Behind the first one they have no ports."""
+    packets = []
+    for number in range(30):
+        datagram = udp(struct.pack("<Q", number) + bytes(2_992))
+        first = ipv4(datagram[:1_480], identification=number, flags=0x2000)
+        last = ipv4(datagram[1_480:], identification=number, flags=1_480 // 8)
+        packets += [(T + number * MS, ethernet(first)), (T + number * MS + 9_000, ethernet(last))]
+    found = importing(pcap(packets), pcap(later(packets[:31] + packets[32:], 6_000)))
+    figures = found.figures("flow-1", "transit")
+    assert (figures["n"], figures["lost"], figures["max"]) == (59, 1, 6_000)
 
 
 def test_one_capture_or_three_are_an_error(importing: Importing) -> None:

@@ -13,7 +13,8 @@ sys.path += [str(Path(__file__).parents[1] / "testbed"), str(Path(__file__).pare
 
 from debian_root import Dist, quickly_built
 
-from latlab.testbed.agent_binary import ARCHITECTURES, find_agent, find_agents
+from latlab.testbed.agent_binary import find_agent, find_agents
+from latlab.testbed.architecture import ARCHITECTURES
 
 
 @pytest.fixture(scope="session")
@@ -23,13 +24,13 @@ def agents(tmp_path_factory: pytest.TempPathFactory) -> Path:
     own = find_agent()
     found = find_agents(own)
     here = os.uname().machine
-    for number, architecture in ARCHITECTURES.items():
+    for architecture, known in ARCHITECTURES.items():
         path = folder / f"latlab-agent-{architecture}"
         if architecture in found:
             shutil.copy(found[architecture], path)
             continue
         content = own.read_bytes().replace(f", built for {here}".encode(), f", built for {architecture}".encode())
-        path.write_bytes(content[:18] + number.to_bytes(2, "little") + content[20:])
+        path.write_bytes(content[:18] + known.elf.to_bytes(2, "little") + content[20:])
         path.chmod(0o755)
     return folder
 

@@ -18,7 +18,7 @@ from debian_root import Dist, Root, quickly_built, root_archive
 from lab_machine import private_network
 
 import latlab
-from latlab.testbed.agent_binary import ARCHITECTURES, DEBIAN
+from latlab.testbed.architecture import ARCHITECTURES, BY_DEBIAN
 from package import AGENT, LAB_ARCHITECTURE, RELEASES, SHELL_FILES, PackageError, Release, found_agents
 
 pytestmark = pytest.mark.real
@@ -47,7 +47,7 @@ def agents_in(said: str) -> dict[str, str]:
 def test_on_a_clean_debian_the_package_installs_and_measures(
     release: Release, dist: Dist, tmp_path: Path, pytestconfig: pytest.Config
 ) -> None:
-    if DEBIAN[LAB_ARCHITECTURE] != os.uname().machine:
+    if BY_DEBIAN[LAB_ARCHITECTURE].name != os.uname().machine:
         pytest.skip(f"the lab's package is for {LAB_ARCHITECTURE}, and this machine is {os.uname().machine}")
     package = dist.only(f"latlab_*~deb{release.number}_*.deb")
     archive = root_archive(release.name, package, pytestconfig.cache.mkdir("roots"))
@@ -56,7 +56,7 @@ def test_on_a_clean_debian_the_package_installs_and_measures(
         installed = root.install([package, dist.only("latlab-agent_*_amd64.deb")])
         assert installed.returncode == 0, installed.stdout + installed.stderr
         assert {*agents_in(root.run("latlab", "--version").stdout).items()} == {
-            (architecture, latlab.__version__) for architecture in ARCHITECTURES.values()
+            (architecture, latlab.__version__) for architecture in ARCHITECTURES
         }
         assert root.run(AGENT, "--version").stdout.startswith(f"{AGENT} {latlab.__version__}, built for x86_64")
         (root.folder / "root/small.yaml").write_text(SMALL)
@@ -79,7 +79,7 @@ def test_from_the_wheel_in_an_empty_environment_the_first_scenario_is_measured(d
     alone = {key: value for key, value in os.environ.items() if not key.startswith(("LATLAB_", "PYTHON"))}
     alone |= {"LATLAB_STATE": str(tmp_path / "state")}
     said = subprocess.run((here / "latlab", "--version"), check=True, capture_output=True, text=True, env=alone).stdout
-    assert agents_in(said) == dict.fromkeys(ARCHITECTURES.values(), latlab.__version__)
+    assert agents_in(said) == dict.fromkeys(ARCHITECTURES, latlab.__version__)
     assert str(tmp_path / "venv/lib") in said
     with private_network():
         ran = subprocess.run(
@@ -96,7 +96,7 @@ def test_the_wheel_is_small_and_has_both_agents_as_they_were_built(dist: Dist) -
     path = dist.only("*.whl")
     assert path.stat().st_size <= WHEEL_MB * 1_000_000
     with ZipFile(path) as wheel:
-        for architecture in ARCHITECTURES.values():
+        for architecture in ARCHITECTURES:
             packed = wheel.getinfo(f"latlab/agents/{AGENT}-{architecture}")
             assert packed.external_attr >> 16 & 0o111 == 0o111
             assert wheel.read(packed) == (dist.agents / packed.filename.rpartition("/")[2]).read_bytes()
@@ -145,8 +145,8 @@ def test_the_recipe_of_an_image_installs_a_package_that_is_next_to_it(dist: Dist
 def test_a_package_is_not_built_without_both_agents_of_this_version(agents: Path, tmp_path: Path) -> None:
     for path in agents.iterdir():
         shutil.copy(path, tmp_path)
-    assert sorted(found_agents(tmp_path)) == sorted(ARCHITECTURES.values())
-    other = next(one for one in ARCHITECTURES.values() if one != os.uname().machine)
+    assert sorted(found_agents(tmp_path)) == sorted(ARCHITECTURES)
+    other = next(one for one in ARCHITECTURES if one != os.uname().machine)
     path = tmp_path / f"{AGENT}-{other}"
     path.write_bytes(path.read_bytes().replace(f"{latlab.__version__}, built".encode(), b"0.0.1, built"))
     with pytest.raises(PackageError, match=f"not an agent of version {latlab.__version__} for {other}: `make agents`"):

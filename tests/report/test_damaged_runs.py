@@ -147,7 +147,11 @@ def without_an_end(path: Path) -> None:
 
 @pytest.mark.parametrize("damage", [emptied, a_folder, a_pipe, without_an_end])
 @pytest.mark.parametrize("name", ["scenario.yaml", *(f"{CELL}/{one}" for one in ("cell.json", "packets.parquet"))])
-def test_a_file_that_is_empty_or_no_file_is_one_error(run: Path, name: str, damage: Callable[[Path], None]) -> None:
+def test_a_file_that_is_empty_or_no_file_is_one_error(
+    run: Path, name: str, damage: Callable[[Path], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Else a pipe is waited for ten seconds, each time that the run is read.
+    monkeypatch.setattr("latlab.scenario.load.PIPE_S", 0)
     damage(run / name)
     said = read_everything(run)
     assert {(error.where, error.exit_code) for error in said} == {(str(run / name), EXIT_LAB)}

@@ -134,7 +134,7 @@ def test_the_text_has_entries_bars_guarantees_and_warnings(tmp_path: Path) -> No
 def test_the_text_fits_a_narrow_terminal(tmp_path: Path) -> None:
     file = io.StringIO()
     print_gates(shown(tmp_path, streams={"control": STREAM | {"period": "1ms"}}), Console(file=file, width=80))
-    assert re.search(r"^ control +0 +110 B +95 ns +95 ns +503 +0 to 402 µs +402 µs", file.getvalue(), re.MULTILINE)
+    assert re.search(r"^control +0 +110 B +95 ns +95 ns +503 +0 to 402 µs +402 µs", file.getvalue(), re.MULTILINE)
 
 
 def test_the_bars_are_as_wide_as_they_may_be_and_show_each_gate(tmp_path: Path) -> None:

@@ -69,7 +69,7 @@ def test_who_does_not_see_the_marks_is_told_of_them(page: Path) -> None:
     assert (
         f"; marked: {STALLS} × Stall, {LATE_SENDS} × Late sender, {len(SPIKES)} × Unexplained, 1 × Clock swing" in label
     )
-    assert label.endswith("1 stretch cut from the clean windows, 1 stretch user-defined")
+    assert label.endswith("1 interval cut from the clean windows, 1 interval user-defined")
 
 
 def test_the_legend_names_each_class_once_with_its_letter(page: Path) -> None:

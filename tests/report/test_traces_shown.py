@@ -84,7 +84,7 @@ def test_how_packets_woke_the_thread_and_whom_interrupts_came_to_is_in_one_row(r
         str(COUNT),
         "0",
     )
-    assert said["the interrupts came to"] == f"vCPU CPU 0/KVM {COUNT - 1}, thread hog 1"
+    assert said["interrupts arrived in"] == f"vCPU CPU 0/KVM {COUNT - 1}, thread hog 1"
     assert said["lost"] == "not said"
     assert [heading for number, heading in enumerate(table.headings) if isinstance(row[number], Toned)] == ["lost"]
 
@@ -140,7 +140,7 @@ def test_a_terminal_and_markdown_have_all_of_it(result: dict[str, Any]) -> None:
 def test_the_worst_packet_is_reported_with_whom_its_interrupt_came_to(result: dict[str, Any]) -> None:
     found = [one for one in where_tables(typed(with_trace(result))) if RECEPTION in one.title]
     assert len(found) == 1
-    assert f"worst: packet {LATE}, whose interrupt came to thread hog" in found[0].remarks[0]
+    assert f"worst: packet {LATE}, whose interrupt arrived in thread hog" in found[0].remarks[0]
 
 
 def test_what_was_not_traced_has_no_table(result: dict[str, Any]) -> None:
@@ -176,7 +176,7 @@ def test_breakdowns_that_are_not_whole_stand_with_their_reason_in_every_report(
     ]
     said = dict(zip(table.headings, table.rows[0], strict=True))
     assert said["whole"] == f"{COUNT - 9} of {COUNT}"
-    assert said["the VM host's came to"] == "another guest's vCPU CPU 0/KVM 5"
+    assert said["the VM host's arrived in"] == "another guest's vCPU CPU 0/KVM 5"
     assert REASONS[NO_CLOCK] in result_markdown(typed(traced), ["latency"])
     run = RunFolder(new_run())
     run.write_result(with_trace(run.result(), missing=missing))

@@ -48,6 +48,16 @@ def document(*ends: tuple[str, str], sync: str) -> dict[str, Any]:
 
 
 @pytest.fixture
+def watched(scenario: Make) -> Make:
+    """watched(point, …, ends=…, sync=…): the same with a flow, and streams between `ends`."""
+
+    def made(*at: str, ends: tuple[tuple[str, str], ...] = (), sync: str = "auto") -> Scenario:
+        return scenario(**document(*ends, sync=sync), flows={"seen": {"match": "udp", "at": list(at)}})
+
+    return made
+
+
+@pytest.fixture
 def beside(scenario: Make) -> Make:
     """beside((talker, listener), …, sync=…): the scenario of `document`."""
 
@@ -91,6 +101,26 @@ def test_each_leg_is_there_once_however_many_streams_need_it(beside: Make) -> No
 
 def test_exchanges_are_made_where_they_are_asked_for_whatever_clock_there_is(beside: Make) -> None:
     assert legs(beside(("sensor", "vm1"), sync="exchange"), "vm1") == [Leg("sensor", "vm1", "exchange")]
+
+
+def test_points_of_a_flow_on_two_kernels_have_their_clocks_compared_as_streams_have(watched: Make) -> None:
+    assert legs(watched("sensor.eth0", "ecu.lat0")) == []
+    assert legs(watched("sensor.eth0", "own.tap", "own.eth0")) == [SENSOR_TO_ECU, PAGE]
+    assert legs(watched("ecu.lat0", "vm1.eth0"), "vm1") == [ptp("vm1")]
+    both = watched("own.eth0", "vm1.eth0")
+    assert legs(both, "vm1") == [PAGE, ptp("vm1")]
+
+
+def test_where_nothing_else_joins_a_flows_kernels_an_exchange_does_and_rather_one_that_there_is(watched: Make) -> None:
+    at = ("sensor.eth0", "vm1.eth0")
+    assert legs(watched(*at)) == [Leg("sensor", "vm1", "exchange")]
+    assert legs(watched("ecu.lat0", "vm1.eth0", ends=(("vm1", "sensor"),))) == [
+        Leg("vm1", "sensor", "exchange"),
+        Leg("ecu", "sensor", "one kernel"),
+    ]
+    assert legs(watched(*at, sync="shared")) == []
+    told = leg_specs(watched(*at), SITE, Leg("sensor", "vm1", "exchange"), RUN, "/tmp/clock", {}.__getitem__)
+    assert [(host, spec["role"]) for host, spec in told] == [("vm1", "responder"), ("sensor", "initiator")]
 
 
 def test_shared_takes_kvms_clock_and_without_it_says_how_to_get_it(beside: Make) -> None:

@@ -34,6 +34,7 @@ from latlab.recordings.arrow import read_recording
 from latlab.recordings.packets import join_cell
 from latlab.recordings.run_folder import CellFolder
 from latlab.run.clocks import ClockWatch
+from latlab.run.events import ClockBound, Event
 from latlab.run.fetch import Recordings
 from latlab.run.kvm_clock import KVM_CLOCK
 from latlab.scenario import Scenario
@@ -110,7 +111,8 @@ def compared(scenario: Callable[..., Scenario], tmp_path: Path) -> Compared:
     return asyncio.run(compare(scenario(**SCENARIO), tmp_path))
 
 
-async def compare(scenario: Scenario, path: Path) -> Compared:
+async def compare(scenario: Scenario, path: Path, heard: list[Event] | None = None) -> Compared:
+    """heard: what is said live, which is waited for; None: nothing is to be."""
     begun = time.clock_gettime_ns(time.CLOCK_REALTIME)
     agent = str(find_agent())
     hosts: dict[str, Host] = {"sensor": LocalHost("sensor"), "pc": LocalHost("pc"), "ecu": Guest("ecu", begun)}
@@ -121,16 +123,39 @@ async def compare(scenario: Scenario, path: Path) -> Compared:
     recording = path / f"{folder.clock_prefix('pc', 'ecu').name}.exchanges.arrow"
     async with TestBed("kvm-clock", hosts) as bed:
         places = Places(agents=dict.fromkeys(hosts, agent))
-        watch = ClockWatch(scenario, Site("0a1b"), hosts, places, Recordings(bed, folder))
+        live = None if heard is None else heard.append
+        watch = ClockWatch(scenario, Site("0a1b"), hosts, places, Recordings(bed, folder), live)
         await watch.start(bed, RUN, folder, facts)
         async with asyncio.timeout(PATIENCE_S):
             while read_recording(recording, "exchanges").table.height < READINGS:
+                await asyncio.sleep(0.05)
+            while heard is not None and not any(map(bound_of_guest, heard)):
                 await asyncio.sleep(0.05)
         clocks, failure = await watch.stop(bed)
     assert failure is None
     found = read_recording(recording, "exchanges", run_id=RUN)
     assert found.complete
     return Compared(clocks, found.table, begun, guest_tai_offset_s)
+
+
+def bound_of_guest(event: Event) -> bool:
+    return isinstance(event, ClockBound) and "ecu" in (event.from_, event.to)
+
+
+def test_how_well_the_guests_clock_is_known_is_heard_live(scenario: Callable[..., Scenario], tmp_path: Path) -> None:
+    heard: list[Event] = []
+    compared = asyncio.run(compare(scenario(**SCENARIO), tmp_path, heard))
+    assert [(event.from_, event.to) for event in heard if isinstance(event, ClockBound)][:2] == [
+        ("sensor", "pc"),
+        ("pc", "ecu"),
+    ]
+    (leg,) = (leg for leg in compared.clocks if leg.windows)
+    for event in filter(bound_of_guest, heard):
+        assert isinstance(event, ClockBound)
+        # Of the last second or two: narrower than that of the whole comparison, or the same.
+        assert leg.lower_ns is not None and leg.upper_ns is not None
+        assert leg.lower_ns <= event.upper_ns and event.lower_ns <= leg.upper_ns
+        assert abs(event.lower_ns + event.upper_ns) // 2 > AHEAD_NS // 2
 
 
 def test_the_guest_is_joined_to_its_host_by_kvms_clock_and_its_name_is_reported(compared: Compared) -> None:

@@ -104,12 +104,13 @@ def test_next_to_a_guests_listener_its_vm_host_is_traced_and_cleared(scenario: M
     assert list(tracing_steps(threads, planned_site(threads))) == []
 
 
-def test_of_a_vm_host_its_guests_interrupts_and_entries_are_recorded() -> None:
-    spec = entry_spec([11, 12], "8f3c5e0d12ab34cd", "/run/entry-vm1")
+def test_of_a_vm_host_its_guests_interrupts_and_entries_are_recorded(scenario: Make) -> None:
+    small = scenario(**in_a_guest(True))
+    spec = entry_spec(small, "vm1", [11, 12], "8f3c5e0d12ab34cd", "/run/entry-vm1")
     # And how the threads are woken that send them on.
     assert spec["events"] == [*EVENTS, *TIMER_INTERRUPTS, *ENTRIES]
     assert (spec["threads"], spec["softirqs"], spec["absent"]) == ([11, 12], [3], "skip")
-    many = entry_spec(range(100), "8f3c5e0d12ab34cd", "/run/entry-vm1")
+    many = entry_spec(small, "vm1", range(100), "8f3c5e0d12ab34cd", "/run/entry-vm1")
     assert many["threads"] == list(range(64))
 
 

@@ -89,7 +89,7 @@ def test_conditions_are_joined_as_in_pcap_filter(expression: str, flow: dict[str
         ("host example", "'example' is no IP address"),
         ("frame 5", "'frame' is not supported"),
         ("ether host 1", "'1' is no MAC address"),
-        ("ether mtu 1", "behind `ether` stands proto, host, src, dst, broadcast or multicast"),
+        ("ether mtu 1", "after `ether` write proto, host, src, dst, broadcast or multicast"),
         ("pcp 8", "8: expected 0 to 7"),
         (" or ".join(f"port {number}" for number in range(25)), "50 comparisons of a packet; at most 48"),
     ],

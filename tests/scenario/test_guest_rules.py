@@ -173,7 +173,7 @@ FORMS: list[tuple[str, object, str]] = [
     ("device", "3b:00.0", "'3b:00.0' is not a PCI address; expected one such as 0000:3b:00.0"),
     ("kernel", "", "'' is not a path; expected the path of a file"),
     ("domain", "", "an empty text; expected text"),
-    ("bridge", "bridge", "'bridge' is not supported; expected user, tap, macvtap, xdp, ovs, ovs-afxdp or vfio"),
+    ("bridge", "bridge", "'bridge' is not supported; expected user, tap, macvtap, xdp, ovs, ovs-afxdp, vf or vfio"),
     ("uplink", "a/b", "the kernel refuses the interface name 'a/b'"),
     ("interface", "lo", "lo is every host's loopback"),
     ("memory", "127MiB", "127MiB is too small; expected 128MiB or more"),
@@ -185,7 +185,7 @@ FORMS: list[tuple[str, object, str]] = [
 ]
 
 
-BRIDGES = "(known: user, tap, macvtap, xdp, ovs, ovs-afxdp, vfio)"
+BRIDGES = "(known: user, tap, macvtap, xdp, ovs, ovs-afxdp, vf, vfio)"
 
 
 @pytest.mark.parametrize(

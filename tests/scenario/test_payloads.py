@@ -24,9 +24,18 @@ def test_a_payload_has_frames_with_its_ethertype(with_: With, changes: dict[str,
     assert stream.transport == ("udp" if ethertype == 0x88B5 else "ethernet")
 
 
+def test_frames_go_to_a_group_that_a_stream_names(with_: With) -> None:
+    stream = with_({"loads": None, C + "group": "01:0C:CD:04:00:01"}).scenario.streams["control"]
+    assert (stream.transport, stream.group) == ("ethernet", "01:0c:cd:04:00:01")
+
+
 @pytest.mark.parametrize(
     ("changes", "finding"),
     [
+        ({C + "group": "02:0c:cd:04:00:01"}, "'02:0c:cd:04:00:01' is not a group's address"),
+        ({C + "group": "ff:ff:ff:ff:ff:ff"}, "'ff:ff:ff:ff:ff:ff' is not a group's address"),
+        ({C + "group": "224.0.0.1"}, "'224.0.0.1' is not a MAC address"),
+        ({C + "group": "01:0c:cd:04:00:01", C + "transport": "udp"}, "a UDP socket writes no MAC address"),
         (SV | {C + "size": "65B"}, "iec61850-sv has no room for 65B"),
         (GOOSE | {C + "size": "1001B"}, "iec61850-goose has no room for 1001B"),
         (SV | {C + "transport": "udp"}, "iec61850-sv is in frames, not in UDP"),

@@ -40,7 +40,7 @@ def test_every_kind_of_probe_is_a_scenario(with_: With) -> None:
 def test_streams_may_be_absent_next_to_a_probe(with_: With, said: Said) -> None:
     assert list(with_({"streams": None, "probes.rr": PING}).scenario.flows) == ["rr.up", "rr.down"]
     assert said({"streams": None}) == [
-        "streams: nothing is measured; expected a stream in streams, or a probe in probes"
+        "streams: nothing is measured; expected a stream in streams, a probe in probes, or a flow in flows"
     ]
 
 

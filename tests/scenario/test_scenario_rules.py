@@ -99,7 +99,11 @@ WRONG: list[tuple[dict[str, Any], str, str]] = [
     ),
     ({C + "launch_time": {"batch": 65}}, "streams.control.launch_time.batch", "expected 64 or less"),
     ({C + "launch_time": "yes"}, "streams.control.launch_time", "'yes' is not a mapping"),
-    ({"streams": {}}, "streams", "nothing is measured; expected a stream in streams, or a probe in probes"),
+    (
+        {"streams": {}},
+        "streams",
+        "nothing is measured; expected a stream in streams, a probe in probes, or a flow in flows",
+    ),
     (
         {C + "period": "1us", "streams.fast": SECOND | {"period": "1us"}, "streams.more": SECOND},
         "streams.more.period",

@@ -50,9 +50,12 @@ def machine(kvm: bool) -> Machine:
     )
 
 
-def told(scenario: Scenario, lacking: dict[str, str], *, kvm: bool = False, flavour: str = "") -> list[tuple[str, str]]:
+def told(
+    scenario: Scenario, lacking: dict[str, str], *, kvm: bool = False, flavour: str = "", emulator: str = ""
+) -> list[tuple[str, str]]:
     """Where, and what, of all that keeps the cell from being built."""
-    board = replace(unbuilt_image("debian-rt-board"), digest="0" * 64, kind="board", lacking=lacking)
+    unbuilt = unbuilt_image("debian-rt-board")
+    board = replace(unbuilt, digest="0" * 64, kind="board", lacking=lacking, emulator=emulator)
     guest = replace(unbuilt_image("debian-cloud"), flavour=flavour)
     site = Site("t1", machine=machine(kvm), images={board.name: board, guest.name: guest})
     site = replace(site, others=planned_sites(scenario, site))
@@ -92,6 +95,20 @@ def test_a_guest_that_gets_a_card_has_a_kernel_that_drives_it() -> None:
             assert what.startswith(
                 "the kernel of debian-cloud has no driver for e1000e, the board's card that vm1 gets ("
             )
+
+
+@pytest.mark.parametrize(("emulator", "works"), [("10.0.2", False), ("10.0.13", True), ("10.1.0", True)])
+def test_a_qemu_whose_cards_have_no_working_functions_is_named_with_another(emulator: str, works: bool) -> None:
+    scenario = on_a_board(bridge="vf", nics=1)
+    found = told(scenario, {}, flavour="rt", emulator=emulator)
+    if works:
+        assert found == []
+        return
+    ((where, what),) = found
+    assert where == "guests.vm1.bridge"
+    assert "functions with a link by QEMU 10.0.13, and debian-rt-board has 10.0.2" in what
+    assert "`latlab image build vf-board --board --emulator-from trixie`" in what
+    assert told(on_a_board(bridge="vfio", nics=1), {}, flavour="rt", emulator=emulator) == []
 
 
 def test_what_is_missing_and_not_asked_for_keeps_nothing_from_being_built() -> None:

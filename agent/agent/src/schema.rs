@@ -6,7 +6,7 @@ use schemars::{JsonSchema, SchemaGenerator, generate::SchemaSettings};
 use serde_json::{Map, Value, json};
 use std::process::ExitCode;
 use wire::event::Event;
-use wire::record::{Clocks, Dropped, Exchange, Reading, Received, Sent, Stamp, Task, Traced, Watched, Woken};
+use wire::record::{Clocks, Dropped, Exchange, Kept, Reading, Received, Sent, Stamp, Task, Traced, Watched, Woken};
 use wire::spec::{
     Bridge, Busy, Clock, Command, Dds, Drops, Flood, Listen, Ping, Pong, Ptp, Talk, Timer, Tracing, Watch,
 };
@@ -40,6 +40,7 @@ fn whole() -> Value {
         table::<Clocks>(),
         table::<Dropped>(),
         table::<Exchange>(),
+        table::<Kept>(),
         table::<Reading>(),
         table::<Received>(),
         table::<Sent>(),

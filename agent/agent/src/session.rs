@@ -99,6 +99,11 @@ impl Session {
         self.stop.load(Ordering::Relaxed) || sys::signal::termination_asked()
     }
 
+    /// What the lab has said since this was asked before.
+    pub fn commands(&self) -> impl Iterator<Item = Command> {
+        self.commands.try_iter()
+    }
+
     /// The instant the lab wants the streams to start, CLOCK_TAI ns; None if it ended the session instead.
     pub fn wait_for_start(&self) -> Option<i64> {
         while !self.stopped() {

@@ -7,7 +7,7 @@ use arrow_array::{
 use arrow_schema::{DataType, Field};
 use std::sync::Arc;
 use wire::live::Books;
-use wire::record::{Clocks, Dropped, Exchange, Reading, Received, Sent, Stamp, Task, Traced, Watched, Woken};
+use wire::record::{Clocks, Dropped, Exchange, Kept, Reading, Received, Sent, Stamp, Task, Traced, Watched, Woken};
 
 /// A row of a recording: its table's name and columns, and how rows become columns.
 pub trait Row: Copy + Send + 'static {
@@ -94,7 +94,7 @@ impl Row for Received {
     const IN_BOOKS: bool = true;
 
     fn note(&self, books: &mut Books) {
-        books.came(self.stream, self.sequence, self.launch_tai_ns, self.rx_user_tai_ns);
+        books.received(self);
     }
 
     fn columns(rows: &[Self]) -> Vec<(&'static str, bool, ArrayRef)> {
@@ -105,6 +105,18 @@ impl Row for Received {
             ("rx_hard_phc_ns", true, maybe_i64(rows, |r| r.rx_hard_phc_ns)),
             ("rx_soft_real_ns", true, maybe_i64(rows, |r| r.rx_soft_real_ns)),
             ("rx_user_tai_ns", false, instants(rows, |r| r.rx_user_tai_ns)),
+        ]
+    }
+}
+
+impl Row for Kept {
+    const TABLE: &'static str = "kept";
+
+    fn columns(rows: &[Self]) -> Vec<(&'static str, bool, ArrayRef)> {
+        vec![
+            ("from_tai_ns", false, instants(rows, |r| r.from_tai_ns)),
+            ("to_tai_ns", false, instants(rows, |r| r.to_tai_ns)),
+            ("whole", false, Arc::new(BooleanArray::from_iter(rows.iter().map(|r| Some(r.whole))))),
         ]
     }
 }

@@ -43,6 +43,8 @@ pub struct Kept {
     pub read: u64,
     /// Lost, because its buffer was full or was being written where it was to be read.
     pub lost: u64,
+    /// Of these, such that newer ones took the place of.
+    pub overwritten: u64,
 }
 
 /// An instance, gone when dropped.
@@ -151,8 +153,9 @@ impl Instance {
         let one = |&(cpu, _): &(usize, File)| {
             let stats = read(&self.folder, &format!("per_cpu/cpu{cpu}/stats"))?;
             let number = |key| counted(&stats, key).unwrap_or(0);
-            let lost = number("overrun") + number("commit overrun") + number("dropped events");
-            Ok(Kept { cpu, read: number("read events"), lost })
+            let overwritten = number("overrun");
+            let lost = overwritten + number("commit overrun") + number("dropped events");
+            Ok(Kept { cpu, read: number("read events"), lost, overwritten })
         };
         self.pipes.iter().map(one).collect()
     }

@@ -14,6 +14,7 @@ pub mod errqueue;
 pub mod event;
 pub mod exchange;
 pub mod expiries;
+pub mod flight;
 pub mod iec61850;
 pub mod lateness;
 pub mod launch;

@@ -2,6 +2,8 @@
 //!
 //! All of it is kept in memory of a fixed size, taken once: whoever adds to it allocates nothing.
 
+use crate::flight::Judge;
+use crate::record::Received;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -117,13 +119,15 @@ pub struct Books {
     streams: Vec<Stream>,
     /// Halves of round trips by their sequence; empty: latencies are of single packets.
     halves: Vec<Half>,
+    /// Judges each packet.
+    pub judge: Option<Judge>,
 }
 
 impl Books {
     /// Of these streams: how late each packet was.
     pub fn of_streams(numbers: impl IntoIterator<Item = u16>) -> Self {
         let stream = |number| Stream { number, came: 0, next: 0, sketch: Sketch::new() };
-        Self { streams: numbers.into_iter().map(stream).collect(), halves: Vec::new() }
+        Self { streams: numbers.into_iter().map(stream).collect(), halves: Vec::new(), judge: None }
     }
 
     /// Of the stream of answers with this number: how long after its question's launch each answer came.
@@ -140,6 +144,14 @@ impl Books {
                 self.add(came_ns - launch_ns);
             }
             _ => *half = Half::Asked(sequence, launch_ns),
+        }
+    }
+
+    /// A packet came, as it is recorded.
+    pub fn received(&mut self, packet: &Received) {
+        self.came(packet.stream, packet.sequence, packet.launch_tai_ns, packet.rx_user_tai_ns);
+        if let Some(judge) = &mut self.judge {
+            judge.came(packet);
         }
     }
 

@@ -71,6 +71,17 @@ pub struct Received {
     pub rx_user_tai_ns: i64,
 }
 
+/// An interval of a trace that a flight recorder kept (table `kept`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Kept {
+    /// Its first instant, CLOCK_TAI.
+    pub from_tai_ns: i64,
+    /// Its last.
+    pub to_tai_ns: i64,
+    /// Its events were there, of all CPUs; else some were no longer held.
+    pub whole: bool,
+}
+
 /// A host's clocks read together (table `clocks`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Clocks {

@@ -27,6 +27,7 @@ from latlab.analysis.missing_stages import (
     NO_ACCEPTANCE,
     NO_INJECTION,
     NO_VCPU,
+    NO_VCPU_NUMBERS,
     NO_VECTOR,
     VM_HOST_EVENTS_LOST,
 )
@@ -74,8 +75,9 @@ def interrupt_entries(
     there, which KVM calls by the same number. All int64 [n]. trace: the VM host's.
     """
     found = np.full((len(at_ns), len(ENTRY_WAY)), _UNKNOWN, np.int64)
-    why = np.full(len(at_ns), NO_VCPU, object)
     entered, injected = Events.of(trace, ENTRY), Events.of(trace, INJECT)
+    unnumbered = len(entered.subject) > 0 and bool((entered.subject == _UNKNOWN).all())
+    why = np.full(len(at_ns), NO_VCPU_NUMBERS if unnumbered else NO_VCPU, object)
     accepted, asked = Events.of(trace, ACCEPT), Events.of(trace, MSI, GSI)
     for cpu in np.unique(vcpu).tolist():
         own = entered.where(entered.subject == cpu)

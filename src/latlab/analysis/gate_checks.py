@@ -100,9 +100,9 @@ def launches_meet_open_gates(port: Port, promises: Promises) -> Iterator[Warned]
         if not _keeps_its_phases(flow, cycle_ns) or flow.handover.checked or not _meets_closed_gates(one):
             continue
         if one.least_wait_ns:
-            what = f"every packet comes to a closed gate and waits {_waits(one)}"
+            what = f"every packet meets a closed gate and waits {_waits(one)}"
         else:
-            what = f"of the {one.phases} launches in a cycle some come to a closed gate: they wait {_waits(one)}"
+            what = f"of the {one.phases} launches in a cycle some meet a closed gate: they wait {_waits(one)}"
         yield Warned(
             _stream(flow),
             what,

@@ -12,7 +12,7 @@ from latlab.analysis.anomalies import by_class, find_anomalies
 from latlab.analysis.buckets import buckets
 from latlab.analysis.cell_anomalies import NOTHING, context_of
 from latlab.analysis.counts import lost_after_warmup, reordered_sequences, stream_counts, stream_rows
-from latlab.analysis.metrics import METRICS_BY_NAME, Values, metric_values
+from latlab.analysis.metrics import BOUND, METRICS_BY_NAME, Values, metric_values
 from latlab.analysis.round_trip import with_every_launch
 from latlab.analysis.statistics import PERCENTILES, statistics
 from latlab.analysis.tally import Tally, bin_of_percentiles
@@ -90,11 +90,11 @@ def _of_values(rows: pl.DataFrame, values: Values, shared: Mapping[str, int | No
     is_explained = values.metric.name in EXPLAINED and values.to != "answered"
     latest = found.max_sequence if is_explained else None
     more: dict[str, Any] = {**shared} | ({} if latest is None else {"worst": worst_packet(rows, latest, values.to)})
-    more |= {"uncertainty_of": TOLD} if bound_ns and _crosses(values) else {}
+    more |= {"uncertainty_of": TOLD} if bound_ns and _crosses(values) and BOUND not in rows.columns else {}
     return Metric(
         **vars(found),
         missing=values.missing,
-        unbounded=0,
+        unbounded=values.unbounded,
         from_=values.from_,
         to=values.to,
         uncertainty_ns=bound_ns if _crosses(values) else 0,

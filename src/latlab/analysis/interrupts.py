@@ -236,12 +236,14 @@ def _by_a_thread(found: _Trace, raised: _Places) -> NDArray[np.bool_]:
 
 
 def _asleep(found: _Trace, thread: int, at_ns: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Whether at each of these instants the last that was told of the thread is that it went to sleep."""
+    """Whether at each of these instants the last that was told of the thread is that it went to sleep; not where events
+    were lost since.
+    """
     switches = found.places(SWITCH)
     left = switches[found.pid[switches] == thread]
     gone = (found.detail[left] > 0) & ((found.detail[left] & _ASLEEP) > 0)
     come = (found.places(event, subject=thread) for event in (WAKING, SWITCH))
-    slept, roused = left[gone], np.concatenate((left[~gone], *come))
+    slept, roused = left[gone], np.concatenate((left[~gone], *come, found.places(LOST)))
 
     def latest_ns(places: _Places) -> NDArray[np.int64]:
         sorted_ns = np.concatenate(([np.iinfo(np.int64).min], np.sort(found.tai_ns[places])))

@@ -16,6 +16,7 @@ EMULATED: Final = "emulated"
 NOT_TRACED: Final = "vm-host-not-traced"
 NO_CLOCK: Final = "no-clock"
 NO_VCPU: Final = "no-vcpu"
+NO_VCPU_NUMBERS: Final = "no-vcpu-numbers"
 NO_VECTOR: Final = "no-vector"
 NO_INJECTION: Final = "no-injection"
 ENTERED_LATER: Final = "entered-later"
@@ -40,12 +41,13 @@ REASONS: Final = {
     NO_VCPU: (
         "no single thread of the VM host runs this vCPU: KVM does not run it, or two guests have a vCPU of this number"
     ),
+    NO_VCPU_NUMBERS: "this KVM reports neither which vCPU enters its guest nor what it injects (arm64)",
     NO_VECTOR: "KVM injected no vector before most of these handlers: the hardware may deliver it (AVIC, APICv)",
     NO_INJECTION: "KVM injected no interrupt that belongs to this handler alone",
     ENTERED_LATER: "KVM entered the guest only after this handler had begun",
     NO_ACCEPTANCE: "the kernel did not report that the vCPU's APIC took the interrupt",
     NO_REQUEST: "the kernel did not report what raised the guest's interrupt",
-    EARLIER_TIMER: "on the VM host its interrupt was under way before it was due: it was an earlier timer's",
+    EARLIER_TIMER: "on the VM host its interrupt began before it was due: it was an earlier timer's",
     VM_HOST_EVENTS_LOST: "the VM host's kernel lost events of that time",
 }
 """{id: what it means}. A packet or an instant has the first that applies, from its thread back to its interrupt."""

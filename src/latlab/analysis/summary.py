@@ -46,6 +46,7 @@ from latlab.result.types import (
     Cell,
     Chain,
     DropsWatched,
+    FlowWatched,
     Metric,
     Reason,
     Result,
@@ -113,6 +114,7 @@ def cell_of(cell: RecordedCell, streams: dict[str, Stream]) -> Cell:
         guests=cell.guests,
         stamps_by=list(_stamps_taken(cell)),
         drops_watched=list(_drops_watched(cell)),
+        flows=list(_flows_watched(cell)),
     )
 
 
@@ -140,6 +142,19 @@ def _drops_watched(cell: RecordedCell) -> Iterator[DropsWatched]:
             drops=done.drops if done else None,
             unrecorded=(done.lost or 0) + done.ring_full if done else None,
             missing=missing,
+        )
+
+
+def _flows_watched(cell: RecordedCell) -> Iterator[FlowWatched]:
+    """Every flow of a cell that was watched, and what is to be known of it."""
+    for flow in cell.flows:
+        yield FlowWatched(
+            name=flow.name,
+            flow=flow.flow,
+            hosts=[kernel.host for kernel in flow.kernels],
+            packets=flow.packets,
+            notes=flow.notes,
+            left_out=flow.left_out,
         )
 
 
@@ -236,6 +251,7 @@ def stream_of(cell: RecordedCell, name: str, **found: Any) -> Stream:
         own = {"talker": stream.talker, "listener": stream.listener}
         own["clock"] = clock_source(cell.clocks, stream.talker, stream.listener)
         own |= {"sent_as": sent_as(stream), "start_tai_ns": stream.start_tai_ns or cell.start_tai_ns}
+        own |= {"flow": stream.flow} if stream.flow else {}
     if of := probe_of(cell, name):
         own["probe"] = of
     return Stream(**own, **found)
@@ -272,17 +288,25 @@ def _timer(cell: RecordedCell, stream: RecordedStream, packets: pl.DataFrame) ->
 
 
 def _of_tool(cell: RecordedCell, stream: RecordedStream, packets: pl.DataFrame) -> Stream:
-    """A tool's stream as any other; what is not known of it is None."""
-    probe = next(one for one in cell.probes if one.name == stream.probe)
+    """A tool's stream, or one of packets that were watched, as any other; what is not known of it is None."""
     if stream.stream:
-        counts, metrics = packet_figures(stream, packets, None)
+        counts, metrics = packet_figures(stream, packets, _bound_ns(stream, packets))
     else:
+        probe = next(one for one in cell.probes if one.name == stream.probe)
         counts, metrics = no_counts(), {}
         for one in probe.tool.figures if probe.tool else ():
             intervals = pl.DataFrame([vars(interval) for interval in one.intervals]) if one.intervals else None
             metrics[one.metric] = summed_up(one, None, intervals, None)
     nothing = dict.fromkeys(("silent", "gates", "anomalies", "windows"))
     return stream_of(cell, stream.name, **nothing, counts=counts, metrics=metrics)
+
+
+def _bound_ns(stream: RecordedStream, packets: pl.DataFrame) -> int | None:
+    """By how much packets that were watched on two clocks may be off, ±; None where nothing says it."""
+    if not stream.flow:
+        return None
+    bounds = stream_rows(packets, stream.stream)[BOUND].drop_nulls()
+    return None if bounds.is_empty() else int(bounds.max())  # type: ignore[arg-type]
 
 
 def _stream(

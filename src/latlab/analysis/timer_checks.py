@@ -38,6 +38,9 @@ def trace_was_whole(evidence: Evidence) -> Iterator[Broken]:
     for where, done in totals(evidence, "trace", "waking", "entry"):
         if lost := done.lost:
             yield Broken(where, "no event lost", f"{lost} of {plural(lost + done.events, 'event')} lost")
+        if done.kept and done.kept.overran:
+            found = f"{done.kept.overran} of {plural(done.kept.windows, 'window')} were told too late"
+            yield Broken(where, "every window of late packets kept whole", found)
 
 
 def _timers(evidence: Evidence) -> Iterator[tuple[str | None, Totals, str]]:

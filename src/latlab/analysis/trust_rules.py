@@ -351,8 +351,8 @@ RULES: Final[tuple[Rule, ...]] = (
         "trace-whole",
         "the kernel lost events of a trace",
         DURING,
-        "`lost` of agents that trace",
-        "above 0: a buffer of the kernel's was full",
+        "`lost` and `kept.overran` of agents that trace",
+        "above 0: a buffer of the kernel's was full, or a window was asked for after its events were gone",
         timer.trace_was_whole,
         "latencies are not affected; for packets of those times the path from the interrupt to the thread is not "
         "known: keep other traffic off that host; rows with `event` 0 in the recording are the losses",

@@ -55,6 +55,15 @@ def image_build(
             help="Build for machines of this architecture, amd64 or arm64; this machine's if not given.",
         ),
     ] = None,
+    emulator_from: Annotated[
+        str | None,
+        typer.Option(
+            "--emulator-from",
+            metavar="RELEASE",
+            rich_help_panel=CONTENT,
+            help="Run the board by the QEMU of this release of Debian, such as trixie.",
+        ),
+    ] = None,
     force: Annotated[
         bool, typer.Option("--force", rich_help_panel=BUILD, help="Build it even if nothing has changed.")
     ] = False,
@@ -77,8 +86,10 @@ def image_build(
         latlab image build --board
         # An emulated ARM board
         latlab image build --board --arch arm64
+        # A board whose cards have virtual functions
+        latlab image build vf-board --board --emulator-from trixie
     """
-    from latlab.image_listing import print_images
+    from latlab.listing import print_images
     from latlab.testbed.images import BOARD_KIND, build_image
 
     console = open_console(stderr=True)
@@ -88,6 +99,7 @@ def image_build(
         package or (),
         architecture=arch,
         kind=BOARD_KIND if board else None,
+        emulator_from=emulator_from,
         force=force,
         say=lambda line: console.print(line, highlight=False, markup=False, soft_wrap=True),
     )
@@ -104,7 +116,7 @@ def image_list(as_json: Json = False) -> None:
         # Each image with its kernel and size, and whether it is up to date
         latlab image list
     """
-    from latlab.image_listing import print_images
+    from latlab.listing import print_images
     from latlab.testbed.guests.origin import is_current
     from latlab.testbed.images import list_images
 

@@ -53,7 +53,7 @@ QUESTIONS: Final = (
     Question("--guests", "How many virtual machines", "1"),
     Question("--subnet", "The network of the cable", "10.78.0.0/24", lambda given: bool(given.get("--sensor"))),
     Question("--image", "Their image", "debian-cloud", _has_guests),
-    Question("--bridge", "Bridges to compare: user tap macvtap xdp ovs ovs-afxdp vfio", "tap", _has_guests),
+    Question("--bridge", "Bridges to compare: user tap macvtap xdp ovs ovs-afxdp vf vfio", "tap", _has_guests),
     Question("--direction", "Direction of the streams: down (to the guest), up, or both", "down"),
     Question("--period", "Period", "1ms"),
     Question("--size", "Size of a packet's payload", "64B"),
@@ -131,7 +131,8 @@ def init(
             "--bridge",
             metavar="NAME",
             rich_help_panel=GUESTS,
-            help="Compare this bridge (repeatable): user, tap, macvtap, xdp, ovs, ovs-afxdp or vfio; tap if not given.",
+            help="Compare this bridge (repeatable): user, tap, macvtap, xdp, ovs, ovs-afxdp, vf or vfio; tap if not "
+            "given.",
         ),
     ] = None,
     direction: Annotated[

@@ -73,6 +73,15 @@ Live = Annotated[
         help="Show once a second each stream's rate, latency, losses, clock uncertainty and CPU steal.",
     ),
 ]
+Trigger = Annotated[
+    str | None,
+    typer.Option(
+        "--trigger",
+        metavar="CONDITION",
+        rich_help_panel=MEASUREMENT,
+        help="Keep the kernel's events around late packets only, such as 'latency > 500us' (flight recorder).",
+    ),
+]
 CheckRepeat = Annotated[
     bool,
     typer.Option(

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import codecs
+import errno
 import io
 import json
 import sys
 from typing import TYPE_CHECKING, Final
+
+from latlab.errors import LabError
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -22,7 +25,7 @@ _ASCII: Final = {
 
 
 def replace_characters() -> None:
-    """Make standard output and error print what the terminal's encoding lacks as ASCII, and never fail on it."""
+    """Make standard output and error print as ASCII what the terminal's encoding does not have, without errors."""
     codecs.register_error("latlab", _as_ascii)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
@@ -48,11 +51,15 @@ def print_json(document: object) -> None:
 
 
 def write(text: str) -> None:
-    """Print the text as it is. Its reader may stop reading."""
+    """Print the text as it is. Its reader may stop reading. LabError: what it is written to takes no more."""
     try:
         sys.stdout.write(text)
         sys.stdout.flush()
-    except BrokenPipeError:
+    except OSError as error:
         from latlab.console import write_to_nobody
 
         write_to_nobody(sys.stdout)
+        if isinstance(error, BrokenPipeError):
+            return
+        remedy = "free space, or redirect it elsewhere" if error.errno == errno.ENOSPC else ""
+        raise LabError(f"cannot be written: {error.strerror}", where="standard output", remedy=remedy) from None

@@ -30,6 +30,7 @@ from latlab.cli.options import (
     Runs,
     ScenarioName,
     Strict,
+    Trigger,
     Verbose,
     Windows,
 )
@@ -49,6 +50,7 @@ def run(
     scenario: ScenarioName = None,
     jobs: Jobs = None,
     check_repeat: CheckRepeat = False,
+    trigger: Trigger = None,
     live: Live = False,
     verbose: Verbose = False,
     metric: Metrics = None,
@@ -70,6 +72,8 @@ def run(
         latlab run lab.yaml --strict
         # With the streams' figures of the last second while it measures
         latlab run lab.yaml --live
+        # Why were the late ones late? Only what is around them is traced
+        latlab run lab.yaml --trigger 'latency > 500us'
         # In a log: a line for each phase, and no pictures
         latlab run lab.yaml --verbose --picture none
     """
@@ -78,10 +82,12 @@ def run(
     from latlab.cli.ready_made import scenario_path
     from latlab.console import RunConsole, make_console
     from latlab.run import matrix as measure
-    from latlab.scenario import load_scenario
+    from latlab.scenario import load_scenario, with_trigger
 
     _check_metrics(metric)
     loaded = load_scenario(scenario_path(scenario, "run", as_json=as_json))
+    if trigger is not None:
+        loaded = with_trigger(loaded, trigger)
     # With --json the document has standard output to itself.
     with RunConsole(make_console(stderr=as_json), verbose=verbose, live=live) as console:
         running = measure.run(loaded, runs, console.show, check_repeat=check_repeat, jobs=jobs, live=live)
@@ -183,6 +189,7 @@ def show(
 
 @reads_files
 def _show(folder: Any, wanted: Sequence[str], *, as_json: bool, metrics: list[str] | None) -> None:
+    from latlab.report.flows import has_flows
     from latlab.report.imported import is_imported, shown_metrics
     from latlab.report.sections import SECTIONS, Shown, default_metrics
     from latlab.report.terminal import print_answer, print_section
@@ -193,7 +200,7 @@ def _show(folder: Any, wanted: Sequence[str], *, as_json: bool, metrics: list[st
         return
     result = load_result(folder)
     console = open_console()
-    every = bool(metrics) or is_imported(result)
+    every = bool(metrics) or is_imported(result) or has_flows(result)
     metrics = metrics or list(shown_metrics(result) if is_imported(result) else default_metrics(result))
     if not wanted:
         print_answer(result, metrics, console, every=every)
@@ -262,6 +269,7 @@ def report_run(
     from latlab.console import make_console, told_while
     from latlab.report.build import write_report
     from latlab.report.charts.files import picture_process
+    from latlab.report.flows import has_flows
     from latlab.report.imported import is_imported, shown_metrics
     from latlab.report.result import exit_code, make_result, unread_limits
     from latlab.report.sections import default_metrics
@@ -296,7 +304,9 @@ def report_run(
             console.print(*after, highlight=False, markup=False, soft_wrap=True)
         else:
             after += _next_lines(result, folder.path)
-            print_answer(result, shown, console, every=bool(metrics) or is_imported(result), after=after)
+            print_answer(
+                result, shown, console, every=bool(metrics) or is_imported(result) or has_flows(result), after=after
+            )
     return code
 
 

@@ -6,6 +6,7 @@ import gc
 import signal
 import sys
 import traceback
+from contextlib import suppress
 from typing import Final
 
 from latlab.cli.app import app
@@ -18,7 +19,7 @@ INTERRUPTED: Final = 130
 
 def main() -> None:
     """Runs the command line; errors are one line on standard error and an exit code. A fault of our own has its
-    traceback below that line: nobody can fix it without.
+    traceback below that line: it cannot be fixed without.
     """
     replace_characters()
     for number in (signal.SIGTERM, signal.SIGHUP):
@@ -58,7 +59,10 @@ def _as_by_ctrl_c(number: int, frame: object) -> None:
 
 def _failed(error: LatlabError) -> int:
     """The exit code; the error has been reported."""
+    # Neither a full disk nor a closed pipe changes the exit code.
     if "--json" in sys.argv:
-        print_json({"error": error.as_dict(), "exit_status": error.exit_code})
-    sys.stderr.write(f"latlab: {error}\n")
+        with suppress(LatlabError):
+            print_json({"error": error.as_dict(), "exit_status": error.exit_code})
+    with suppress(OSError):
+        sys.stderr.write(f"latlab: {error}\n")
     return error.exit_code

@@ -63,7 +63,8 @@ class PacketStream:
     stamps: {timestamp: Stamps [n]}, by the names of the packet table without `_tai_ns`. metrics: what may be computed
     of them. sent, arrived: bool [n]; arrival: int64 [arrived], the packets that arrived, in the order in which they
     did. two_clocks: the talker's and the listener's timestamps are of different clocks. counts: what the tool counted
-    itself, which stands instead of what the rows say; None is unknown. described: one line for people.
+    itself, which stands instead of what the rows say; None is unknown. described: one line for people. bound_ns: by how
+    much timestamps of the two clocks may be off, where that is known of this stream. hosts: whose clocks they are.
     """
 
     name: str
@@ -79,6 +80,8 @@ class PacketStream:
     two_clocks: bool
     size: int | None = None
     counts: Mapping[str, int | None] = field(default_factory=dict)
+    bound_ns: int | None = None
+    hosts: tuple[str, str] = ("", "")
 
 
 @dataclass(frozen=True)

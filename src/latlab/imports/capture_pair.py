@@ -10,12 +10,12 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from latlab.analysis.words import counted, duration
+from latlab.analysis.words import counted, duration, plural
 from latlab.errors import UsageError
 from latlab.imports.base import Format, Given, Imported, PacketStream, Problem, Stamps, cut_short
 from latlab.imports.capture import Capture, is_capture, read_capture
 from latlab.imports.capture_points import Point, points_of
-from latlab.imports.frames import ends_of, flow_text, is_group
+from latlab.imports.frames import ends_of, flow_text, is_group, tunnel_of
 from latlab.imports.packets import clock_problems, in_order_of, shifted_ns, usual_gap_ns, went_back_ns
 from latlab.recordings.cell import LeftOut
 
@@ -225,12 +225,23 @@ def _match(first: Point, second: Point, left_out: Sequence[LeftOut]) -> Matched:
             f"no packet of {first.name} can be found in it: {len(left)} and {right} packets have unique payloads, and "
             f"none of these is in both; {ambiguous[0]} and {ambiguous[1]} share their payload with others"
             + (f" ({everywhere[0]})" if everywhere else "")
-            + "".join(f"; {one.count} {one.what} {one.why}" for one in left_out),
+            + "".join(f"; {one.count} {one.what} {one.why}" for one in left_out)
+            + "".join(_in_tunnels(point) for point in (first, second)),
             where=str(second.path),
             remedy="capture the same packets at both points, with payloads that differ, such as sequence numbers"
             + (", and more of each (tcpdump -s 128)" if any("captured" in one.why for one in left_out) else ""),
         )
     return pair
+
+
+def _in_tunnels(point: Point) -> str:
+    """How many of its packets are in a tunnel, which the other point may have seen before or behind it."""
+    kinds = [tunnel_of(flow) for flow in point.flows]
+    found = sorted({kind for kind in kinds if kind})
+    if not found:
+        return ""
+    packets = plural(int(np.isin(point.flow, [n for n, kind in enumerate(kinds) if kind]).sum()), "packet")
+    return f"; {packets} of {point.name} in {' and '.join(found)}: capture inside of it at both points, or at neither"
 
 
 def _median_ns(pair: Matched, rows: NDArray[np.bool_]) -> float:

@@ -170,6 +170,25 @@ def untranslated(data: memoryview, found: Found, at_most: int | None) -> bytes:
 _PROTOCOLS: Final = {1: "ICMP", _TCP: "TCP", _UDP: "UDP", 58: "ICMPv6", 132: "SCTP"}
 
 
+_UDP_TUNNELS: Final = {4789: "VXLAN", 8472: "VXLAN", 6081: "Geneve", 2152: "GTP-U"}
+_IP_TUNNELS: Final = {4: "IP in IP", 41: "IPv6 in IPv4", 47: "GRE or ERSPAN", 50: "ESP"}
+_ETHERNET_TUNNELS: Final = {
+    0x8847: "MPLS",
+    0x8864: "PPPoE",
+    0x88E5: "MACsec",
+    0x88E7: "provider backbone bridges",
+}
+
+
+def tunnel_of(flow: bytes) -> str:
+    """What the flow's packets are in that hides their own headers; empty: nothing that is known by its number."""
+    if flow[0] == _OTHER:
+        return _ETHERNET_TUNNELS.get(int.from_bytes(flow[1:3]), "")
+    if flow[0] == _PORTS and flow[1] == _UDP:
+        return _UDP_TUNNELS.get(int.from_bytes(flow[4:6]), "")
+    return _IP_TUNNELS.get(flow[1], "")
+
+
 def is_group(address: bytes) -> bool:
     """Whether an IP or MAC address is of many receivers: multicast or broadcast."""
     if len(address) == 4:

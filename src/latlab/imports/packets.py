@@ -54,7 +54,8 @@ def usual_gap_ns(at_ns: NDArray[np.int64]) -> int:
 def packet_table(streams: Sequence[PacketStream]) -> pl.DataFrame:
     """The packet table of these streams, numbered from 1, as docs/reference/run-folder.md has it.
 
-    It has STAMPS, and lacks `clock_bound_ns`: how far clocks may differ is known of all packets alike, or not at all.
+    It has STAMPS, and `clock_bound_ns` only of streams whose hosts are known: of all others how far clocks may differ
+    is known of all packets alike, or not at all.
     """
     return pl.concat([_rows(number, stream) for number, stream in enumerate(streams, start=1)])
 
@@ -72,6 +73,9 @@ def _rows(number: int, stream: PacketStream) -> pl.DataFrame:
         found = stream.stamps.get(name)
         values = pl.Series(f"{name}_tai_ns", np.zeros(n, np.int64) if found is None else found.ns, pl.Int64)
         columns.append(_where(nothing if found is None else found.there, values))
+    if any(stream.hosts):
+        bound = pl.Series("clock_bound_ns", np.full(n, stream.bound_ns or 0, np.int64))
+        columns.append(_where(nothing if stream.bound_ns is None else stream.arrived, bound))
     columns += [
         _where(stream.arrived, pl.Series("arrival", arrival)),
         _where(stream.sent, pl.Series("send_error", np.zeros(n, np.int32))),

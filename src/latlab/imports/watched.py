@@ -6,11 +6,11 @@ import re
 from array import array
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import combinations
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import polars as pl
@@ -28,15 +28,14 @@ from latlab.imports.numbering.base import Frame, frame_of
 from latlab.imports.numbering.table import numbers_of
 from latlab.imports.packets import clock_problems, usual_gap_ns, went_back_ns
 from latlab.recordings.arrow import read_recording
-from latlab.recordings.cell import LeftOut
+from latlab.recordings.cell import ClockEdge, LeftOut, OtherFlow, Watched, WatchedFlow, WatchedPoint, WatchReady
+from latlab.recordings.clock_offset import offset_between
 
 TOOL: Final = "latlab watch"
 LATENCY: Final = (
     "one way, from the first point to the second, as the kernel saw the packet at each: what lies before and after the "
     "two is in no figure, and the schedule of the packets is not known"
 )
-GRACE_NS: Final = 500_000_000
-"""A packet that one point saw has so long to come to another one before it counts as lost."""
 _ETHERNET: Final = 1
 _RAW_IP: Final = 101
 _LARGER_RING: Final = "narrow the flow (--flow), keep less of each packet (--snap), or take a larger ring (--ring)"
@@ -45,14 +44,17 @@ _LARGER_RING: Final = "narrow the flow (--flow), keep less of each packet (--sna
 @dataclass(frozen=True)
 class _Seen:
     """One point and direction: its name, the kernel it is of, and what it saw: packets, and their first bytes.
-    segments: how many packets of the wire each packet of the capture stands for.
+    segments: how many packets of the wire each packet of the capture stands for. host: by whose name the kernel's clock
+    is known. until_ns: packets that it saw later might still have been in flight when watching ended.
     """
 
     name: str
     kernel: int
+    host: str
     point: Point
     capture: Capture
     segments: NDArray[np.int64]
+    until_ns: int
 
     @property
     def short(self) -> str:
@@ -60,26 +62,26 @@ class _Seen:
         return re.sub(r"[^A-Za-z0-9._]+", "-", self.name).strip("-")
 
 
-def read_watched(watch: Mapping[str, Any], folder: Path, clock_bound_ns: int | None) -> Imported:
+def read_watched(watch: Watched, folder: Path, clocks: Sequence[ClockEdge] | None = None) -> Imported:
     """What the points saw: a stream for each flow between two points, and one for each flow at a point.
 
-    watch: of run.json. folder: where its recordings are. clock_bound_ns: how far the clocks of two kernels differ at
-    most; None: unknown. LabError: no packet of the flow was seen anywhere, which lists what was there instead; or a
-    recording is damaged.
+    folder: where the recordings are. clocks: cell.json's, by which the clocks of two kernels are put on one; None: they
+    are taken as they are, and differ by `clock_bound_ns` at most. LabError: no packet of the flow was seen anywhere,
+    which lists what was there instead; or a recording is damaged.
     """
     seen, left_out, problems = _seen(watch, folder)
     if not any(len(one.point.seen_ns) for one in seen):
         raise _nothing_seen(watch)
-    until_ns = _until_ns(watch, seen)
     streams, notes = list[PacketStream](), list[str]()
     ambiguous = Counter[str]()
-    for first, second in combinations(seen, 2):
+    for first, other in combinations(seen, 2):
+        second, bound_ns = _by_clock_of(first, other, watch, clocks)
         pair = match_points(first.point, second.point, translated=True)
         if not (pair.match >= 0).any():
             continue
         for point, count in zip(pair.points, pair.ambiguous, strict=True):
             ambiguous[point.name] = max(ambiguous[point.name], count)
-        found, more, doubtful = _between(first, second, pair, until_ns, clock_bound_ns)
+        found, more, doubtful = _between(first, second, pair, bound_ns)
         streams += found
         left_out += more
         problems += doubtful
@@ -94,47 +96,67 @@ def read_watched(watch: Mapping[str, Any], folder: Path, clock_bound_ns: int | N
         if count
     ]
     for one in seen:
-        found, said = _at(one, until_ns[one.kernel])
+        found, said = _at(one)
         streams += found
         notes += said
     return Imported(
         TOOL,
         __version__,
         LATENCY,
-        streams=tuple(streams),
+        # Where one bound was stated for all clocks, it is no packet's own.
+        streams=tuple(replace(one, bound_ns=None, hosts=("", "")) if clocks is None else one for one in streams),
         notes=(*_notes(watch, seen), *notes),
         left_out=tuple(left_out),
         problems=tuple(problems),
-        facts={"packets": {one.name: len(one.point.seen_ns) for one in seen}, "flow": watch["flow"]},
+        facts={"packets": {one.name: len(one.point.seen_ns) for one in seen}, "flow": watch.flow},
         by_latlab=True,
     )
 
 
-def _seen(watch: Mapping[str, Any], folder: Path) -> tuple[list[_Seen], list[LeftOut], list[Problem]]:
+def _by_clock_of(
+    first: _Seen, second: _Seen, watch: Watched, clocks: Sequence[ClockEdge] | None
+) -> tuple[_Seen, int | None]:
+    """The second point with its instants on the first one's clock, and by how much these may be off, ±; None: nothing
+    bounds it, and they are as its own clock has them.
+    """
+    if first.kernel == second.kernel:
+        return second, 0
+    if clocks is None:
+        return second, watch.clock_bound_ns
+    seen_ns = second.point.seen_ns
+    offset = offset_between(clocks, second.host, first.host, seen_ns)
+    if offset is None or not offset.known.all():
+        return second, None
+    point = replace(second.point, seen_ns=seen_ns - offset.estimate_ns)
+    until_ns = second.until_ns - int(offset.estimate_ns[-1])
+    return replace(second, point=point, until_ns=until_ns), int(offset.half_ns.max())
+
+
+def _seen(watch: Watched, folder: Path) -> tuple[list[_Seen], list[LeftOut], list[Problem]]:
     """Every point and direction that saw a packet, what is in none, and what is doubtful of the recordings."""
     places, captures, problems = list[tuple[str, int, NDArray[np.int64]]](), list[Capture](), list[Problem]()
-    for number, kernel in enumerate(watch["kernels"]):
-        path = folder / f"{kernel['recording']}.watched.arrow"
-        recording = read_recording(path, "watched", run_id=watch["run_id"])
-        table = recording.table
-        if ready := kernel.get("ready"):
+    for number, kernel in enumerate(watch.kernels):
+        path = folder / f"{kernel.recording}.watched.arrow"
+        recording = read_recording(path, "watched", run_id=watch.run_id)
+        table, said = recording.table, kernel.said
+        if said:
             # One program is attached after the other, and one agent after the other.
-            table = table.filter(pl.col("tai_ns") >= kernel.get("from_tai_ns", ready["tai_ns"]))
-        done = kernel.get("done") or {}
-        lost = done.get("lost", 0) + done.get("ring_full", 0)
-        for point in (one for one in watch["points"] if one["kernel"] == number):
-            for direction in point["directions"]:
-                rows = table.filter((pl.col("point") == point["number"]) & (pl.col("out") == (direction == "out")))
-                name = f"{point['name']}:{direction}"
+            since_ns = said.tai_ns if kernel.from_tai_ns is None else kernel.from_tai_ns
+            table = table.filter(pl.col("tai_ns") >= since_ns)
+        lost = (kernel.totals.lost or 0) + kernel.totals.ring_full
+        for point in (one for one in watch.points if one.kernel == number):
+            for name, direction in zip(point.each, point.directions, strict=True):
+                rows = table.filter((pl.col("point") == point.number) & (pl.col("out") == (direction == "out")))
                 problems += clock_problems(name, went_back_ns(rows["tai_ns"].to_numpy()), 0)
                 rows = rows.sort("tai_ns", maintain_order=True)
                 captures.append(_capture(name, rows, lost))
                 places.append((name, number, rows["segments"].to_numpy().astype(np.int64)))
-        problems += _of_recording(kernel["host"], lost, complete=recording.complete, gaps=bool(recording.gaps))
+        problems += _of_recording(kernel.host, lost, complete=recording.complete, gaps=bool(recording.gaps))
     names = [name for name, _, _ in places]
     points, left_out = points_of([folder] * len(names), names, captures)
+    until_ns = _until_ns(watch, [(kernel, point) for (_, kernel, _), point in zip(places, points, strict=True)])
     kept = [
-        _Seen(name, kernel, point, capture, segments)
+        _Seen(name, kernel, watch.kernels[kernel].host, point, capture, segments, until_ns[kernel])
         for (name, kernel, segments), point, capture in zip(places, points, captures, strict=True)
     ]
     problems += (*_gone(watch), *_unseen(watch, kept))
@@ -184,99 +206,88 @@ def _of_recording(host: str, lost: int, *, complete: bool, gaps: bool) -> Iterat
         )
 
 
-def _gone(watch: Mapping[str, Any]) -> Iterator[Problem]:
+def _gone(watch: Watched) -> Iterator[Problem]:
     """Points whose interface was not at the end what it was at the beginning."""
-    for point in watch["points"]:
-        if became := point.get("became"):
+    for point in watch.points:
+        if point.became:
             yield Problem(
                 "points-stayed",
                 "an interface did not stay as it was",
                 "suspect",
                 "each interface there to the end, by its name",
-                f"{became}: packets are those of the interface that was there at first, as long as it was",
+                f"{point.became}: packets are those of the interface that was there at first, as long as it was",
                 "watch again once it stays",
-                point["name"],
+                point.name,
             )
 
 
-def _unseen(watch: Mapping[str, Any], every: Sequence[_Seen]) -> Iterator[Problem]:
+def _unseen(watch: Watched, every: Sequence[_Seen]) -> Iterator[Problem]:
     """Points that saw no packet of the flow in any direction that was asked for, and what they saw instead."""
-    for point in watch["points"]:
-        names = [f"{point['name']}:{direction}" for direction in point["directions"]]
-        if any(len(one.point.seen_ns) for one in every if one.name in names):
+    for point in watch.points:
+        if any(len(one.point.seen_ns) for one in every if one.name in point.each):
             continue
         yield Problem(
             "packets-arrived",
             "a point saw no packet of the flow",
             "suspect",
-            f"packets of {watch['flow']!r}",
+            f"packets of {watch.flow!r}",
             "; ".join(("none", *(_busiest(name, flows) for name, flows in _others(watch, [point]) if flows))),
-            "correct --flow, or watch another interface",
-            point["name"],
+            "correct the flow, or watch another interface",
+            point.name,
         )
 
 
-def _nothing_seen(watch: Mapping[str, Any]) -> LabError:
-    lines = [_busiest(name, flows, "\n    ") for name, flows in _others(watch, watch["points"])]
-    what = "\n  ".join((f"no packet of {watch['flow']!r} was seen at any point", *lines))
-    return LabError(what, remedy="correct --flow, or watch other interfaces")
+def _nothing_seen(watch: Watched) -> LabError:
+    lines = [_busiest(name, flows, "\n    ") for name, flows in _others(watch, watch.points)]
+    what = "\n  ".join((f"no packet of {watch.flow!r} was seen at any point", *lines))
+    return LabError(what, remedy="correct the flow, or watch other interfaces")
 
 
-def _others(
-    watch: Mapping[str, Any], points: Sequence[Mapping[str, Any]]
-) -> Iterator[tuple[str, list[Mapping[str, Any]]]]:
+def _others(watch: Watched, points: Sequence[WatchedPoint]) -> Iterator[tuple[str, list[OtherFlow]]]:
     """(name of a point with its direction, what was seen there instead, the busiest flow first)."""
     for point in points:
-        done = watch["kernels"][point["kernel"]].get("done") or {}
-        for direction in point["directions"]:
-            flows = [
-                flow
-                for flow in done.get("others", ())
-                if flow["point"] == point["number"] and flow["out"] == (direction == "out")
-            ]
-            yield f"{point['name']}:{direction}", flows
+        others = watch.kernels[point.kernel].totals.others
+        for name, direction in zip(point.each, point.directions, strict=True):
+            yield name, [one for one in others if one.point == point.number and one.out == (direction == "out")]
 
 
-def _busiest(name: str, flows: Sequence[Mapping[str, Any]], between: str = ", ") -> str:
+def _busiest(name: str, flows: Sequence[OtherFlow], between: str = ", ") -> str:
     if not flows:
         return f"{name}: no other packets either"
-    told = [f"{counted(flow['packets'], 'packet')} of {other_text(flow)}" for flow in flows]
+    told = [f"{counted(flow.packets, 'packet')} of {other_text(flow)}" for flow in flows]
     return f"{name}, the busiest flows:{between if between != ', ' else ' '}{between.join(told)}"
 
 
 _PROTOCOLS: Final = {1: "ICMP", 6: "TCP", 17: "UDP", 58: "ICMPv6", 132: "SCTP"}
 
 
-def other_text(flow: Mapping[str, Any]) -> str:
+def other_text(flow: OtherFlow) -> str:
     """A flow that no rule fitted, for people: "UDP 10.0.0.1:5000 → 10.0.0.2:5001, VLAN 10"."""
-    if flow["protocol"] is None:
-        text = f"EtherType {flow['ether_type']:#06x}"
+    if flow.protocol is None:
+        text = f"EtherType {flow.ether_type:#06x}"
     else:
-        ends = [f"[{end}]" if ":" in end else end for end in (flow["source"], flow["destination"])]
-        if flow["ports"]:
-            ends = [f"{end}:{port}" for end, port in zip(ends, flow["ports"], strict=True)]
-        name = _PROTOCOLS.get(flow["protocol"], f"IP protocol {flow['protocol']}")
+        ends = [f"[{end}]" if ":" in end else end for end in (str(flow.source), str(flow.destination))]
+        if flow.ports:
+            ends = [f"{end}:{port}" for end, port in zip(ends, flow.ports, strict=True)]
+        name = _PROTOCOLS.get(flow.protocol, f"IP protocol {flow.protocol}")
         text = f"{name} {' → '.join(ends)}"
-        if flow["dscp"]:
-            text += f", DSCP {flow['dscp']}"
-    if flow["tag"]:
-        text += f", VLAN {flow['tag'][0]} PCP {flow['tag'][1]}"
+        if flow.dscp:
+            text += f", DSCP {flow.dscp}"
+    if flow.tag:
+        text += f", VLAN {flow.tag[0]} PCP {flow.tag[1]}"
     return text
 
 
-def _until_ns(watch: Mapping[str, Any], seen: Sequence[_Seen]) -> list[int]:
+def _until_ns(watch: Watched, points: Sequence[tuple[int, Point]]) -> list[int]:
     """By kernel: packets seen later might still have been in flight when a point was watched no more.
 
-    Of a lab that was killed the last record says until when its agents watched at least.
+    points: each with its kernel. Of a lab that was killed the last record says until when its agents watched at least.
     """
-    last = [
-        max((int(one.point.seen_ns.max()) for one in seen if one.kernel == at), default=0) for at in _kernels(watch)
-    ]
-    return [int(one.get("until_tai_ns", last[at] - GRACE_NS)) for at, one in enumerate(watch["kernels"])]
-
-
-def _kernels(watch: Mapping[str, Any]) -> range:
-    return range(len(watch["kernels"]))
+    found = []
+    for number, kernel in enumerate(watch.kernels):
+        last_ns = max((int(one.seen_ns.max(initial=0)) for at, one in points if at == number), default=0)
+        found.append(last_ns - watch.grace_ns if kernel.until_tai_ns is None else kernel.until_tai_ns)
+    return found
 
 
 def _is_turned(first: _Seen, second: _Seen, median_ns: float, bound_ns: int | None) -> bool:
@@ -294,7 +305,7 @@ def _is_turned(first: _Seen, second: _Seen, median_ns: float, bound_ns: int | No
 
 
 def _between(
-    first: _Seen, second: _Seen, pair: Matched, until_ns: Sequence[int], bound_ns: int | None
+    first: _Seen, second: _Seen, pair: Matched, bound_ns: int | None
 ) -> tuple[list[PacketStream], list[LeftOut], list[Problem]]:
     """The flows of what both points saw, what is left out, and what is doubtful."""
     streams, left_out, problems = list[PacketStream](), list[LeftOut](), list[Problem]()
@@ -311,10 +322,11 @@ def _between(
             flow,
             turned=turned,
             one_clock=one_clock,
-            until_ns=until_ns[(second if turned else first).kernel],
+            until_ns=(second if turned else first).until_ns,
         )
         if len(stream.sent):
-            streams.append(stream)
+            hosts = (second.host, first.host) if turned else (first.host, second.host)
+            streams.append(replace(stream, bound_ns=bound_ns, hosts=hosts))
         left_out += more
         problems += doubtful
         shown[0].update(flow.ours_alone.tolist())
@@ -327,14 +339,14 @@ def _between(
     return streams, left_out, problems
 
 
-def _at(one: _Seen, until_ns: int) -> tuple[list[PacketStream], list[str]]:
+def _at(one: _Seen) -> tuple[list[PacketStream], list[str]]:
     """The largest flows of one point: how long after the one before it each packet came, and what numbers say that
     their senders gave them, which is a note, too."""
     sizes = np.bincount(one.point.flow, minlength=len(one.point.flows))
     largest = [number for number in np.argsort(-sizes, kind="stable").tolist() if sizes[number] > 1]
     streams, notes = list[PacketStream](), list[str]()
     for place, number in enumerate(largest[:MOST_FLOWS], start=1):
-        rows = np.flatnonzero((one.point.flow == number) & (one.point.seen_ns <= until_ns))
+        rows = np.flatnonzero((one.point.flow == number) & (one.point.seen_ns <= one.until_ns))
         seen_ns = one.point.seen_ns[rows]
         if len(seen_ns) < 2:
             continue
@@ -364,6 +376,8 @@ def _at(one: _Seen, until_ns: int) -> tuple[list[PacketStream], list[str]]:
                 period_ns=gap_ns,
                 two_clocks=False,
                 counts=counts,
+                bound_ns=0,
+                hosts=(one.host, one.host),
             )
         )
     return streams, notes
@@ -417,22 +431,25 @@ def _fragments(one: _Seen) -> int:
     return sum(frame is not None and frame.fragment for frame in map(partial(_frame, one.capture), one.point.place))
 
 
-def _notes(watch: Mapping[str, Any], seen: Sequence[_Seen]) -> Iterator[str]:
-    yield f"watched: {watch['flow']}; nothing was sent and nothing was changed"
-    yield (
-        "`in` is where the kernel takes a packet in (tracepoint netif_receive_skb), `out` where it hands it to a "
-        "driver (net_dev_start_xmit)"
-    )
-    if len({one.kernel for one in seen}) == 1:
+def _notes(watch: Watched, seen: Sequence[_Seen]) -> Iterator[str]:
+    is_alone = not isinstance(watch, WatchedFlow)
+    if is_alone:
+        yield f"watched: {watch.flow}; nothing was sent and nothing was changed"
+        yield (
+            "`in` is where the kernel takes a packet in (tracepoint netif_receive_skb), `out` where it hands it to a "
+            "driver (net_dev_start_xmit)"
+        )
+    if is_alone and len({one.kernel for one in seen}) == 1:
         yield "all points are of one kernel: one clock, ± 0"
-    yield "the verdict is on the recordings alone: CPUs, interrupts and settings of the machines were not looked at"
+    if is_alone:
+        yield "the verdict is on the recordings alone: CPUs, interrupts and settings of the machines were not looked at"
     yield from filter(None, map(_superpackets, seen))
     if fragments := sum(_fragments(one) for one in seen):
         yield (
             f"{counted(fragments, 'record')} of fragments of IP packets: each is a packet of its own here, and only "
             "the first one of a packet has ports"
         )
-    if not all((kernel.get("ready") or {}).get("watch", {}).get("reads_pages", True) for kernel in watch["kernels"]):
+    if not all((kernel.said.watch or WatchReady()).reads_pages for kernel in watch.kernels):
         yield "where a kernel is older than Linux 6.12, only the part of a packet that its headers are in was read"
-    yield f"a packet counts as lost if it has not come within {GRACE_NS // 1_000_000} ms before the end"
-    yield from watch.get("notes", ())
+    yield f"a packet counts as lost if it has not come within {watch.grace_ns // 1_000_000} ms before the end"
+    yield from watch.notes

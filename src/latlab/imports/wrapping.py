@@ -27,6 +27,8 @@ _OPEN: Final[dict[bytes, tuple[str, Callable[[Path], Any]]]] = {
     b"\x1f\x8b": ("gzip", gzip.open),
     b"\xfd7zXZ\x00": ("xz", lzma.open),
     b"BZh": ("bzip2", bz2.open),
+    # The format before xz has no magic: its first bytes are the usual properties, and the lowest byte of a power of 2.
+    b"\x5d\x00\x00": ("lzma", lzma.open),
 }
 _PACKED: Final = {
     b"\x28\xb5\x2f\xfd": ("zstd", "unzstd"),
@@ -47,8 +49,10 @@ _ENCODED: Final = {
 _ISO: Final = r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?: ?(?:Z|UTC|[+-]\d\d:?\d\d))?"
 _MONTH: Final = r"(?:[A-Z][a-z]{2} )?[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d(?:\.\d{1,9})?(?: \d{4})?"
 _STAMP: Final = rf"\[?(?:{_ISO}|{_MONTH}|\d\d:\d\d:\d\d(?:[.,]\d{{1,9}})?|\d{{1,10}}\.\d{{3,9}})\]?"
-_UPTIME: Final = r"\[ {0,8}\d{1,7}\.\d{3,9}(?: {1,8}\d{1,7}\.\d{3,9})?\]"
+_UPTIME: Final = r"(?:<\d{1,3}>)?\[ {0,8}\d{1,7}\.\d{3,9}(?: {1,8}\d{1,7}\.\d{3,9})?\]"
 _TIME: Final = rf"(?:{_STAMP}|{_UPTIME})"
+_FACILITY: Final = r"[a-z]+\d?\.(?:emerg|alert|crit|err|warn|notice|info|debug)"
+"""As BusyBox's syslogd and OpenWrt's logd put it before the process."""
 
 
 @dataclass(frozen=True)
@@ -134,10 +138,11 @@ WRAPPINGS: Final = (
     Wrapping("colours", _coloured),
     _prefix("the log's header", rf"<\d{{1,3}}>1 {_ISO} \S{{1,128}} \S{{1,128}} \S{{1,128}} \S{{1,128}} (?:-|\[.*?\]) "),
     _prefix("the job log's time and stream", rf"{_ISO} \d\d[OE][ +]"),
-    _prefix("the log's time, host and process", rf"{_TIME} \S{{1,128}} [^\s:]{{1,128}}: ?"),
+    _prefix("the log's time, host and process", rf"{_TIME} \S{{1,128}} (?:{_FACILITY} )?[^\s:]{{1,128}}: ?"),
     _prefix("the container log's time and stream", rf"{_ISO} (?:stdout|stderr) [FP] "),
     _prefix("the log's time", rf"{_TIME}:? "),
-    _prefix("the container's name", r"[\w.-]{1,64} {1,32}\| ?"),
+    _prefix("the kernel log's time and process", rf"{_UPTIME} [^\s:\[]{{1,64}}\[\d{{1,10}}\]: "),
+    _prefix("the container's name", r"[\w.-]{1,128}(?:@[\w.-]{1,128})? {1,32}\| ?"),
     _prefix("the pod's name", r"\[pod/[\w.-]{1,256}/[\w.-]{1,64}\] "),
     Wrapping("the log's JSON", _json_log),
     Wrapping("quotes", _quoted),

@@ -6,30 +6,37 @@ How one is made is in latlab.testbed.bridges, a file a kind. Nobody compares a k
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Final, Literal, get_args
 
-BridgeName = Literal["user", "tap", "macvtap", "xdp", "ovs", "ovs-afxdp", "vfio"]
+BridgeName = Literal["user", "tap", "macvtap", "xdp", "ovs", "ovs-afxdp", "vf", "vfio"]
 
 
 @dataclass(frozen=True)
 class BridgeKind:
     """The facts of one kind.
 
-    carried_by: what carries a packet, and between_guest_and_host: what carries it over that border; both in words.
+    carried_by: what carries a packet, between_guest_and_host: what carries it over that border, needs: what the machine
+    must have; all in words.
     takes_uplink: the uplink becomes a port of it. hands_over_card: the uplink's card becomes the guest's own.
     many_guests: several guests can be on one uplink. keeps_uplink: the uplink stays as it is, and other bridges can be
     on it, too. leaves_nothing: why nobody else gets a packet that comes in at the uplink; empty: others do.
     translates: the guest is behind the host's address (NAT). has_vhost: vhost-net can carry the guest's packets, in
     threads that can be tuned. carries_frames: raw Ethernet frames reach the guest, VLAN tags among them. reaches_host:
     the guest and the host it runs on reach each other; reaches_guests: guests on it do. counts_packets: it reports how
-    many packets it carried.
+    many packets it carried. has_tap: all of the guest's packets pass a tap, where the host's kernel sees them.
+    needs_uplink: without an uplink it is nothing; needs_card: that is a network card. takes_functions: the card gets a
+    virtual function for each guest (SR-IOV). gives_device: the guest gets a PCI device of the machine's and drives it
+    itself: it has no snapshots, and the machine needs an IOMMU. modules: those of the kernel that it needs and that a
+    board may lack (Open vSwitch without its own forwards in user space). forms: how it is made → its facts then, where
+    they differ.
     """
 
     name: BridgeName
     title: str
     carried_by: str
     between_guest_and_host: str
+    needs: str
     takes_uplink: bool = True
     hands_over_card: bool = False
     many_guests: bool = True
@@ -41,6 +48,13 @@ class BridgeKind:
     reaches_host: bool = True
     reaches_guests: bool = True
     counts_packets: bool = False
+    needs_uplink: bool = False
+    needs_card: bool = False
+    takes_functions: bool = False
+    gives_device: bool = False
+    modules: tuple[str, ...] = ()
+    forms: Mapping[str, BridgeKind] = field(default_factory=dict)
+    has_tap: bool = False
 
 
 USER: Final = BridgeKind(
@@ -48,10 +62,12 @@ USER: Final = BridgeKind(
     "user NAT",
     carried_by="QEMU's own network stack",
     between_guest_and_host="QEMU",
+    needs="QEMU; no privilege",
     takes_uplink=False,
     keeps_uplink=True,
     translates=True,
     has_vhost=False,
+    needs_uplink=True,
     carries_frames=False,
     reaches_guests=False,
 )
@@ -60,20 +76,26 @@ TAP: Final = BridgeKind(
     "tap + kernel bridge",
     carried_by="the kernel's bridge",
     between_guest_and_host="vhost-net, or QEMU",
+    needs="iproute2, `/dev/net/tun`",
+    has_tap=True,
 )
 MACVTAP: Final = BridgeKind(
     "macvtap",
     "macvtap",
     carried_by="the kernel, by MAC address, on the uplink itself",
     between_guest_and_host="vhost-net, or QEMU",
+    needs="iproute2, `macvtap` in the kernel",
     takes_uplink=False,
     reaches_host=False,
+    needs_uplink=True,
+    modules=("macvtap",),
 )
 XDP: Final = BridgeKind(
     "xdp",
     "tap + XDP",
     carried_by="a BPF program, before the kernel's network stack",
     between_guest_and_host="vhost-net, or QEMU",
+    needs="iproute2, ethtool, `/dev/net/tun`, `CAP_BPF`",
     counts_packets=True,
 )
 OVS: Final = BridgeKind(
@@ -81,27 +103,59 @@ OVS: Final = BridgeKind(
     "Open vSwitch",
     carried_by="Open vSwitch, in the kernel or in user space",
     between_guest_and_host="vhost-net, or QEMU",
+    needs="Open vSwitch 2.16 or newer, `/dev/net/tun`",
+    has_tap=True,
 )
 OVS_AFXDP: Final = BridgeKind(
     "ovs-afxdp",
     "Open vSwitch + AF_XDP",
     carried_by="Open vSwitch in user space, AF_XDP on the uplink",
     between_guest_and_host="vhost-user; taps without DPDK",
+    needs="Open vSwitch with AF_XDP, `CONFIG_XDP_SOCKETS`; its DPDK build for vhost-user",
     leaves_nothing="an AF_XDP socket receives every frame there, tagged ones, too",
+    needs_uplink=True,
+)
+_VF_BY_VFIO = BridgeKind(
+    "vf",
+    "SR-IOV virtual function",
+    carried_by="the card's own switch, by MAC address and VLAN",
+    between_guest_and_host="the card; as macvtap, vhost-net or QEMU",
+    needs="a card and a kernel with SR-IOV; by VFIO an IOMMU, as macvtap the functions' driver and `macvtap`",
+    takes_uplink=False,
+    has_vhost=False,
+    needs_uplink=True,
+    needs_card=True,
+    takes_functions=True,
+    gives_device=True,
+    modules=("vfio_pci", "vfio_iommu_type1"),
+)
+VF: Final = replace(
+    _VF_BY_VFIO,
+    forms={
+        "vfio": _VF_BY_VFIO,
+        "macvtap": replace(_VF_BY_VFIO, has_vhost=True, gives_device=False, modules=("macvtap",)),
+    },
 )
 VFIO: Final = BridgeKind(
     "vfio",
     "VFIO",
     carried_by="nothing: the card belongs to the guest",
     between_guest_and_host="the card",
+    needs="a PCI card in an IOMMU group of its own, `vfio-pci`",
     takes_uplink=False,
     hands_over_card=True,
     many_guests=False,
     leaves_nothing="the card itself is passed to the guest",
     has_vhost=False,
     reaches_host=False,
+    needs_uplink=True,
+    needs_card=True,
+    gives_device=True,
+    modules=("vfio_pci", "vfio_iommu_type1"),
 )
 
-KINDS: Final[Mapping[str, BridgeKind]] = {kind.name: kind for kind in (USER, TAP, MACVTAP, XDP, OVS, OVS_AFXDP, VFIO)}
+KINDS: Final[Mapping[str, BridgeKind]] = {
+    kind.name: kind for kind in (USER, TAP, MACVTAP, XDP, OVS, OVS_AFXDP, VF, VFIO)
+}
 """All of them by name, in the order in which they are listed."""
 assert tuple(KINDS) == get_args(BridgeName)

@@ -83,6 +83,11 @@ SCHEMAS: Final[dict[str, pa.Schema]] = {
             "subject": pa.int64(),
             "detail": pa.int64(),
         },
+        "kept": {
+            "from_tai_ns": pa.int64(),
+            "to_tai_ns": pa.int64(),
+            "whole": pa.bool_(),
+        },
         "tasks": {
             "tai_ns": pa.int64(),
             "pid": pa.int32(),

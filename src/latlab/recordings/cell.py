@@ -43,7 +43,7 @@ class RecordedStream(Recorded):
 
     interface: where it leaves; port: the same, or of a VLAN interface the one below. stream: its number, 0 without
     packets. period_ns: None of a closed loop. metrics, counts, send_errnos, two_clocks, described: of what was imported
-    or measured by a tool.
+    or measured by a tool. flow: of which flow's packets it is, where these were watched.
     """
 
     name: str
@@ -64,6 +64,7 @@ class RecordedStream(Recorded):
     start_tai_ns: int | None = None
     probe: str | None = None
     leg: Leg | None = None
+    flow: str | None = None
     frames: int | None = None
     timer: TimerSettings | None = None
     tool: str | None = None
@@ -241,6 +242,29 @@ class DropsReady(Recorded):
     missing: list[str] = []
 
 
+class WatchReady(Recorded):
+    """How packets are watched. reads_pages: also what of a packet lies in pages apart from its headers."""
+
+    clock: str | None = None
+    snap: int | None = None
+    reads_pages: bool = True
+
+
+class OtherFlow(Recorded):
+    """Packets that no rule fitted at a point. out: they left there; tag: VLAN and priority; protocol: of IP."""
+
+    packets: int
+    point: int
+    out: bool
+    ether_type: int
+    tag: tuple[int, int] | None = None
+    protocol: int | None = None
+    dscp: int | None = None
+    source: str | None = None
+    destination: str | None = None
+    ports: tuple[int, int] | None = None
+
+
 class Ready(Said):
     """What an agent said as it was ready.
 
@@ -256,6 +280,7 @@ class Ready(Said):
     cyclone: str | None = None
     stamps_by: dict[str, str | list[str] | None] | None = None
     drops: DropsReady | None = None
+    watch: WatchReady | None = None
     timer: TimerReady | None = None
     trace_problem: Failure | None = None
     clock: Failure | str | None = None
@@ -290,6 +315,23 @@ class Programs(Recorded):
     compared: list[dict[str, int | str]] = []
 
 
+class Judged(Recorded):
+    """What a listener found of its packets by a trigger. typical: not late, and kept to be compared with."""
+
+    judged: int
+    late: int
+    typical: int
+    unjudged: int
+
+
+class KeptTotals(Recorded):
+    """What a trace kept of windows. overran: those of which events were no longer held."""
+
+    windows: int
+    overran: int
+    overwritten: int
+
+
 class Totals(StreamTotals):
     """What an agent said at its end. recorded: rows of all its tables; ring_full: rows that it dropped."""
 
@@ -308,6 +350,8 @@ class Totals(StreamTotals):
     events: int = 0
     lost: int | None = None
     drops: int | None = None
+    end_tai_ns: int | None = None
+    others: list[OtherFlow] = []
     exchanges: int | None = None
     bound: ClockWindow | None = None
     windows: list[ClockWindow] = []
@@ -315,6 +359,8 @@ class Totals(StreamTotals):
     trace_lost: int | None = None
     overdue: int = 0
     held_up_ns: int = 0
+    judged: Judged | None = None
+    kept: KeptTotals | None = None
     above: int | None = None
     threshold_ns: int | None = None
     mean_ns: int | float | None = None
@@ -364,6 +410,71 @@ class WatchedKernel(RecordedAgent):
 
     hosts: list[str]
     why_not: str | None = None
+
+
+# Packets that are watched
+
+GRACE_NS = 500_000_000
+"""A packet that one point saw has so long to come to another one before it counts as lost."""
+
+
+class WatchedPoint(Recorded):
+    """An interface. kernel: its place in `kernels`; number: its own among the points of that one. directions: `in`,
+    `out`. became: what was the matter with it at the end; empty: nothing.
+    """
+
+    name: str
+    kernel: int
+    number: int
+    directions: list[str]
+    became: str = ""
+
+    @property
+    def each(self) -> list[str]:
+        """Its name with each of its directions."""
+        return [f"{self.name}:{direction}" for direction in self.directions]
+
+
+class WatchedBy(RecordedAgent):
+    """A kernel, and the agent that watched it. recording: its file's name without the end that all such files have.
+
+    from_tai_ns, until_tai_ns: by its clock; between them every kernel was watched, and what was seen had time to come
+    to any other point.
+    """
+
+    verb: str = "watch"
+    recording: str
+    from_tai_ns: int | None = None
+    until_tai_ns: int | None = None
+
+
+class Watched(Recorded):
+    """Packets that were watched: `watch` of run.json. flow: the expression as it was written; filter: as agents have
+    it. for_ns: None: until somebody ended it. snap: bytes of each packet that are kept. clock_bound_ns: how far the
+    clocks of two kernels differ at most, where somebody has said it. grace_ns: as GRACE_NS.
+    """
+
+    flow: str
+    filter: dict[str, Any]
+    for_ns: int | None = None
+    snap: int
+    clock_bound_ns: int | None = None
+    run_id: str
+    points: list[WatchedPoint]
+    kernels: list[WatchedBy]
+    notes: list[str] = []
+    grace_ns: int = GRACE_NS
+
+
+class WatchedFlow(Watched):
+    """A flow of a scenario, watched in its cell. problems: reasons not to trust its figures. packets: of each point and
+    direction; None: the recordings were not read.
+    """
+
+    name: str
+    left_out: list[LeftOut] = []
+    problems: list[dict[str, str]] = []
+    packets: dict[str, int] | None = None
 
 
 # Clocks
@@ -472,7 +583,10 @@ class RecordedStep(Recorded):
 
 
 class RecordedCell(Recorded):
-    """One repetition of a cell. cell: the matrix' keys; instructions_per_ns: of a board in virtual time."""
+    """One repetition of a cell. cell: the matrix' keys; instructions_per_ns: of a board in virtual time.
+
+    trigger: which packets are late for the flight recorder.
+    """
 
     format: str = "latlab.cell/1"
     cell: Keys = {}
@@ -486,6 +600,7 @@ class RecordedCell(Recorded):
     seed: int | None = None
     qemu: str | None = None
     shared_bed: bool = False
+    trigger: str | None = None
     run_id: str = ""
     start_tai_ns: int | None = None
     warmup_ns: int = 0
@@ -497,6 +612,7 @@ class RecordedCell(Recorded):
     clocks: list[ClockEdge] = []
     ptp: list[RecordedPort] | None = None
     drops: list[WatchedKernel] | None = None
+    flows: list[WatchedFlow] = []
     bridges: list[Bridge] = []
     guests: list[Guest] = []
     steps: list[RecordedStep] = []

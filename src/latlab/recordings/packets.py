@@ -225,8 +225,9 @@ def _agents(slots: Slots) -> list[_Agent]:
 
 
 def _tool_tables(folder: CellFolder, cell: RecordedCell) -> list[pl.DataFrame]:
-    """The packets that tools measured."""
+    """The packets that tools measured, and those that were watched."""
     paths = [folder.tool_packets_path(stream.probe) for stream in cell.streams if stream.tool and stream.probe]
+    paths += [folder.flow_packets_path(flow.name) for flow in cell.flows]
     return [_tool_table(path) for path in paths if path.exists()]
 
 

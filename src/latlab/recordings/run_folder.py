@@ -235,6 +235,10 @@ class CellFolder:
         """Where the packets are that a tool measured: rows of the packet table, which has them, too."""
         return self.path / f"tool-{probe}.packets.parquet"
 
+    def flow_packets_path(self, flow: str) -> Path:
+        """Where the packets of a flow are, which were watched: rows of the packet table, which has them, too."""
+        return self.path / f"flow-{flow}.packets.parquet"
+
     def tool_log_path(self, probe: str) -> Path:
         """What a tool printed, or the log that it wrote."""
         return self.path / f"tool-{probe}.log"

@@ -8,14 +8,22 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
+import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from latlab.recordings.arrow import no_recording, read_recording
-from latlab.recordings.cell import Ready, RecordedAgent, RecordedCell, Totals
+from latlab.recordings.cell import Judged, KeptTotals, Ready, RecordedAgent, RecordedCell, Totals
 from latlab.recordings.real_to_tai import RealToTai
 from latlab.recordings.run_folder import CellFolder
 
 _RECEIVING: Final = ("listen", "pong")
+LOST: Final = 0
+"""In a trace, the place of events that were lost."""
+_LONGEST_NS: Final = 1_000_000_000
+"""As LONGEST_NS of agent/wire/src/flight.rs."""
+_WINDOW_ENDS: Final = 255
+"""The number of no tracepoint: until there, all events are there."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,7 +32,7 @@ class Traced:
 
     thread: its number. trace, tasks: as recorded. done: what the agent that traced said at its end; None: it did not
     come to it. vm_host, entries, entry_tasks: of a guest whose VM host was traced, too, its name and what was recorded
-    there, by that host's CLOCK_TAI.
+    there, by that host's CLOCK_TAI. kept: what a flight recorder counted; None: all of it was recorded.
     """
 
     host: str
@@ -35,6 +43,8 @@ class Traced:
     vm_host: str | None = None
     entries: pl.DataFrame | None = None
     entry_tasks: pl.DataFrame | None = None
+    kept: KeptTotals | None = None
+    judged: Judged | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,10 +86,15 @@ def read_traces(folder: CellFolder, cell: RecordedCell) -> Iterator[TracedReceiv
             if receiver.host != host or receiver.verb not in _RECEIVING or not _is_ours(ready):
                 continue
             name = receiver.probe or host
-            received, clocks = (_read(folder, cell, receiver.verb, name, table) for table in ("received", "clocks"))
+            recorded_rows, clocks = (
+                _read(folder, cell, receiver.verb, name, table) for table in ("received", "clocks")
+            )
+            received = _received(cell, recorded_rows, clocks, ready.tai_offset_s)
+            kept = _kept(folder, cell, agent.verb, host)
             yield TracedReceiver(
                 thread=receiver.realtime.tid or 0,
-                received=_received(cell, received, clocks, ready.tai_offset_s),
+                received=received if kept is None else received.filter(within(kept, received)),
+                judged=receiver.totals.judged,
                 **recorded,
             )
 
@@ -101,13 +116,73 @@ def read_timer_traces(folder: CellFolder, cell: RecordedCell) -> Iterator[Traced
 def _recorded(folder: CellFolder, cell: RecordedCell, agent: RecordedAgent, name: str) -> dict[str, Any]:
     """What there is of a trace next to the thread and what it waited for; name: of the agent's recordings."""
     host = agent.host
-    trace, tasks = (_read(folder, cell, agent.verb, name, table) for table in ("trace", "tasks"))
+    trace, tasks = _traced(folder, cell, agent.verb, name)
     vm_host = next((one.host for one in cell.agents if (one.verb, one.probe) == ("entry", host)), None)
-    entries, entry_tasks = (
-        _read(folder, cell, "entry", host, table) if vm_host else None for table in ("trace", "tasks")
-    )
-    said = {"host": host, "done": agent.done, "vm_host": vm_host}
+    entries, entry_tasks = _traced(folder, cell, "entry", host) if vm_host else (None, None)
+    said = {"host": host, "done": agent.done, "vm_host": vm_host, "kept": agent.totals.kept}
     return {**said, "trace": trace, "tasks": tasks, "entries": entries, "entry_tasks": entry_tasks}
+
+
+def _traced(folder: CellFolder, cell: RecordedCell, verb: str, name: str) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """A trace, and its tasks. Where only windows of it were kept, events of other times are lost."""
+    trace, tasks = (_read(folder, cell, verb, name, table) for table in ("trace", "tasks"))
+    kept = _kept(folder, cell, verb, name)
+    return trace if kept is None else separated(trace, kept), tasks
+
+
+def _kept(folder: CellFolder, cell: RecordedCell, verb: str, name: str) -> pl.DataFrame | None:
+    """The windows of a trace that were kept; None: all of it was recorded."""
+    there = folder.recording(verb, name, "kept").exists()
+    return _read(folder, cell, verb, name, "kept") if there else None
+
+
+def separated(trace: pl.DataFrame, kept: pl.DataFrame) -> pl.DataFrame:
+    """The events of the windows that are whole, on each CPU with a row before them that says that events were lost.
+
+    kept: the windows, in any order, none of which overlap. A row at the end of each window says from when on.
+    """
+    spans = _spans(kept.filter("whole"))
+    # After the last window all is lost as well.
+    ends = kept["to_tai_ns"].to_list()
+    begins = [*spans["from_tai_ns"], *([max(ends) + 1] if ends else [])]
+    marks = [(at, LOST) for at in begins] + [(at, _WINDOW_ENDS) for at in spans["to_tai_ns"]]
+    cpus = trace["cpu"].unique().to_list() or [0]
+    rows = [(at, cpu, event, 0, 0, 0, None, None) for at, event in marks for cpu in cpus]
+    between = pl.DataFrame(rows, schema=trace.schema, orient="row")
+    order = pl.when(pl.col("event") == LOST).then(0).when(pl.col("event") == _WINDOW_ENDS).then(2).otherwise(1)
+    inside = trace.filter((pl.col("event") != LOST) & pl.Series(_inside(spans, trace["tai_ns"], trace["tai_ns"])))
+    return pl.concat((inside, between)).sort("cpu", "tai_ns", order, maintain_order=True)
+
+
+def within(kept: pl.DataFrame, received: pl.DataFrame) -> pl.Series:
+    """Of which packets a window was kept, whole or not, from the kernel's timestamp to the application; of such as took
+    longer than a window is, of its end.
+    """
+    spans, ends = _spans(kept), received["rx_user_tai_ns"]
+    begins = received["rx_soft_tai_ns"].fill_null(ends)
+    longer = (ends - begins >= _LONGEST_NS).to_numpy()
+    return pl.Series(_inside(spans, begins, ends) | _inside(spans, ends, ends) & longer)
+
+
+def _spans(windows: pl.DataFrame) -> pl.DataFrame:
+    """The windows in order of time, those that touch as one."""
+    ordered = windows.sort("from_tai_ns")
+    ends = pl.col("to_tai_ns").cum_max().shift(1)
+    return (
+        ordered.with_columns(span=(pl.col("from_tai_ns") > ends + 1).fill_null(True).cum_sum())
+        .group_by("span", maintain_order=True)
+        .agg(pl.col("from_tai_ns").min(), pl.col("to_tai_ns").max())
+    )
+
+
+def _inside(spans: pl.DataFrame, from_ns: pl.Series, to_ns: pl.Series) -> NDArray[np.bool_]:
+    """Whether all of the time from one instant to the other is in one of the spans."""
+    if not spans.height:
+        return np.zeros(len(from_ns), np.bool_)
+    begins, ends = (spans[name].to_numpy() for name in ("from_tai_ns", "to_tai_ns"))
+    last = np.searchsorted(begins, from_ns.to_numpy(), side="right") - 1
+    inside: NDArray[np.bool_] = (last >= 0) & (to_ns.to_numpy() <= ends[last])
+    return inside
 
 
 def _is_ours(ready: Ready) -> bool:

@@ -236,7 +236,7 @@ def _times(times: Sequence[str]) -> str:
     """The first of these instants, and how many more there are."""
     more = len(times) - _CUTS_TOLD
     shown = [times[0], *(time.removeprefix("at ") for time in times[1:_CUTS_TOLD])]
-    return ", ".join(shown) + (f" and {more} more times" if more > 0 else "")
+    return ", ".join(shown) + (f" and {plural(more, 'more time')}" if more > 0 else "")
 
 
 def _figures(statistics: Statistics | None, confidence: Confidence | None = None) -> tuple[str, ...]:

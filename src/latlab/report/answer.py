@@ -93,9 +93,8 @@ def _figures(result: Result, metric: str) -> Iterator[OneOf | Table | Lines]:
         yield from (one.filled() for one in headline)
         return
     summaries = rows.summaries(result, metric)
-    values = list(dict.fromkeys(load_of(summary, row) for summary in summaries for row in summary.rows))
     shapes = [[_table(result, summaries, None)]]
-    if 1 < len(values) <= SIDE_BY_SIDE:
+    if values := side_by_side(summaries):
         shapes.insert(0, [_table(result, summaries, values)])
     yield OneOf(shapes)
     ends = "; ".join(one for summary in summaries for one in _ends(summary))
@@ -120,10 +119,18 @@ def load_of(summary: rows.Summary, row: rows.Row) -> str:
     return row.dimensions[summary.headings.index(LOADS)] if LOADS in summary.headings else ""
 
 
-def _table(result: Result, summaries: Sequence[rows.Summary], values: Sequence[str] | None) -> Table:
-    """All streams' configurations below each other. values: of the loads that stand side by side; None: a row each.
+def side_by_side(summaries: Sequence[rows.Summary]) -> list[str] | None:
+    """The loads whose figures stand side by side; None: each has a row of its own."""
+    values = list(dict.fromkeys(load_of(summary, row) for summary in summaries for row in summary.rows))
+    return values if 1 < len(values) <= SIDE_BY_SIDE else None
 
-    What is the same in every row has no column.
+
+def grouped(
+    summaries: Sequence[rows.Summary], values: Sequence[str] | None
+) -> tuple[list[str], list[list[str]], list[dict[str, list[rows.Row]]]]:
+    """The rows of the table: headings of what differs between them, the labels of each, and load → its repetitions.
+
+    values: of the loads that stand side by side; None: a row each, the key of its repetitions is empty.
     """
     groups: dict[tuple[tuple[str, str], ...], dict[str, list[rows.Row]]] = {}
     for summary in summaries:
@@ -140,15 +147,23 @@ def _table(result: Result, summaries: Sequence[rows.Summary], values: Sequence[s
     told = [dict(named) for named in groups]
     every = dict.fromkeys(heading for one in told for heading in one)
     shown = [heading for heading in every if len({one.get(heading) for one in told}) > 1]
+    return shown, [[names.get(heading, "") for heading in shown] for names in told], list(groups.values())
+
+
+def _table(result: Result, summaries: Sequence[rows.Summary], values: Sequence[str] | None) -> Table:
+    """All streams' configurations below each other. values: of the loads that stand side by side; None: a row each.
+
+    What is the same in every row has no column.
+    """
+    shown, told, groups = grouped(summaries, values)
     clocks = any(summary.crosses_clocks for summary in summaries)
     beside_each = [""] if values is None else list(values)
-    by_row = [[one for value in beside_each for one in _statistics(of.get(value, []))] for of in groups.values()]
+    by_row = [[one for value in beside_each for one in _statistics(of.get(value, []))] for of in groups]
     figures = zip(*(_written(column) for column in zip(*by_row, strict=True)), strict=True)
     found = []
-    for names, of in zip(told, groups.values(), strict=True):
+    for labels, of in zip(told, groups, strict=True):
         measured = [row for some in of.values() for row in some]
         bounds = [_clocks(measured)] if clocks else []
-        labels = [names.get(heading, "") for heading in shown]
         found.append((*labels, *next(figures), _lost(measured), *bounds, _remark(result, measured)))
     first, each = len(shown), len(FIGURES)
     columns = [heading for _ in beside_each for _, heading in FIGURES]

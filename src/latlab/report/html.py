@@ -16,8 +16,9 @@ from markupsafe import Markup, escape
 from latlab.recordings.run_folder import RunFolder
 from latlab.report import definitions, testbed
 from latlab.report.answer import answer, metric_of, title
+from latlab.report.boxes import boxes
 from latlab.report.charts.sweep import Sweep
-from latlab.report.document import Fold, Part, Pictured, Section, Table, Toned, Verbatim, filled
+from latlab.report.document import Fold, Pictured, Section, Table, Toned, Verbatim, filled
 from latlab.report.embedded import embedded
 from latlab.report.gates import Scheduled
 from latlab.report.marks import page_marks
@@ -34,8 +35,8 @@ _STYLES = ("uPlot.min.css", "report.css")
 _SCRIPTS = ("uPlot.iife.min.js", "decode.js", "axes.js", "marks.js", "series.js", "distribution.js", "report.js")
 _DATA = '<script type="application/json" id="data">'
 """The beginning of the data's element: the page has it once, since what comes from a run is escaped."""
-_ANSWERED = ("figures", "differences", "stages")
-"""The sections of the answer that stand at the page's beginning, below the verdict."""
+_ANSWERED = ("differences", "stages")
+"""The sections of the answer that stand at the page's beginning, below its table."""
 _VERDICT_MARKS = {"trusted": "✓", "suspect": "!", "untrusted": "✗"}
 _LONG = 40
 """A text of more characters may be broken anywhere."""
@@ -84,7 +85,7 @@ def render(
     environment.filters["packed"] = parts.keep
     rendered = environment.get_template("report.html.j2").render(
         **_verdict(result),
-        answer=_answer(result),
+        **_answer(result),
         sections=[*sections[:-1], Section("run", [*sections[-1].parts, licence], sections[-1].title)],
         chosen=next(iter(metrics), ""),
         result=result,
@@ -196,12 +197,17 @@ def _verdict(result: Result) -> dict[str, Any]:
     }
 
 
-def _answer(result: Result) -> Section:
-    """What the page begins with, below the verdict."""
+def _answer(result: Result) -> dict[str, Any]:
+    """What the page begins with, below the verdict: the table, its picture, and the sentences."""
     metrics = default_metrics(result)
+    metric = metric_of(result, metrics)
     answered = {one.name: one.parts for one in answer(result, metrics)}
-    parts: list[Part] = [part for name in _ANSWERED for part in answered[name]]
-    return Section("answer", parts, title(result, metric_of(result, metrics)))
+    return {
+        "answer_title": title(result, metric),
+        "figures": answered["figures"],
+        "boxes": boxes(result, metric) if metric else None,
+        "found": [part for name in _ANSWERED for part in answered[name]],
+    }
 
 
 def _policy(style: str, scripts: Sequence[str]) -> str:

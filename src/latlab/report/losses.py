@@ -74,7 +74,7 @@ def watched_row(one: DropsWatched) -> tuple[str, ...]:
     """(watched on, is the kernel of, drops recorded, to know) of one kernel."""
     notes = [*one.missing]
     if one.unrecorded:
-        notes.append(f"{one.unrecorded} more were not recorded: a ring was full")
+        notes.append(f"{one.unrecorded} more {'was' if one.unrecorded == 1 else 'were'} not recorded: a ring was full")
     on = one.host if one.watched else "not watched"
     return on, ", ".join(one.hosts), "" if one.drops is None else str(one.drops), "; ".join(notes)
 

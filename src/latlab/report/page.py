@@ -201,7 +201,7 @@ def _kept(whose: str, figures: Metric) -> Iterator[Part]:
     """The bins or the intervals that another program left of its values."""
     if figures.bins is not None:
         beyond = [
-            f" · {count} values {where} all bins"
+            f" · {plural(count, 'value')} {where} all bins"
             for count, where in ((figures.below, "below"), (figures.above, "beyond"))
             if count
         ]

@@ -1,14 +1,14 @@
 """The colours, dashes and markers of lines, told apart by the colour-blind too, and in print.
 
-Sources: M. Okabe, K. Ito, "Color Universal Design", 2008, without its yellow, which white paper swallows; the last is
-wine of P. Tol, "Colour Schemes", SRON/EPS/TN/09-002, 2021, "muted".
+Sources: M. Okabe, K. Ito, "Color Universal Design", 2008, without its yellow, which white paper swallows; the last two
+are wine and indigo of P. Tol, "Colour Schemes", SRON/EPS/TN/09-002, 2021, "muted".
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#1A1A1A", "#882255")
+COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#1A1A1A", "#882255", "#332288")
 LOST_COLOUR = "#D55E00"
 WAY_COLOURS = (*(COLOURS[one] for one in (1, 4, 2, 3, 5, 0, 6)), LOST_COLOUR, "#767676")
 """Of the intervals of a packet's path, in its order: wake-up, prepare, socket, qdisc, sending NIC, path, receiving NIC,

@@ -26,6 +26,7 @@ from latlab.recordings.run_folder import CellFolder, RunFolder
 from latlab.report.beside import beside
 from latlab.report.classes import classes_table, write_classes
 from latlab.report.comparison.cells import cell_comparisons
+from latlab.report.flows import flow_reasons
 from latlab.report.gates import scenario_ports
 from latlab.report.imported import imported_result
 from latlab.report.launches import launches_of
@@ -202,7 +203,7 @@ def cell_result(
         facts_after=after,
         thresholds=thresholds_of(trust),
     )
-    counts, waived = without_waived(judge(evidence), trust.off if trust else {})
+    counts, waived = without_waived([*judge(evidence), *flow_reasons(cell, found.streams)], trust.off if trust else {})
     return JudgedCell.of(found, [*made_not_measured(cell), *counts], waived)
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from latlab.analysis.counts import counted
-from latlab.analysis.metrics import METRICS_BY_NAME, PROBE_METRICS, TIMER_METRICS
+from latlab.analysis.metrics import IMPORTED_METRICS, METRICS_BY_NAME, PROBE_METRICS, TIMER_METRICS
 from latlab.analysis.way import ONE_CLOCK, interval_name
 from latlab.report.launches import early_notes
 from latlab.report.places import cell_name, dimension_keys, dimension_text, short_headings
@@ -269,6 +269,8 @@ def _may_have(result: Result, name: str, metric: str) -> bool:
         return False  # a timer whose interrupts are not told of has no parts
     if all(cell.imported for cell in result.cells if name in cell.streams):
         return False  # what another program has not measured, nobody expects
+    if metric in {one.name for one in IMPORTED_METRICS} or any(block.flow for block in blocks):
+        return False  # of packets that are watched is known what their flow has, and of all others what they have
     is_whole = any(block.probe and block.probe.leg is None for block in blocks)
     of_wholes = metric in {one.name for one in PROBE_METRICS}
     return is_whole == of_wholes

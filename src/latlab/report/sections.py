@@ -79,6 +79,7 @@ LIMITS: Final = ("", "limit on", "cell", "repeat", "limit", "actual")
 LOADS: Final = ("cell", "repeat", "load", "from", "to", "asked", "sent", "received", "packets", "work")
 REPEATS: Final = ("cell", "of packet", "timestamp", "ns", "packets", "timestamps in one only")
 _NARROW: Final = (rows.MOMENTS + rows.COUNTS, rows.PERCENTILES)
+_WATCHED: Final = ("transit", "interarrival")
 _WAITED: Final = ("wakeup", *(metric.name for metric in TIMER_METRICS))
 """Of timers: the whole, and its parts."""
 _WINDOWS_PRINTED: Final = 100
@@ -127,7 +128,8 @@ def default_metrics(result: Result) -> tuple[str, ...]:
     first = ("round_trip",) if any(block.probe and not timers.waits(block) for block in blocks) else ()
     waited = _WAITED if timers.any_waits(result) else ()
     about = [named] if (named := headline(result)) else []
-    return tuple(dict.fromkeys((*about, *published, *first, *DEFAULT_METRICS, *waited)))
+    watched = _WATCHED if any(cell.flows for cell in result.cells) else ()
+    return tuple(dict.fromkeys((*about, *published, *first, *DEFAULT_METRICS, *watched, *waited)))
 
 
 def parts_of(name: str, shown: Shown) -> list[Part]:

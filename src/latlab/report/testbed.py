@@ -7,6 +7,7 @@ from typing import Final
 
 from latlab.analysis.words import left_out_text
 from latlab.recordings.cell import Guest, RecordedCell
+from latlab.report.flows import flow_notes
 from latlab.report.losses import watched_row
 from latlab.report.places import Places, dimension_keys
 from latlab.report.text import rate
@@ -49,7 +50,7 @@ def label_reasons(result: Result) -> list[str]:
 
     And that the scenario was changed since.
     """
-    return [*_virtual(result), *_functional(result), *_imported(result), *_changed(result)]
+    return [*_virtual(result), *_functional(result), *_imported(result), *flow_notes(result), *_changed(result)]
 
 
 def _changed(result: Result) -> list[str]:

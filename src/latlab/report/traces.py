@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Final
+from collections.abc import Iterable, Iterator
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from latlab.analysis.missing_stages import EMULATED, NOT_TRACED
 from latlab.analysis.reception import Instants, VmHost, receptions, timer_wakings
-from latlab.recordings.cell import RecordedCell
+from latlab.recordings.cell import Judged, RecordedCell
 from latlab.recordings.clock_offset import offset_between
 from latlab.recordings.run_folder import CellFolder
 from latlab.recordings.traces import Traced, read_timer_traces, read_traces
@@ -23,14 +23,19 @@ from latlab.result.types import Breakdown, CameTo, Cell, Result, Trace
 
 TITLE: Final = "How packets and timers woke their thread, warm-up left out"
 HEADINGS: Final = (
-    *("cell", "repeat", "stream", "n", "woke it", "it was awake", "unknown", "the interrupts came to"),
-    *("softirq raised by", "path into the guest", "the VM host's came to", "whole", "events", "lost"),
+    *("cell", "repeat", "stream", "n", "woke it", "it was awake", "unknown", "interrupts arrived in"),
+    *("softirq raised by", "path into the guest", "the VM host's arrived in", "whole", "events", "lost"),
 )
 MISSING_TITLE: Final = "Incomplete breakdowns: the first stage that is not known, and why, warm-up left out"
 MISSING_HEADINGS: Final = ("cell", "repeat", "stream", "n", "of", "reason", "what it means")
 INTERVAL_TITLE: Final = "From the interrupt to the thread, µs, warm-up left out"
 INTERVAL_HEADINGS: Final = (
     *("cell", "repeat", "stream", "interval", "from", "to", "n", "min", "avg", "p50", "p99", "max"),
+)
+FLIGHT_TITLE: Final = "Flight recorder: what was kept of traces"
+FLIGHT_HEADINGS: Final = (
+    *("cell", "repeat", "host", "trigger", "packets judged", "late", "kept as typical", "not judged"),
+    *("windows kept", "windows not whole"),
 )
 _FIGURES: Final = ("min", "mean", "p50", "p99", "max")
 _NAMED: Final = 3
@@ -43,7 +48,9 @@ def traces_of(folder: CellFolder, cell: RecordedCell) -> dict[str, Trace]:
     traces = {}
     for traced, found in _told(folder, cell):
         done = traced.done
-        said = {"host": traced.host, "events": done and done.events, "lost": done and done.lost}
+        said: dict[str, Any] = {"host": traced.host, "events": done and done.events, "lost": done and done.lost}
+        if flight := _flight(traced, cell):
+            said["flight"] = flight
         for number, one in found.items():
             if number in names:
                 traces[names[number]] = Trace.model_validate({**said, **one.document()})
@@ -58,6 +65,15 @@ def _told(folder: CellFolder, cell: RecordedCell) -> Iterator[tuple[Traced, dict
     for timer in read_timer_traces(folder, cell):
         asked = (timer.instants, timer.trace, timer.tasks, timer.thread, _vm_host(timer, cell))
         yield timer, timer_wakings(*asked, _not_entered(timer, cell))
+
+
+def _flight(traced: Traced, cell: RecordedCell) -> dict[str, Any] | None:
+    """What a flight recorder kept of a trace; None where there was none, or it did not come to its end."""
+    if not traced.kept or not cell.trigger:
+        return None
+    judged = traced.judged or Judged(judged=0, late=0, typical=0, unjudged=0)
+    counts = {name: getattr(judged, name) for name in ("judged", "late", "typical", "unjudged")}
+    return {"trigger": cell.trigger, **counts, "windows": traced.kept.windows, "overran": traced.kept.overran}
 
 
 def _vm_host(traced: Traced, cell: RecordedCell) -> VmHost | None:
@@ -92,7 +108,13 @@ def trace_tables(result: Result) -> list[Table]:
     intervals = tuple(row for place, trace, _ in found for row in _intervals(place, trace))
     missing = tuple(row for place, trace, _ in found for row in _missing(place, trace))
     label = label_text(result)
+    flights = tuple(_flights(found))
     return [
+        *(
+            [Table(FLIGHT_HEADINGS, flights, range(4, len(FLIGHT_HEADINGS)), f"{FLIGHT_TITLE} · {label}")]
+            if flights
+            else []
+        ),
         Table(HEADINGS, told, range(3, 7), f"{TITLE} · {label}"),
         *([Table(MISSING_HEADINGS, missing, range(3, 5), f"{MISSING_TITLE} · {label}")] if missing else []),
         Table(INTERVAL_HEADINGS, intervals, range(6, len(INTERVAL_HEADINGS)), f"{INTERVAL_TITLE} · {label}"),
@@ -113,6 +135,24 @@ def _traced(result: Result) -> Iterator[tuple[tuple[str, str, str], Trace, str]]
         for name, block in cell.streams.items():
             if trace := block.trace:
                 yield (cell_title(cell), str(cell.repeat), name), trace, _entry(cell, trace)
+
+
+def _flights(found: Iterable[tuple[tuple[str, str, str], Trace, str]]) -> Iterator[tuple[str, ...]]:
+    """A row for each host of a cell with a flight recorder."""
+    seen = set()
+    for (cell, repeat, _), trace, _entry in found:
+        place, one = (cell, repeat, trace.host), trace.flight
+        if one is None or place in seen:
+            continue
+        seen.add(place)
+        yield (
+            *place,
+            one.trigger,
+            *(str(count) for count in (one.judged, one.late, one.typical)),
+            bad_if(one.unjudged, str(one.unjudged)),
+            str(one.windows),
+            bad_if(one.overran, str(one.overran)),
+        )
 
 
 def _entry(cell: Cell, trace: Trace) -> str:

@@ -133,7 +133,7 @@ def _note(chain: Chain, latest: WorstStages) -> str:
     usual, last, late = _typical(chain), latest.each[0], latest.late
     of = thing(chain)
     found = [f"{GROUPS['typical']}: mean of {usual.split} {of}s from p40 to p60"] if usual else []
-    whom = f", whose interrupt came to {whom_text(last.interrupted)}" if last.interrupted else ""
+    whom = f", whose interrupt arrived in {whom_text(last.interrupted)}" if last.interrupted else ""
     found.append(f"worst: {of} {last.sequence}{whom}")
     found += [
         f"dominant in: how many of the worst {late} {of}s lost most time there, against the typical one; "

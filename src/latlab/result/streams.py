@@ -136,12 +136,28 @@ class Entry(Part):
     ran: list[CameTo] = []
 
 
+class FlightRecord(Part):
+    """What a flight recorder kept of a host's trace. judged: by its listener, of which late were late, or may have been
+    as the clocks were known then; typical: others, kept to be compared with; unjudged: the clocks were not known then.
+    overran: windows of which events were no longer held.
+    """
+
+    trigger: str
+    judged: int
+    late: int
+    typical: int
+    unjudged: int
+    windows: int
+    overran: int
+
+
 class TracedOn(Part):
-    """Where it was traced. events, lost: of the host's trace."""
+    """Where it was traced. events, lost: of the host's trace. flight: if a flight recorder kept little of it."""
 
     host: str
     events: int | None
     lost: int | None
+    flight: FlightRecord | None = None
 
 
 class Breakdown(Part):
@@ -196,8 +212,8 @@ class Stream(Part):
     """A stream, a probe or one of its legs, a timer, or what a tool measured.
 
     clock: where the offset of the two hosts' clocks is known from. counts: packets, warm-up included. anomalies: by
-    class; None: not looked for. trace: the path of packets from interrupt to thread
-    (docs/explanation/where-the-time-went.md).
+    class; None: not looked for. flow: whose watched packets it is: talker and listener are hosts with the clocks of
+    the two points. trace: the path of packets from interrupt to thread (docs/explanation/where-the-time-went.md).
     """
 
     talker: str
@@ -206,6 +222,7 @@ class Stream(Part):
     sent_as: str | None = None
     start_tai_ns: int | None
     probe: ProbeOf | None = None
+    flow: str | None = None
     counts: dict[str, int | None]
     send_errnos: dict[str, int] | None = None
     silent: Silent | None

@@ -59,6 +59,7 @@ from latlab.result.streams import (
     Bound,
     Breakdown,
     Entry,
+    FlightRecord,
     Gates,
     Losses,
     LostAt,
@@ -96,6 +97,8 @@ __all__ = [
     "Entry",
     "Episode",
     "Evidence",
+    "FlightRecord",
+    "FlowWatched",
     "Gap",
     "Gates",
     "Growth",
@@ -329,6 +332,19 @@ class Imported(Part):
     by_latlab: bool = False
 
 
+class FlowWatched(Part):
+    """A flow whose packets were watched. flow: which, as the scenario has it. hosts: of each kernel the one whose agent
+    watched. packets: seen at each point, by direction; None: the recordings were not read.
+    """
+
+    name: str
+    flow: str
+    hosts: list[str]
+    packets: dict[str, int] | None
+    notes: list[str]
+    left_out: list[LeftOut]
+
+
 class Cell(Part):
     """One repetition of a cell. cell: the matrix' keys; instructions_per_ns: of a board in virtual time."""
 
@@ -351,6 +367,7 @@ class Cell(Part):
     guests: list[Guest] = []
     stamps_by: list[StampsTaken] = []
     drops_watched: list[DropsWatched] = []
+    flows: list[FlowWatched] = []
     ptp: list[PtpPort] = []
     imported: Imported | None = None
 

@@ -7,14 +7,14 @@ import contextlib
 import json
 import signal
 from collections import deque
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 from typing import Any, TypeVar
 
 from latlab.errors import LabError, rejection_remedy
 from latlab.hosts import Host, Process, signal_group
 from latlab.model.part import Document, Failure
 from latlab.recordings.cell import Ready, RecordedAgent, Totals
-from latlab.run.events import Latencies, Listener, Packets, Seen, Window, ignore
+from latlab.run.events import Interval, Late, Latencies, Listener, Packets, Seen, Window, ignore
 from latlab.testbed.apply import TestBed
 from latlab.testbed.step import Spec
 
@@ -109,6 +109,16 @@ class Agent:
         """Start the streams at that instant of its host's CLOCK_TAI."""
         self._say({"start_tai_ns": start_tai_ns})
 
+    def know(self, clocks: Iterable[tuple[int, int, int]]) -> None:
+        """Say of streams by how much its host's clock is ahead of their talkers', and ± that: (stream, ns, ns)."""
+        told = [{"stream": stream, "ahead_ns": ahead, "off_ns": off} for stream, ahead, off in clocks]
+        if told:
+            self._say({"clocks": told})
+
+    def keep(self, windows: Iterable[Interval]) -> None:
+        """Have the events of these intervals of its host's CLOCK_TAI kept."""
+        self._say({"keep": [{"from_tai_ns": begin, "to_tai_ns": end} for begin, end in windows]})
+
     async def stop(self, bed: TestBed) -> Totals:
         """Its `done`; it has written its recordings and is gone."""
         self._say({"stop": True})
@@ -195,6 +205,9 @@ class Agent:
                 offset_ns = bound and (bound["lower_ns"], bound["upper_ns"])
                 host, verb = self.host.name, self.verb
                 self._listener(Packets(host, verb, streams, self.probe, 0, tai_ns, found, steal_ns, offset_ns))
+            case "late":
+                windows = tuple((one["from_tai_ns"], one["to_tai_ns"]) for one in event["windows"])
+                self._listener(Late(self.host.name, windows))
             case "window":
                 self._listener(self._window(event))
             case "error":

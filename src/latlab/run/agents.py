@@ -6,6 +6,7 @@ from latlab.recordings.run_folder import CellFolder
 from latlab.run.agent import Agent
 from latlab.run.events import Listener
 from latlab.run.fetch import Recordings
+from latlab.run.flight import Flight
 from latlab.run.outcome import Outcome
 from latlab.run.probe_specs import ping_spec, pong_spec, timer_spec, verb_of
 from latlab.run.specs import Bed, listen_spec, talk_spec, with_live
@@ -33,6 +34,7 @@ class Agents:
         recordings: Recordings,
         folder: CellFolder,
         listener: Listener,
+        flight: Flight | None = None,
     ) -> None:
         self.talking: list[Agent] = []
         self.listening: list[Agent] = []
@@ -44,11 +46,14 @@ class Agents:
         self._recordings = recordings
         self._folder = folder
         self._listener = listener
+        self._flight = flight
 
     async def listen(self, host: str, at: Bed) -> None:
         """Start listening for the streams that end on the host."""
         spec = listen_spec(self._scenario, host, at, self._outcome.run_id, self._recording(host, "listen", host))
-        await self._start(self.listening, host, "listen", spec)
+        agent = await self._start(self.listening, host, "listen", spec)
+        if self._flight and host in self._scenario.kept:
+            self._flight.judges(agent)
 
     async def talk(self, host: str, at: Bed) -> None:
         """Start the talker of the streams that begin on the host; it waits for their start."""
@@ -79,7 +84,7 @@ class Agents:
         own = (agent for agent in self.listening if agent.host.name == host and agent.probe in receivers)
         threads = [_thread(agent) for agent in own]
         spec = trace_spec(self._scenario, host, threads, self._outcome.run_id, self._recording(host, "trace", host))
-        await self._start(self.listening, host, "trace", spec)
+        self._keeps(host, await self._start(self.listening, host, "trace", spec), spec)
 
     async def trace_timer(self, name: str) -> None:
         """Record how the thread of a timer, which is ready, is woken."""
@@ -96,8 +101,14 @@ class Agents:
         site = self._site.on(self._scenario.machine_of(name))
         found = await self._bed.hosts[guest.host].run(guest_threads_command(pid_file(name, guest, site)))
         threads = [int(thread) for thread in found.stdout.split()]
-        spec = entry_spec(threads, self._outcome.run_id, self._recording(guest.host, "entry", name))
-        await self._start(self.listening, guest.host, "entry", spec, of=name)
+        recording = self._recording(guest.host, "entry", name)
+        spec = entry_spec(self._scenario, name, threads, self._outcome.run_id, recording)
+        self._keeps(name, await self._start(self.listening, guest.host, "entry", spec, of=name), spec)
+
+    def _keeps(self, host: str, agent: Agent, spec: Spec) -> None:
+        """Note that the agent keeps windows around late packets of the host, if it is to."""
+        if self._flight and spec.get("windows_only"):
+            self._flight.keeps(host, agent)
 
     def _recording(self, host: str, verb: str, name: str) -> str:
         return self._recordings.prefix(self._bed.hosts[host], self._folder.prefix(verb, name))
@@ -110,17 +121,20 @@ class Agents:
         spec: Spec,
         probe: str | None = None,
         of: str | None = None,
-    ) -> None:
+    ) -> Agent:
         """probe: whose agent it is. of: the guest or the timer next to which it traces."""
         binary, place = self._places.agent(host), self._bed.hosts[host]
         verb = "trace" if of else verb_of(self._scenario, probe, role) if probe else role
         if self._outcome.live and verb != "trace":
             spec = with_live(spec)
         of = of or probe
-        agent = await Agent.start(self._bed, place, binary, verb, spec, self._listener, of, role=role)
+        hears = self._flight.hear if self._flight else self._listener
+        agent = await Agent.start(self._bed, place, binary, verb, spec, hears, of, role=role)
         group.append(agent)
         self._outcome.agents.append(agent)
-        await self._recordings.follow(place, role, self._folder.prefix(role, of or host))
+        kept = ("kept",) if spec.get("windows_only") else ()
+        await self._recordings.follow(place, role, self._folder.prefix(role, of or host), kept)
+        return agent
 
 
 def _thread(agent: Agent) -> int:

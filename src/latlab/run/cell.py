@@ -24,6 +24,8 @@ from latlab.run.clocks import ClockWatch
 from latlab.run.drops import DropWatch
 from latlab.run.events import Listener, Phase, Waiting
 from latlab.run.fetch import Recordings
+from latlab.run.flight import Flight
+from latlab.run.flows import FlowWatch, read_flows
 from latlab.run.interfaces import look_at_interfaces
 from latlab.run.outcome import LABEL_VIRTUAL, Outcome
 from latlab.run.probe_specs import pings, timers
@@ -112,6 +114,9 @@ async def run_cell(
     if outcome.start_tai_ns:
         listener(Phase("joining"))
         try:
+            if outcome.flows:
+                with Awaited(_tells(listener))("the packets of flows are matched"):
+                    await asyncio.to_thread(_match_flows, outcome, folder)
             with Awaited(_tells(listener))("the packet table is made"):
                 await asyncio.to_thread(build_packets, folder)
         except LatlabError as error:
@@ -120,6 +125,14 @@ async def run_cell(
     if interrupted:
         raise asyncio.CancelledError
     return outcome.known()
+
+
+def _match_flows(outcome: Outcome, folder: CellFolder) -> None:
+    """Find the packets of flows at one point after the other, and have cell.json say what came of it."""
+    scenario = outcome.run.cell.scenario
+    found = read_flows(outcome.flows, folder, outcome.clocks, scenario.first_flow_number)
+    outcome.flows, outcome.flow_streams = found.flows, found.streams
+    _write(outcome, folder)
 
 
 def _tells(listener: Listener) -> Tell:
@@ -256,7 +269,8 @@ class _Cell:
         self._site = site
         self._places = find_places(self._scenario, site, bed.hosts)
         self._recordings = Recordings(bed, folder)
-        self._agents = Agents(outcome, bed, site, self._places, self._recordings, folder, listener)
+        flight = Flight(self._scenario, listener, live=outcome.live) if self._scenario.kept else None
+        self._agents = Agents(outcome, bed, site, self._places, self._recordings, folder, listener, flight)
         self._talking, self._listening = self._agents.talking, self._agents.listening
         self._clocks = ClockWatch(
             self._scenario,
@@ -264,10 +278,11 @@ class _Cell:
             bed.hosts,
             self._places,
             self._recordings,
-            live=listener if outcome.live else None,
+            live=flight.hear if flight else listener if outcome.live else None,
         )
         self._ptp = PtpWatch(self._scenario, site, bed.hosts, self._places, self._recordings)
         self._drops = DropWatch(self._scenario, bed.hosts, self._places, self._recordings, folder)
+        self._flows = FlowWatch(self._scenario, bed, self._places, self._recordings, folder)
         self._tools = Tools(self._scenario, bed, self._places, self._recordings, folder)
         loads = plan_loads(self._scenario, load_duration_ns(self._scenario), self._places)
         self._loads = LoadRunner(
@@ -301,6 +316,7 @@ class _Cell:
             self._stop_tools(),
             self._stop_loads(),
             self._stop_agents(self._listening),
+            self._stop_flows(),
             self._stop_drops(),
             self._stop_clocks(),
             self._fetch(),
@@ -326,6 +342,7 @@ class _Cell:
         for guest in scenario.entered:
             await self._agents.trace_entries(guest)
         await self._drops.start(self._bed, outcome.run_id, outcome.guests)
+        await self._flows.start(outcome.run_id)
         await self._tools.start()
         for host in talkers(scenario):
             await self._agents.talk(host, at)
@@ -354,10 +371,16 @@ class _Cell:
         self._tools.begin(START_LEAD_NS + scenario.warmup)
         for agent in self._talking:
             agent.begin(outcome.starts_tai_ns[agent.host.name])
-        self._ptp.begin(lambda agent: start.on(agent) if start else now_tai_ns(agent) + START_LEAD_NS)
+
+        def begins(agent: Agent) -> int:
+            return start.on(agent) if start else now_tai_ns(agent) + START_LEAD_NS
+
+        self._ptp.begin(begins)
+        self._flows.begin(begins)
         # The talkers know the start and wait for it: the file is written meanwhile, and a slow disk delays no packet.
         # Should the lab be killed from here on, it says what the recordings are of.
         outcome.clocks, outcome.ptp, outcome.drops = self._clocks.known(), self._ptp.known(), self._drops.known()
+        outcome.flows = self._flows.known()
         outcome.steps = [RecordedStep(**vars(result)) for result in self._bed.results]
         self._folder.write_cell(outcome.known())
 
@@ -380,7 +403,11 @@ class _Cell:
     async def _watch(self) -> None:
         """Return once talkers and tools are done. LabError as soon as anything fails, or it takes too long."""
         talking: set[asyncio.Future[Any]] = {agent.done for agent in self._talking} | {*self._tools.asking}
-        running = talking | {agent.done for agent in self._listening}
+        if not talking:
+            # Flows alone are measured for as long as streams would be.
+            talking.add(asyncio.ensure_future(self._flows.pause((START_LEAD_NS + self._scenario.duration) / SECOND_NS)))
+        watching = {agent.done for agent in self._flows.agents}
+        running = talking | watching | {agent.done for agent in self._listening}
         loop = asyncio.get_running_loop()
         patience = max((agent.host.patience for agent in self._talking), default=1.0)
         deadline = loop.time() + (_needed_ns(self._scenario) / SECOND_NS + SPARE_S) * patience
@@ -409,6 +436,8 @@ class _Cell:
         settle_s = self._scenario.settle / SECOND_NS
         if self._listening:
             await self._listening[0].host.pause(settle_s)
+        elif self._flows.agents:
+            await self._flows.pause(settle_s)
 
     async def _fetch(self) -> None:
         with self._bed.awaited("recordings are fetched"):
@@ -439,6 +468,12 @@ class _Cell:
         self._outcome.clocks = [*clocks, *cards]
         if failure := failure or later:
             raise failure
+
+    async def _stop_flows(self) -> None:
+        try:
+            await self._flows.stop()
+        finally:
+            self._outcome.flows = self._flows.known()
 
     async def _stop_drops(self) -> None:
         await self._drops.stop(self._bed)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 from pathlib import Path
 from typing import Literal
 
@@ -59,7 +60,33 @@ def needed_legs(scenario: Scenario, hosts: Mapping[str, Host], with_kvm_clock: C
             raise _nothing_shared(talker, listener, [name for name in scenario.guests if name not in guests])
         for leg in legs if legs is not None else [Leg(talker, listener, "exchange")]:
             found.setdefault(frozenset((leg.here, leg.there)), leg)
+    for here, there in _watched_pairs(scenario, kernels):
+        # Where nothing else joins them, hosts are compared by what streams and probes do between them already.
+        exchanges = [leg for leg in found.values() if leg.source == "exchange"]
+        own = {} if sync == "exchange" else guests
+        chain = joining_legs(here, there, kernels, own, exchanges=exchanges)
+        if chain is None and sync != "shared" and (more := _exchange_between(scenario, kernels, here, there)):
+            chain = joining_legs(here, there, kernels, own, exchanges=[*exchanges, more])
+        for leg in chain or ():
+            found.setdefault(frozenset((leg.here, leg.there)), leg)
     return list(found.values())
+
+
+def _exchange_between(scenario: Scenario, kernels: Mapping[str, str], here: str, there: str) -> Leg | None:
+    """The exchange of two hosts that one link joins, one on either's kernel; None where there are no such two."""
+    near, far = ([name for name, kernel in kernels.items() if kernel == kernels[end]] for end in (here, there))
+    pairs = ((one, other) for one in near for other in far if scenario.route_between(one, other))
+    return next((Leg(one, other, "exchange") for one, other in pairs), None)
+
+
+def _watched_pairs(scenario: Scenario, kernels: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """Each two hosts of different kernels between which flows are watched: of each kernel the first one."""
+    for flow in scenario.watched.values():
+        first: dict[str, str] = {}
+        for point in flow.at:
+            host = scenario.watched_on(point)
+            first.setdefault(kernels[host], host)
+        yield from combinations(first.values(), 2)
 
 
 def guest_legs(scenario: Scenario, with_kvm_clock: Collection[str]) -> dict[str, Leg]:
@@ -86,7 +113,7 @@ def leg_specs(
     """
     needed_ns = scenario.duration + SPARE_NS
     if leg.source == "exchange":
-        route, count = _routes(scenario)[leg.here, leg.there], needed_ns // CLOCK_PERIOD_NS
+        route, count = _route_of(scenario, leg), needed_ns // CLOCK_PERIOD_NS
         asks, answers = clock_specs(route, run_id, recording, count)
         return (leg.there, answers), (leg.here, asks)
     if leg.source == "ptp_kvm":
@@ -99,11 +126,18 @@ def leg_specs(
 
 
 def joining_legs(
-    talker: str, listener: str, kernels: Mapping[str, str], guests: Mapping[str, Leg], *, always_exchange: bool
+    talker: str,
+    listener: str,
+    kernels: Mapping[str, str],
+    guests: Mapping[str, Leg],
+    *,
+    always_exchange: bool = False,
+    exchanges: Sequence[Leg] = (),
 ) -> Sequence[Leg] | None:
     """The shortest chain from the talker to the listener; None where only an exchange could join them.
 
-    kernels: host → the kernel it runs on. guests: guest → the leg that joins it and its host.
+    kernels: host → the kernel it runs on. guests: guest → the leg that joins it and its host. exchanges: those that
+    there are in any case.
     """
     if always_exchange:
         return [Leg(talker, listener, "exchange")]
@@ -111,14 +145,16 @@ def joining_legs(
     queue = [talker]
     while queue and listener not in chains:
         here = queue.pop(0)
-        for leg, there in _from(here, kernels, guests, last=listener):
+        for leg, there in _from(here, kernels, guests, exchanges, last=listener):
             if there not in chains:
                 chains[there] = (*chains[here], leg)
                 queue.append(there)
     return chains.get(listener)
 
 
-def _from(here: str, kernels: Mapping[str, str], guests: Mapping[str, Leg], last: str) -> list[tuple[Leg, str]]:
+def _from(
+    here: str, kernels: Mapping[str, str], guests: Mapping[str, Leg], exchanges: Sequence[Leg], last: str
+) -> list[tuple[Leg, str]]:
     same = [name for name, kernel in kernels.items() if kernel == kernels[here] and name != here]
     # The listener itself first: hosts on one kernel need nobody between them.
     same.sort(key=lambda name: name != last)
@@ -126,6 +162,8 @@ def _from(here: str, kernels: Mapping[str, str], guests: Mapping[str, Leg], last
     found += [(leg, leg.there) for leg in guests.values() if leg.here == here]
     if here in guests:
         found.append((guests[here], guests[here].here))
+    for leg in exchanges:
+        found += [(leg, end) for start, end in ((leg.here, leg.there), (leg.there, leg.here)) if start == here]
     return found
 
 
@@ -139,6 +177,13 @@ def _nothing_shared(talker: str, listener: str, domains: Sequence[str]) -> LabEr
         where="clock.sync",
         remedy=f"set `clock: {{sync: auto}}`{load}",
     )
+
+
+def _route_of(scenario: Scenario, leg: Leg) -> Route:
+    """The one of the stream or probe that needs the leg, else any."""
+    route = _routes(scenario).get((leg.here, leg.there)) or scenario.route_between(leg.here, leg.there)
+    assert route, f"{leg.here} and {leg.there} are not joined"
+    return route
 
 
 def _routes(scenario: Scenario) -> dict[tuple[str, str], Route]:

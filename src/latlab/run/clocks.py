@@ -124,7 +124,10 @@ class ClockWatch:
                 host, binary = self._hosts[name], self._places.agent(name)
                 if self._live and name == leg.recorder:
                     hears = partial(_tell_bound, self._live, leg)
-                    agents.append(await Agent.start(bed, host, binary, "clock", with_live(spec), hears))
+                    agent = await Agent.start(bed, host, binary, "clock", with_live(spec), hears)
+                    if bound := agent.known.said.bound:
+                        self._live(ClockBound(leg.here, leg.there, bound.lower_ns, bound.upper_ns))
+                    agents.append(agent)
                 else:
                     agents.append(await Agent.start(bed, host, binary, "clock", spec))
         except BaseException:

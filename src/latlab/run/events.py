@@ -131,6 +131,18 @@ class ClockBound:
     order: int = 0
 
 
+Interval = tuple[int, int]
+"""From an instant until another, both included: CLOCK_TAI of a host, ns."""
+
+
+@dataclass(frozen=True)
+class Late:
+    """A listener had late packets: the intervals, by its host's clock, of which the kernel's events are to be kept."""
+
+    host: str
+    windows: tuple[Interval, ...]
+
+
 @dataclass(frozen=True)
 class Window:
     """What a timer's agent said of one interval of time: of the n instants due in [from_tai_ns, to_tai_ns).
@@ -164,7 +176,7 @@ class CellEnded:
     cell: RecordedCell
 
 
-Event = Cleaned | RunStarted | CellStarted | Phase | Waiting | Packets | ClockBound | Window | CellEnded
+Event = Cleaned | RunStarted | CellStarted | Phase | Waiting | Packets | ClockBound | Late | Window | CellEnded
 Listener = Callable[[Event], None]
 
 

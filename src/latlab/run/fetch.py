@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import signal
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -59,11 +60,11 @@ class Recordings:
         """What an agent on the host is told as its recording, for one that is to end up `here`."""
         return str(here) if host.files_are_here else f"{host.scratch}/{here.name}"
 
-    async def follow(self, host: Host, verb: str, here: Path) -> None:
-        """Let what the host's agent records appear next to `here` from now on."""
+    async def follow(self, host: Host, verb: str, here: Path, more: Sequence[str] = ()) -> None:
+        """Let what the host's agent records appear next to `here` from now on. more: tables that not all such have."""
         if host.files_are_here:
             return
-        for table in TABLES[verb]:
+        for table in (*TABLES[verb], *more):
             there, local = f"{self.prefix(host, here)}.{table}.arrow", here.with_name(f"{here.name}.{table}.arrow")
             with local.open("wb") as file:
                 process, record = await self._bed.spawn(

@@ -38,12 +38,15 @@ from latlab.run.events import (
     Window,
     ignore,
 )
+from latlab.run.flows import flow_kernels, flow_recording, planned_point
 from latlab.run.kvm_clock import planned_with_kvm_clock
 from latlab.run.probe_specs import ping_spec, pings, pong_spec, timer_spec, timers, verb_of
 from latlab.run.room import available_memory, check_room
 from latlab.run.specs import Bed, listen_spec, listeners, talk_spec, talkers
 from latlab.run.trace_specs import entry_spec, trace_spec, waking_spec
+from latlab.run.watching import watch_spec
 from latlab.scenario import BoardHost, Cell, Loaded, Run, Scenario, cells, runs
+from latlab.scenario.flow_filter import parse_flow
 from latlab.testbed import make_hosts
 from latlab.testbed.agent_binary import find_agent, find_agents
 from latlab.testbed.bridges.joints import mac_of
@@ -289,7 +292,7 @@ def _planned(cell: Cell) -> PlannedCell:
             scenario.guests[name].host,
             (places.agent(scenario.guests[name].host), "trace"),
             f"traces how interrupts come into {name}, in whose QEMU and vhost the threads are TID",
-            entry_spec(["TID"], ANY_RUN, f"entry-{name}"),
+            entry_spec(scenario, name, ["TID"], ANY_RUN, f"entry-{name}"),
             seconds=seconds,
         )
         for name in scenario.entered
@@ -306,6 +309,23 @@ def _planned(cell: Cell) -> PlannedCell:
         )
         for kernel in kernels_watched(scenario, hosts, emulated)
         if kernel.why_not is None
+    ]
+    agents += [
+        Command(
+            host,
+            (places.agent(host), "watch"),
+            f"watches flow {name}",
+            watch_spec(
+                ANY_RUN,
+                flow_recording(name, host),
+                [planned_point(scenario, places, point) for point in points],
+                parse_flow(asked.match),
+                asked.snap,
+            ),
+            seconds=seconds,
+        )
+        for name, asked in scenario.watched.items()
+        for host, points in flow_kernels(scenario, hosts, asked).items()
     ]
     agents += [
         Command(host, (places.agent(host), "talk"), "talks", spec, started=True, seconds=seconds)

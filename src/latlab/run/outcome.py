@@ -16,6 +16,7 @@ from latlab.recordings.cell import (
     RecordedPort,
     RecordedStep,
     RecordedStream,
+    WatchedFlow,
     WatchedKernel,
 )
 from latlab.recordings.run_folder import CELL_FORMAT
@@ -59,6 +60,8 @@ class Outcome:
     bridges: list[Bridge] = field(default_factory=list)
     guests: list[Guest] = field(default_factory=list)
     drops: list[WatchedKernel] = field(default_factory=list)
+    flows: list[WatchedFlow] = field(default_factory=list)
+    flow_streams: list[RecordedStream] = field(default_factory=list)
     steps: list[RecordedStep] = field(default_factory=list)
     rechecks: list[RecordedStep] = field(default_factory=list)
 
@@ -81,17 +84,23 @@ class Outcome:
             seed=self.run.seed,
             qemu=self.qemu,
             shared_bed=self.shared_bed,
+            trigger=scenario.trigger.text if scenario.trigger else None,
             run_id=self.run_id,
             start_tai_ns=self.start_tai_ns,
             warmup_ns=scenario.warmup,
             duration_ns=scenario.duration,
-            streams=[*map(self._started, stream_entries(scenario)), *(one.stream for one in self.tools.values())],
+            streams=[
+                *map(self._started, stream_entries(scenario)),
+                *(one.stream for one in self.tools.values()),
+                *self.flow_streams,
+            ],
             probes=known_probes(scenario, self.agents, self.tools),
             agents=[agent.known for agent in self.agents],
             loads=self.loads,
             clocks=self.clocks,
             ptp=self.ptp,
             drops=self.drops,
+            flows=self.flows,
             bridges=self.bridges,
             guests=self.guests,
             steps=self.steps,

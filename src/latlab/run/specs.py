@@ -19,6 +19,12 @@ PAGE_PERIOD_NS = 50_000_000
 PAGE_BURST_NS = 500_000
 """How long the host's clock is shown after a knock, at most: it ends as soon as the guest has seen enough."""
 
+MARGIN_NS = 1_000_000
+"""What a flight recorder keeps before a late packet's launch and after its arrival."""
+TYPICAL = 100
+TYPICAL_NS = 20_000_000
+"""So many packets of a stream it keeps in a cell to compare late ones with, or one in so long, if they are fewer."""
+
 PTP_PERIOD_NS = 50_000_000
 """As often as a page is looked at: each time the guest's CPU is away from the guest for some microseconds."""
 
@@ -79,7 +85,23 @@ def listen_spec(scenario: Scenario, host: str, bed: Bed, run_id: str, recording:
         "busy_poll_us": tuning.busy_poll_us,
         "hardware_stamps": any(str(end) in bed.hardware for end in ends),
         "stamps_by": scenario.timestamps.by,
+        **trigger_entry(scenario, host),
         "streams": [_listen_stream(scenario, name, bed) for name in names],
+    }
+
+
+def trigger_entry(scenario: Scenario, host: str) -> Spec:
+    """How a listener judges its packets; nothing: it does not."""
+    trigger = scenario.trigger
+    if trigger is None or host not in scenario.kept:
+        return {}
+    return {
+        "trigger": {
+            "metric": trigger.metric,
+            "above_ns": trigger.above_ns,
+            "margin_ns": MARGIN_NS,
+            "typical_ns": max(scenario.duration // TYPICAL, TYPICAL_NS),
+        }
     }
 
 
@@ -197,7 +219,7 @@ def _talk_stream(scenario: Scenario, name: str, bed: Bed) -> Spec:
     if stream.transport == "ethernet":
         transport: Spec = {
             "kind": "ethernet",
-            "destination": bed.macs[str(route.listener_end)],
+            "destination": stream.group or bed.macs[str(route.listener_end)],
             "ethertype": stream.ethertype,
             "vlan": stream.vlan,
             "pcp": stream.pcp,

@@ -40,13 +40,15 @@ NET_RX: Final = 3
 """The softirq that receives (include/linux/interrupt.h)."""
 THREADS_MOST: Final = 64
 """That an agent takes (agent/wire/src/spec/trace.rs): the kernel's filters are a page at most."""
+KEPT_KIB: Final = 2048
+"""What the kernel holds of each CPU's events where only windows are kept, KiB: more than a second's of most hosts."""
 HRTIMER: Final = 8
 """The one of timers, of threads that are not real-time on PREEMPT_RT."""
 
 
 def trace_spec(scenario: Scenario, host: str, threads: Sequence[int | str], run_id: str, recording: Path | str) -> Spec:
     """The spec of `latlab-agent trace` next to what receives on a host; threads: their numbers, as `ready` says."""
-    whole = scenario.tuning_of(host).listener.trace is True
+    whole = scenario.tuning_of(host).listener.trace is True or host in scenario.kept
     return {
         "run_id": run_id,
         "recording": str(recording),
@@ -54,6 +56,7 @@ def trace_spec(scenario: Scenario, host: str, threads: Sequence[int | str], run_
         "events": list(EVENTS if whole else THREADS),
         "threads": list(threads),
         **({"softirqs": [NET_RX]} if whole else {}),
+        **_windows_only(scenario, host),
     }
 
 
@@ -70,11 +73,14 @@ def waking_spec(threads: Sequence[int | str], run_id: str, recording: Path | str
     }
 
 
-def entry_spec(threads: Sequence[int | str], run_id: str, recording: Path | str) -> Spec:
+def entry_spec(
+    scenario: Scenario, guest: str, threads: Sequence[int | str], run_id: str, recording: Path | str
+) -> Spec:
     """The spec of `latlab-agent trace` on the VM host of a guest that KVM runs; threads: its QEMU's and vhost's.
 
     KVM of another architecture has other tracepoints: those that are not there are left out.
     """
+    timed = scenario.traced_timers
     return {
         "run_id": run_id,
         "recording": str(recording),
@@ -83,4 +89,11 @@ def entry_spec(threads: Sequence[int | str], run_id: str, recording: Path | str)
         "threads": list(threads[:THREADS_MOST]),
         "softirqs": [NET_RX],
         "absent": "skip",
+        # A timer's breakdown is of all its instants.
+        **({} if any(guest in scenario.probe_hosts(name) for name in timed) else _windows_only(scenario, guest)),
     }
+
+
+def _windows_only(scenario: Scenario, host: str) -> Spec:
+    """What makes a trace of what is received there keep only what is around late packets, where it is to."""
+    return {"windows_only": True, "buffer_kib": KEPT_KIB} if host in scenario.kept else {}

@@ -6,7 +6,7 @@ from latlab.scenario.guests import BRIDGES, Guest, Ssh
 from latlab.scenario.hosts import BoardHost, Host, LocalHost, NetnsHost, SshHost, image_for
 from latlab.scenario.limits import Limit
 from latlab.scenario.links import Link
-from latlab.scenario.load import Loaded, cells, load_scenario, load_text
+from latlab.scenario.load import Loaded, cells, load_scenario, load_text, with_trigger
 from latlab.scenario.loads import Busy, Flood, Iperf3, Load, LoadBetween, LoadOn, Netperf, StressNg
 from latlab.scenario.matrix import Cell, Run, runs
 from latlab.scenario.models import Clock, Scenario
@@ -105,4 +105,5 @@ __all__ = [
     "runs",
     "scenario_schema",
     "schema_text",
+    "with_trigger",
 ]

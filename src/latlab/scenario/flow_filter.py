@@ -180,7 +180,7 @@ class _Reader:
         elif word in _GROUPS:
             self.group(word)
         else:
-            raise self.wrong("behind `ether` stands proto, host, src, dst, broadcast or multicast")
+            raise self.wrong("after `ether` write proto, host, src, dst, broadcast or multicast")
 
     def group(self, word: str) -> None:
         address, mask = _GROUPS[word]

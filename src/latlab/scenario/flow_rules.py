@@ -107,6 +107,12 @@ def vlan_goes_with_frames(_: Sketch, path: Path, stream: Stream | PingProbe) -> 
         yield Finding((*path, "vlan"), what, "transport: ethernet")
 
 
+def group_goes_with_frames(_: Sketch, path: Path, stream: Stream) -> Iterator[Finding]:
+    """A group of Ethernet is the destination of a frame that is written whole."""
+    if stream.transport != "ethernet" and stream.group is not None:
+        yield Finding((*path, "group"), "a UDP socket writes no MAC address", "transport: ethernet")
+
+
 def port_goes_with_udp(_: Sketch, path: Path, stream: Stream | PingProbe) -> Iterator[Finding]:
     """A port is UDP's."""
     if stream.transport == "ethernet" and stream.port is not None:

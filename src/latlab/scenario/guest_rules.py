@@ -13,7 +13,6 @@ from latlab.scenario.network import INNER, USER_NETWORK, Segment, uplink_of
 from latlab.scenario.parts import End, UnknownError
 from latlab.scenario.sketch import Sketch, known, where_known
 
-_NEED_UPLINK = ("user", "macvtap", "ovs-afxdp", "vfio")
 _OF_A_DOMAIN = ("vcpus", "memory", "vhost", "acceleration", "queues", "snapshot")
 """What latlab chooses of a guest that it starts."""
 
@@ -26,7 +25,7 @@ def is_placed(sketch: Sketch, name: str) -> bool:
         if guest is None or guest.host not in sketch.names.get("hosts", ()) or not guest.interface:
             return False
         if guest.uplink is None:
-            return guest.bridge not in _NEED_UPLINK
+            return not KINDS[guest.bridge].needs_uplink
         return guest.uplink in sketch.interfaces_of(guest.host)
     except UnknownError:
         return False
@@ -92,7 +91,7 @@ def guest_has_its_uplink(sketch: Sketch, path: Path, guest: Guest) -> Iterator[F
     """An uplink is an end of a link; some bridges are nothing without one."""
     ends = sketch.interfaces_of(guest.host)
     if guest.uplink is None:
-        if guest.bridge in _NEED_UPLINK:
+        if KINDS[guest.bridge].needs_uplink:
             what = f"missing: bridge {guest.bridge} joins the guest to an interface of {guest.host}"
             yield Finding((*path, "uplink"), what, " or ".join(ends) or "an end of a link")
         return

@@ -6,12 +6,12 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field
 
-from latlab.model.bridges import KINDS, BridgeName
+from latlab.model.bridges import KINDS, BridgeKind, BridgeName
 from latlab.scenario.findings import shown, wrong
 from latlab.scenario.parts import Interface, Part, Reference
 from latlab.scenario.units import SIZE, Size, format_size, within
 
-BRIDGES = ("user", "tap", "macvtap", "xdp", "ovs", "ovs-afxdp", "vfio")
+BRIDGES = tuple(KINDS)
 """The virtual bridges, plainest first."""
 
 DEFAULT_IMAGE = "debian-cloud"
@@ -67,6 +67,22 @@ class Ssh(Part):
     config: FilePath | None = Field(default=None, description="an ssh configuration file instead of the user's")
 
 
+class Function(Part):
+    """A virtual function (SR-IOV) of the uplink's card, and how the guest gets it."""
+
+    by: Literal["vfio", "macvtap"] = Field(
+        default="vfio",
+        description="vfio: the guest drives it itself; macvtap: the host does, and a macvtap in mode passthru on it is "
+        "the guest's card",
+    )
+    trust: bool = Field(
+        default=False, description="whether the guest may take in what is sent to others, or take another MAC address"
+    )
+    spoofchk: bool = Field(
+        default=True, description="whether the card drops what the guest sends from another MAC address than its own"
+    )
+
+
 class Guest(Part):
     """A virtual machine, started for each cell and gone after it, unless it is a libvirt domain that runs already."""
 
@@ -92,6 +108,9 @@ class Guest(Part):
         default=None,
         description="PCI address of the network card to pass through; the uplink's if not given; used with bridge vfio",
     )
+    vf: Function = Field(
+        default_factory=Function, description="its virtual function of the uplink's card; used with bridge vf"
+    )
     vhost: Literal["auto", "on", "off"] = Field(
         default="auto", description="vhost-net: auto uses it where the host has it"
     )
@@ -116,6 +135,12 @@ class Guest(Part):
     def image_name(self) -> str:
         """The image's name, of a guest of ours."""
         return self.image or DEFAULT_IMAGE
+
+
+def facts_of(guest: Guest) -> BridgeKind:
+    """The facts of its bridge, as that is made for this guest."""
+    kind = KINDS[guest.bridge]
+    return kind.forms[guest.vf.by] if kind.forms else kind
 
 
 def becomes_the_guests(guest: Guest) -> bool:

@@ -9,6 +9,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from pydantic_core import PydanticCustomError
+
+from latlab.errors import UsageError
 from latlab.scenario.document import Document, Position, read_yaml
 from latlab.scenario.findings import Finding, Raw, show_path, shown
 from latlab.scenario.findings import Path as Place
@@ -16,6 +19,7 @@ from latlab.scenario.matrix import Cell, expand
 from latlab.scenario.models import Scenario
 from latlab.scenario.parse import parse
 from latlab.scenario.problems import Problem, ScenarioErrors
+from latlab.scenario.trigger import parse_trigger
 
 PIPE_S = 10
 BYTES_MAX = 2**20
@@ -69,6 +73,36 @@ def load_text(text: str, path: Path) -> Loaded:
     if findings or parsed.scenario is None:
         raise scenario_errors(path, findings)
     return Loaded(path, text, raw, parsed.scenario, tuple(combinations), document)
+
+
+def with_trigger(loaded: Loaded, expression: str) -> Loaded:
+    """The scenario with this trigger, in its text too: that is what a run keeps. UsageError: it is no trigger, or has
+    no place in the text. ScenarioErrors: as of `load_scenario`.
+    """
+    where = "--trigger"
+    try:
+        trigger = parse_trigger(expression)
+    except PydanticCustomError as error:
+        context = error.context or {}
+        raise UsageError(context["what"], where=where, remedy=context["expected"]) from None
+    line = f"trigger: {trigger.text}"
+    given = loaded.document.positions.get(("trigger",))
+    if isinstance(loaded.raw.get("trigger"), str) and given and _is_line(loaded.text, given, loaded.raw["trigger"]):
+        lines = loaded.text.splitlines()
+        lines[given[0] - 1] = line
+        text = "\n".join(lines) + "\n"
+    else:
+        text = f"{loaded.text.rstrip()}\n{line}\n"
+    if (read_yaml(text).data or {}) != {**loaded.raw, "trigger": trigger.text}:
+        remedy = f"write it into the scenario: {line}"
+        raise UsageError(f"it cannot be added to {loaded.path} as a line", where=where, remedy=remedy)
+    return load_text(text, loaded.path)
+
+
+def _is_line(text: str, position: Position, value: str) -> bool:
+    """Whether the key at this position has a line of its own, with its value."""
+    line = text.splitlines()[position[0] - 1]
+    return line.startswith("trigger:") and value in line
 
 
 def cells(loaded: Loaded) -> list[Cell]:

@@ -12,6 +12,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, WithJsonSchema
 
+from latlab.scenario.asked_flows import FLOWS_MAX, TAP, FlowAsked, FlowPoint
 from latlab.scenario.findings import shown, wrong
 from latlab.scenario.flows import Flow, all_flows, leg_number
 from latlab.scenario.guests import Guest
@@ -26,6 +27,7 @@ from latlab.scenario.ptp import Ptp, Timestamps
 from latlab.scenario.published import Published, known_metric
 from latlab.scenario.shapers import ShapedInterface, Shaper, port_speed
 from latlab.scenario.streams import Stream, launches
+from latlab.scenario.trigger import TriggerText
 from latlab.scenario.trust import Trust
 from latlab.scenario.tuning import Tuning
 from latlab.scenario.units import DURATION, Duration, within
@@ -138,6 +140,12 @@ class Scenario(Part):
     probes: dict[ProbeName, Probe] = Field(
         default_factory=dict, max_length=256, description="measurements other than streams, by name"
     )
+    watched: dict[ItemName, FlowAsked] = Field(
+        default_factory=dict,
+        alias="flows",
+        max_length=FLOWS_MAX,
+        description="packets that are watched where they pass interfaces, of any program, by name",
+    )
     loads: dict[LoadName, Load] = Field(default_factory=dict, description="background load, by name")
     shapers: dict[ShapedInterface, Shaper] = Field(
         default_factory=dict, description="host.interface → what shapes the traffic that leaves there"
@@ -145,6 +153,11 @@ class Scenario(Part):
     tuning: dict[Reference, Tuning] = Field(
         default_factory=dict,
         description="how threads run, by host or guest; those not named get the defaults",
+    )
+    trigger: TriggerText | None = Field(
+        default=None,
+        description="flight recorder: which packets are late, such as latency > 500us; of where streams arrive the "
+        "kernel's events around these packets are kept",
     )
     duration: Length = Field(description="how long each cell sends, warm-up included, such as 900s")
     warmup: Pause = Field(default=0, description="packets launched in this first time are recorded but in no statistic")
@@ -210,6 +223,11 @@ class Scenario(Part):
         """The number of a probe in tables: its first leg's, of what has no legs the one that is kept free for it."""
         return leg_number(len(self.streams), list(self.probes).index(name), "up")
 
+    @property
+    def first_flow_number(self) -> int:
+        """The number in tables of the first stream that is found among watched packets: behind all others."""
+        return leg_number(len(self.streams), len(self.probes), "up")
+
     def instant_count(self, name: str) -> int:
         """How many instants of a timer are due before start + duration, warm-up included."""
         probe = self.probes[name]
@@ -244,10 +262,20 @@ class Scenario(Part):
             return self.route(f"{flow.probe}.up").back
         return self._route(flow.sender, flow.receiver, flow.via)
 
+    def route_between(self, sender: str, receiver: str) -> Route | None:
+        """The first route that joins two hosts or guests; None where none does."""
+        return next(iter(routes(self.segments(), sender, receiver, None)), None)
+
     def probe_hosts(self, name: str) -> tuple[str, ...]:
         """The hosts and guests that a probe runs on: who asks first."""
         probe = self.probes[name]
         return (probe.from_, probe.to) if isinstance(probe, Between) else (probe.on,)
+
+    def watched_on(self, point: FlowPoint) -> str:
+        """The host or guest whose kernel sees the packets of a flow's point: a guest's tap is on its host."""
+        host, interface = point.end
+        guest = self.guests.get(host)
+        return guest.host if guest and interface == TAP else host
 
     @property
     def receivers(self) -> Mapping[str, tuple[str | None, ...]]:
@@ -261,7 +289,15 @@ class Scenario(Part):
     @property
     def traced(self) -> list[str]:
         """The hosts and guests whose agents that receive are traced, in the order in which these are started."""
-        return [host for host in self.receivers if self.tuning_of(host).listener.trace]
+        return [host for host in self.receivers if self.tuning_of(host).listener.trace or host in self.kept]
+
+    @property
+    def kept(self) -> list[str]:
+        """The hosts and guests of whose trace only what is around late packets is kept."""
+        if self.trigger is None:
+            return []
+        listening = dict.fromkeys(stream.listener for stream in self.streams.values())
+        return [host for host in listening if not self.tuning_of(host).listener.trace]
 
     @property
     def traced_timers(self) -> list[str]:
@@ -272,7 +308,8 @@ class Scenario(Part):
     @property
     def entered(self) -> list[str]:
         """The traced guests of our own, into which interrupts come from a VM host that can be traced as well."""
-        whole = [name for name in self.traced if self.tuning_of(name).listener.trace is True]
+        kept = self.kept
+        whole = [name for name in self.traced if self.tuning_of(name).listener.trace is True or name in kept]
         whole += [self.probe_hosts(name)[0] for name in self.traced_timers]
         return [name for name in dict.fromkeys(whole) if name in self.guests and self.guests[name].domain is None]
 

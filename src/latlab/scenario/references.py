@@ -11,7 +11,7 @@ from latlab.scenario.probes import NO_PROBES
 
 ANY = "*"
 MACHINES = ("hosts", "guests")
-_AT_MACHINES = ("streams", "probes", "loads")
+_AT_MACHINES = ("streams", "probes", "loads", "flows")
 _MAY_BE_ABSENT = ("streams", "probes", "loads", "guests")
 
 
@@ -35,6 +35,7 @@ REFERENCES: tuple[tuple[Path, tuple[str, ...], Callable[[str], str | None], tupl
     (("probes", ANY, "to"), MACHINES, _whole, ()),
     (("probes", ANY, "via"), MACHINES, _first, ()),
     (("probes", ANY, "on"), MACHINES, _whole, ()),
+    (("flows", ANY, "at", ANY), MACHINES, _first, ()),
     (("loads", ANY, "from"), MACHINES, _whole, ()),
     (("loads", ANY, "to"), MACHINES, _whole, ()),
     (("loads", ANY, "via"), MACHINES, _first, ()),
@@ -54,7 +55,7 @@ KEYS = (
 
 
 def unused_guests(raw: Raw) -> set[str]:
-    """The guests that are there only where they are used, and at which no stream, probe or load of this data is."""
+    """The guests that are there only where they are used, and at which no stream, probe, flow or load is."""
     ends = (one for one in REFERENCES if one[0][0] in _AT_MACHINES and one[1] == MACHINES)
     used = {name_in(text) for pattern, _, name_in, _ in ends for _, text in _matches(raw, pattern, ())}
     guests = raw.get("guests")

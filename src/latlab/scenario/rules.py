@@ -12,6 +12,7 @@ from fractions import Fraction
 from functools import partial
 from typing import Any
 
+from latlab.model.bridges import KINDS
 from latlab.scenario import flow_rules as flows
 from latlab.scenario import guest_rules as guests
 from latlab.scenario import host_rules as hosts
@@ -19,11 +20,14 @@ from latlab.scenario import limit_rules as limits
 from latlab.scenario import load_rules as loads
 from latlab.scenario import ptp_rules as ptp
 from latlab.scenario import shaper_rules as shapers
+from latlab.scenario import trigger_rules as trigger
 from latlab.scenario import tuning_rules as tuning
 from latlab.scenario import vlan_rules as vlans
 from latlab.scenario import window_rules as windows
-from latlab.scenario.findings import Finding, Path, show_path
+from latlab.scenario.asked_flows import TAP, FlowPoint
+from latlab.scenario.findings import Finding, Path, show_path, unknown
 from latlab.scenario.flows import given_port, leg_number
+from latlab.scenario.hosts import has_interface
 from latlab.scenario.network import routes
 from latlab.scenario.parts import End, UnknownError
 from latlab.scenario.probes import Between, OverDds, PingProbe
@@ -77,9 +81,40 @@ def subnets_are_apart(sketch: Sketch) -> Iterator[Finding]:
 
 
 def something_is_measured(sketch: Sketch) -> Iterator[Finding]:
-    """A scenario has a stream or a probe."""
-    if not sketch.names.get("streams", ("unknown",)) and not sketch.names.get("probes", ("unknown",)):
-        yield Finding(("streams",), "nothing is measured", "a stream in streams, or a probe in probes")
+    """A scenario has a stream, a probe or a flow."""
+    written = (sketch.names.get(name, ("unknown",)) for name in ("streams", "probes"))
+    if not any(written) and not sketch.top.watched:
+        expected = "a stream in streams, a probe in probes, or a flow in flows"
+        yield Finding(("streams",), "nothing is measured", expected)
+
+
+def flows_have_their_name(sketch: Sketch) -> Iterator[Finding]:
+    """Streams, probes and flows are named alike in tables."""
+    for name in sketch.top.watched:
+        for kind in ("streams", "probes"):
+            if name in sketch.names.get(kind, ()):
+                yield Finding(("flows", name), f"{name} is a {kind.removesuffix('s')} already", "a name of its own")
+
+
+def flow_points_are_there(sketch: Sketch) -> Iterator[Finding]:
+    """A flow is watched at interfaces that hosts and guests have, and at taps of guests that have one."""
+    for name, flow in where_known(sketch.top.watched, lambda _, flow: flow.at):
+        for place, point in enumerate(flow):
+            yield from known(_flow_point(sketch, ("flows", name, "at", place), point))
+
+
+def _flow_point(sketch: Sketch, path: Path, point: FlowPoint) -> Iterator[Finding]:
+    host, interface = point.end
+    if guest := sketch.guests.get(host):
+        has_tap = guest.domain is None and KINDS[guest.bridge].has_tap
+        if interface != guest.interface and not (interface == TAP and has_tap):
+            expected = f"{host}.{guest.interface}" + (f", or {host}.{TAP}, its tap" if has_tap else "")
+            what = f"bridge {guest.bridge} has no tap" if interface == TAP else f"{host} has no {interface}"
+            yield Finding(path, what, expected)
+    elif host in sketch.hosts and not has_interface(sketch.hosts[host], interface):
+        ends = [end.interface for end in (*sketch.ends.values(), *sketch.vlan_parents) if end.host == host]
+        if interface not in ends:
+            yield Finding(path, *unknown(f"interface of {host}", interface, dict.fromkeys(ends)))
 
 
 def probes_have_their_name(sketch: Sketch) -> Iterator[Finding]:
@@ -219,6 +254,8 @@ RULES: tuple[Rule, ...] = (
     guests.bridges_have_their_name,
     something_is_measured,
     probes_have_their_name,
+    flows_have_their_name,
+    flow_points_are_there,
     each("streams", flows.stream_has_a_route),
     each("probes", flows.asks(flows.probe_has_a_route)),
     each("loads", flows.sent(flows.load_has_a_route)),
@@ -230,6 +267,7 @@ RULES: tuple[Rule, ...] = (
     each("loads", loads.work_is_confined),
     each("streams", flows.tag_goes_with_a_vlan),
     each("streams", flows.vlan_goes_with_frames),
+    each("streams", flows.group_goes_with_frames),
     each("streams", vlans.frames_bear_one_tag),
     each("streams", flows.port_goes_with_udp),
     each("streams", flows.ethertype_goes_with_frames),
@@ -287,6 +325,8 @@ RULES: tuple[Rule, ...] = (
     each("windows", windows.window_is_in_the_run),
     each("windows", windows.window_has_packets),
     windows.windows_are_apart,
+    trigger.trigger_has_streams,
+    trigger.trigger_is_in_real_time,
     limits.limits_are_statistics,
     limits.limits_can_be_measured,
 )

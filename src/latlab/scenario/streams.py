@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Final, Literal
 
-from pydantic import BeforeValidator, Field, PlainSerializer
+from pydantic import AfterValidator, BeforeValidator, Field, PlainSerializer, WithJsonSchema
 
-from latlab.scenario.findings import Raw
+from latlab.scenario.findings import Raw, shown, wrong
 from latlab.scenario.parts import EndText, Part, Priority, Reference
 from latlab.scenario.units import DURATION, SIZE, Duration, Size, within
 from latlab.scenario.vlans import Pcp, VlanId
@@ -22,6 +23,7 @@ UDP_OVERHEAD = 28
 CLOCK_PORT = 5556
 """UDP port of both ends of a clock exchange."""
 FIRST_PORT = 5557
+_MAC: Final = re.compile("^[0-9a-fA-F]{2}(:[0-9a-fA-F]{2}){5}$")
 
 
 @dataclass(frozen=True)
@@ -80,7 +82,8 @@ _SWITCHED = BeforeValidator(_switch, json_schema_input_type=bool | LaunchTime)
 
 
 def _transport(given: Raw) -> Literal["udp", "ethernet"]:
-    return "udp" if given.get("vlan") is None and given.get("payload", PROBE) == PROBE else "ethernet"
+    is_frame = any(given.get(key) is not None for key in ("vlan", "group")) or given.get("payload", PROBE) != PROBE
+    return "ethernet" if is_frame else "udp"
 
 
 def _ethertype(given: Raw) -> int:
@@ -91,6 +94,18 @@ def _ethertype(given: Raw) -> int:
 def default_pcp(given: Raw) -> int | None:
     """The priority in the tag of frames that have one: the socket's, as far as there is room."""
     return None if given.get("vlan") is None else min(given["priority"], 7)
+
+
+def _group(text: str) -> str:
+    """A group has the lowest bit of its first byte set (IEEE 802, 8.2.2); all bits set: all stations."""
+    if not _MAC.fullmatch(text):
+        raise wrong(f"{shown(text)} is not a MAC address", "one such as 01:0c:cd:04:00:01")
+    if not int(text[:2], 16) & 1 or text.lower() == "ff:ff:ff:ff:ff:ff":
+        raise wrong(f"{shown(text)} is not a group's address", "an odd first byte, as of 01:0c:cd:04:00:01")
+    return text.lower()
+
+
+Group = Annotated[str, AfterValidator(_group), WithJsonSchema({"type": "string", "pattern": _MAC.pattern})]
 
 
 class Stream(Part):
@@ -112,6 +127,11 @@ class Stream(Part):
         description="what a packet is: a probe alone, or a frame of IEC 61850 that carries it: sampled values (one "
         "sample a period, 64 bytes), or GOOSE",
     )
+    group: Group | None = Field(
+        default=None,
+        description="Ethernet group address that frames are sent to, such as 01:0c:cd:04:00:01; the listener's own "
+        "address if not given; ethernet only",
+    )
     vlan: VlanId | None = Field(default=None, description="VLAN id, in the frame; ethernet only")
     pcp: Pcp | None = Field(
         default_factory=default_pcp,
@@ -119,7 +139,8 @@ class Stream(Part):
     )
     transport: Literal["udp", "ethernet"] = Field(
         default_factory=_transport,
-        description="udp, or ethernet for raw frames; ethernet where a vlan or another payload is given, else udp",
+        description="udp, or ethernet for raw frames; ethernet where a vlan, a group or another payload is "
+        "given, else udp",
     )
     port: Annotated[int, Field(ge=1, le=65535)] | None = Field(
         default=None, description=f"UDP port of the listener; {FIRST_PORT} + the stream's index if not given"

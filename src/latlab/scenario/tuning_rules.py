@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from latlab.model.bridges import KINDS
 from latlab.scenario.findings import Finding, Path, unknown
+from latlab.scenario.guests import facts_of
 from latlab.scenario.hosts import BoardHost
 from latlab.scenario.parts import Cpus, End, UnknownError
 from latlab.scenario.probes import PingProbe, TimerProbe
@@ -91,7 +91,7 @@ def machines_have_the_cpus(sketch: Sketch, path: Path, tuning: Tuning) -> Iterat
 def guests_have_the_queues(sketch: Sketch, path: Path, tuning: Tuning) -> Iterator[Finding]:
     """Queues of a guest's network card are counted from 0; a card passed through and a domain's have their own."""
     guest = sketch.guests.get(str(path[1]))
-    if guest is None or guest.domain is not None or KINDS[guest.bridge].hands_over_card:
+    if guest is None or guest.domain is not None or facts_of(guest).gives_device:
         return
     for where, queue in _queues(tuning):
         if queue >= guest.queues:

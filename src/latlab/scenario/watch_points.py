@@ -52,7 +52,7 @@ def parse_point(text: str) -> WatchPoint:
     if places:
         machine = places.pop()
     if places or any(part is not None and not _PLACE.fullmatch(part) for part in (machine, namespace)):
-        raise _wrong(text, "before the interface stands a machine, or a namespace, or both")
+        raise _wrong(text, "before the interface write a machine, a namespace, or both")
     return WatchPoint(interface, (direction,) if colon else ("in", "out"), machine, namespace)
 
 

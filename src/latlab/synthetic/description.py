@@ -15,7 +15,7 @@ NIC) and NIC; between the listener's NIC and its kernel; between its kernel and 
 Without hardware timestamps nothing tells `kernel` from `path`: both are before `rx_soft`.
 """
 
-Shape = Literal["gaussian", "lognormal", "heavy", "modes", "exponential"]
+Shape = Literal["gaussian", "lognormal", "heavy", "modes", "exponential", "uniform"]
 
 
 @dataclass(frozen=True)
@@ -24,10 +24,11 @@ class Noise:
 
     spread_ns: the standard deviation of `gaussian`, and of each of the `modes`; the median of `lognormal`, whose
     logarithm has the standard deviation sigma; the scale of `heavy`, the absolute value of Student's t with that many
-    degrees of freedom, or the mean of `exponential`. rho: each packet's is correlated with the last one's so much, with
-    the same distribution (a gaussian process of first order that is bent). modes: (weight, offset in ns)
-    next to the one at 0. slow_ns: the standard deviation of a gaussian part that is correlated over slow_correlation_ns
-    (an autoregressive process of first order). lattice_ns: timestamps are multiples of it (0, 1: any).
+    degrees of freedom, the mean of `exponential`, or the width of `uniform`. rho: each packet's is correlated with the
+    last one's so much, with the same distribution (a gaussian process of first order that is bent). modes: (weight,
+    offset in ns) next to the one at 0. slow_ns: the standard deviation of a gaussian part that is correlated over
+    slow_correlation_ns (an autoregressive process of first order). lattice_ns: timestamps are multiples of it (0, 1:
+    any).
     """
 
     spread_ns: int = 5_000

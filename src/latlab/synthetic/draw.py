@@ -53,8 +53,13 @@ class Draw:
     def noise_ns(self) -> float:
         """Roughly how far out the noise goes."""
         noise = self.base.noise
-        far = {"gaussian": 5.0, "lognormal": np.exp(4 * noise.sigma), "heavy": 15.0, "modes": 5.0, "exponential": 9.0}[
-            noise.shape
-        ]
+        far = {
+            "gaussian": 5.0,
+            "lognormal": np.exp(4 * noise.sigma),
+            "heavy": 15.0,
+            "modes": 5.0,
+            "exponential": 9.0,
+            "uniform": 1.0,
+        }[noise.shape]
         widest = max((offset for _, offset in noise.modes), default=0)
         return float(far * noise.spread_ns + 5 * noise.slow_ns + widest)

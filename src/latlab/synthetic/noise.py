@@ -40,6 +40,10 @@ def _shaped(noise: Noise, n: int, rng: np.random.Generator) -> Float64:
         from scipy.special import log_ndtr  # type: ignore[import-untyped] # it takes a while to import
 
         return np.asarray(-noise.spread_ns * log_ndtr(-gaussian), np.float64)
+    if noise.shape == "uniform":
+        from scipy.special import ndtr
+
+        return np.asarray(noise.spread_ns * ndtr(gaussian), np.float64)
     if noise.shape == "lognormal":
         return noise.spread_ns * np.exp(noise.sigma * gaussian)
     return noise.spread_ns * gaussian

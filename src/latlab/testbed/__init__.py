@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable
 from latlab.hosts import MACHINE, GuestHost, Host, LocalHost, NetnsHost
 from latlab.scenario import Scenario
 from latlab.testbed.cards import card_steps
+from latlab.testbed.groups import group_steps
 from latlab.testbed.guests import guest_steps
 from latlab.testbed.guests.over_ssh import ssh_host
 from latlab.testbed.guests.steps import folder_steps
@@ -36,6 +37,7 @@ MAKERS: tuple[Callable[[Scenario, Site], Iterable[Step | Service]], ...] = (
     folder_steps,
     before_guests_tuning,
     guest_steps,
+    group_steps,
     guest_tuning,
     tai_steps,
     transmit_queue_steps,

@@ -14,12 +14,9 @@ from pathlib import Path
 import latlab
 from latlab import __version__
 from latlab.errors import LabError
+from latlab.testbed.architecture import ARCHITECTURES, BY_DEBIAN
 
 AGENT = "latlab-agent"
-ARCHITECTURES: Mapping[int, str] = {62: "x86_64", 183: "aarch64"}
-"""What an agent can be built for: `e_machine` of elf(5) → its name in uname(2)."""
-DEBIAN: Mapping[str, str] = {"amd64": "x86_64", "arm64": "aarch64"}
-"""Debian's name of an architecture → its name in uname(2)."""
 BUILD = "`make build`"
 BUILD_ALL = "`make agents`"
 
@@ -61,7 +58,7 @@ def find_agents(own: Path) -> dict[str, str]:
     Those for others are beside it, in the package or on the PATH, with the architecture at the end of their names.
     """
     found = {os.uname().machine: str(own)}
-    for architecture in ARCHITECTURES.values():
+    for architecture in ARCHITECTURES:
         name = f"{AGENT}-{architecture}"
         there = next((path for path in (own.with_name(name), PACKAGED / name) if path.exists()), None)
         path = str(there) if there else shutil.which(name)
@@ -86,8 +83,8 @@ def agent_for(architecture: str) -> Path:
     LabError: there is none here, or not of this version.
     """
     own = find_agent()
-    wanted = DEBIAN.get(architecture, architecture)
-    if not architecture or wanted == os.uname().machine:
+    wanted = BY_DEBIAN[architecture].name if architecture else os.uname().machine
+    if wanted == os.uname().machine:
         return own
     agents = find_agents(own)
     if problem := no_agent(wanted, agents):
@@ -106,7 +103,8 @@ def architecture_of(agent: Path) -> str | None:
         return None
     order = "<" if header[5] == _LITTLE_ENDIAN else ">"
     (machine,) = struct.unpack_from(f"{order}H", header, _MACHINE_AT)
-    return ARCHITECTURES.get(machine, f"a machine of ELF's number {machine}")
+    names = {one.elf: one.name for one in ARCHITECTURES.values()}
+    return names.get(machine, f"a machine of ELF's number {machine}")
 
 
 def no_agent(architecture: str, agents: Mapping[str, str]) -> LabError | None:
@@ -116,9 +114,9 @@ def no_agent(architecture: str, agents: Mapping[str, str]) -> LabError | None:
     """
     if path := agents.get(architecture):
         return _unfit(Path(path), architecture, is_own=architecture == os.uname().machine)
-    if architecture in ARCHITECTURES.values():
+    if architecture in ARCHITECTURES:
         return LabError(f"it is {architecture}, and there is no agent for {architecture} here", remedy=BUILD_ALL)
-    there_are = f"there are agents for {' and '.join(ARCHITECTURES.values())}"
+    there_are = f"there are agents for {' and '.join(ARCHITECTURES)}"
     if _BIG_ENDIAN.fullmatch(architecture):
         what = f"it is {architecture}, which is big-endian; {there_are}, both little-endian"
         return LabError(what, remedy="a little-endian kernel there")

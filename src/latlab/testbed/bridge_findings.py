@@ -16,6 +16,7 @@ from latlab.model.bridges import KINDS
 from latlab.scenario import parse
 from latlab.testbed.agent_binary import find_agent
 from latlab.testbed.apply import TestBed
+from latlab.testbed.architecture import iommu_remedy
 from latlab.testbed.bridges.base import Joint
 from latlab.testbed.bridges.joints import joints
 from latlab.testbed.bridges.ovs import MODULE
@@ -73,7 +74,7 @@ def bridge_findings(machine: Machine, tried: Mapping[str, Finding]) -> Iterator[
     site = Site(TAG, machine=machine)
     yield _open_vswitch(site)
     groups = len(machine.list(GROUPS))
-    remedy = "enable VT-d or AMD-Vi in the firmware, and boot the kernel with intel_iommu=on or amd_iommu=on"
+    remedy = iommu_remedy(machine.architecture)
     found = f"{groups} groups" if groups else "not in use"
     yield Finding("bridges", "IOMMU", True if groups else None, found, "" if groups else remedy)
     no_guests = qemu_lacking(machine)
@@ -141,7 +142,7 @@ def _open_vswitch(site: Site) -> Finding:
 
 
 def _joints(kind: str, machine: Machine) -> list[Joint]:
-    """A bridge of this kind as a scenario would have it; of VFIO one for each network card there is."""
+    """A bridge of this kind as a scenario would have it; of one that needs a card one for each there is."""
     scenario = parse(
         {
             "name": "doctor",
@@ -154,10 +155,10 @@ def _joints(kind: str, machine: Machine) -> list[Joint]:
     ).scenario
     assert scenario, kind
     (joint,) = joints(scenario, TAG)
-    if not KINDS[kind].hands_over_card:
+    if not KINDS[kind].needs_card:
         return [joint]
     cards = [name for name in machine.list(CARDS) if machine.link(f"{CARDS}/{name}/device")]
-    return [replace(joint, uplink=card, made=False, local=True) for card in cards] or [joint]
+    return [replace(joint, uplink=card, card=card, made=False, local=True) for card in cards] or [joint]
 
 
 def _scratch(namespace: str) -> list[Step]:

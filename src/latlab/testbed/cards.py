@@ -52,13 +52,13 @@ def as_it_is_to_be(scenario: Scenario, end: End, link: Link, site: Site) -> Iter
     if handed_on:
         return
     yield ipv6_off(end.host, end.interface)
-    yield _queues(end, link.queues)
+    yield queue_step(end, link.queues)
     yield Step(
         end.host, f"give {end} the link's MTU", ("ip", "link", "set", "dev", end.interface, "mtu", str(link.mtu))
     )
 
 
-def _queues(end: End, queues: int) -> Step:
+def queue_step(end: End, queues: int) -> Step:
     """A card that can have several queues begins with one for each CPU."""
     return Step(
         host=end.host,

@@ -11,7 +11,8 @@ from pathlib import Path
 from latlab.errors import LabError
 from latlab.hosts import MACHINE, LocalHost
 from latlab.hosts.tools import install_remedy
-from latlab.testbed.agent_binary import ARCHITECTURES, find_agent, find_agents, no_agent
+from latlab.testbed.agent_binary import find_agent, find_agents, no_agent
+from latlab.testbed.architecture import ARCHITECTURES, debian_name
 from latlab.testbed.bridge_findings import bridge_findings, guest_findings, tried_bridges
 from latlab.testbed.finding import Finding
 from latlab.testbed.journal import stale_journals
@@ -75,7 +76,8 @@ def _privilege() -> Iterator[Finding]:
 def _kernel() -> Iterator[Finding]:
     yield Finding("kernel", "release", True, os.uname().release)
     realtime = _read("/sys/kernel/realtime") == "1" or "PREEMPT_RT" in os.uname().version
-    remedy = "" if realtime else "a kernel with PREEMPT_RT, such as Debian's linux-image-rt-amd64"
+    kernel = f"linux-image-rt-{debian_name(os.uname().machine)}"
+    remedy = "" if realtime else f"a kernel with PREEMPT_RT, such as Debian's {kernel}"
     yield Finding("kernel", "PREEMPT_RT", realtime or None, "yes" if realtime else "no", remedy)
 
 
@@ -94,7 +96,7 @@ def _agent() -> Iterator[Finding]:
         return
     yield Finding("tools", "latlab-agent", True, str(own))
     agents = find_agents(own)
-    for architecture in ARCHITECTURES.values():
+    for architecture in ARCHITECTURES:
         if architecture != os.uname().machine:
             problem = no_agent(architecture, agents)
             there = agents.get(architecture, "missing")

@@ -9,7 +9,6 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from pathlib import PurePosixPath
 from typing import Final
 
@@ -19,7 +18,7 @@ from latlab.hosts.tools import install_remedy
 from latlab.testbed.agent_binary import AGENT, find_agent, find_agents, no_agent
 from latlab.testbed.finding import Finding
 from latlab.testbed.machines.ssh import AGENTS, USER
-from latlab.testbed.ssh_steps import TOOLS, mount_of
+from latlab.testbed.ssh_steps import CLOCK_S, TOOLS, clock_apart, mount_of
 
 RECORDINGS: Final = "/var/tmp"
 BUSYBOX: Final = "busybox"
@@ -27,7 +26,6 @@ TOO_SMALL: Final = ("ip", "tc")
 """Programs that BusyBox has without what latlab uses: JSON, namespaces, qdiscs."""
 FREE_MB: Final = 64
 """A minute of a stream at 1 kHz takes about 10 MB."""
-CLOCK_S: Final = 60.0
 ASKED_S: Final = 60.0
 ASK: Final = r"""
 say() { printf '%s=%s\n' "$1" "$2"; }
@@ -94,6 +92,7 @@ USES: Final = (
     Use("guests", (), {"vhost_net": "CONFIG_VHOST_NET"}, KVM | TUN),
     Use("bridge macvtap", ("ip",), {"macvtap": "CONFIG_MACVTAP"}),
     Use("bridge ovs", ("ovs-vsctl", "ovs-vswitchd"), {"openvswitch": "CONFIG_OPENVSWITCH"}),
+    Use("bridge vf", ("ip",), {"vfio-pci": "CONFIG_VFIO_PCI"}),
     Use("bridge vfio", (), {"vfio-pci": "CONFIG_VFIO_PCI"}),
     Use("loads", ("iperf3", "stress-ng", "netperf")),
     Use("probes", ("sockperf", "cyclictest", "rtla", "ddsperf")),
@@ -188,7 +187,7 @@ def _kernel(there: There) -> Iterator[Finding]:
     remedy = "" if isolated else "isolcpus=… on the kernel's command line"
     yield Finding("kernel", "isolated CPUs", True if isolated else None, isolated or "none", remedy)
     if there.config is None:
-        found = "cannot be read; what follows goes by its modules"
+        found = "cannot be read; the next lines are judged by its modules"
         yield Finding("kernel", "configuration", None, found, "a kernel with CONFIG_IKCONFIG_PROC")
 
 
@@ -196,9 +195,8 @@ def _clocks(there: There, now_s: float) -> Iterator[Finding]:
     yield Finding("clocks", "clocksource", True, there.one.get("clocksource") or "unknown")
     stands_at = float(there.one.get("time") or 0)
     apart_s = stands_at - now_s
-    shown = datetime.fromtimestamp(stands_at, UTC).strftime("%Y-%m-%d %H:%M:%S")
     near = abs(apart_s) <= CLOCK_S
-    found = f"{shown} UTC" + ("" if near else f", {abs(apart_s):.0f} s {'before' if apart_s < 0 else 'after'} here")
+    found = clock_apart(stands_at, now_s)
     yield Finding("clocks", "time", near or None, found, "" if near else "set it: chrony, ntpd or `date -s`")
     remedy = "" if there.clocks else "hardware timestamps need a card and a driver with a PTP clock"
     shown = ", ".join(there.clocks) or "none"

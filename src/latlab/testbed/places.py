@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from latlab.hosts import Host
+from latlab.model.bridges import KINDS
 from latlab.scenario import End, Scenario
 from latlab.testbed.agent_binary import AGENT
 from latlab.testbed.bridges.joints import joints
@@ -15,10 +16,13 @@ from latlab.testbed.site import Site
 
 @dataclass(frozen=True)
 class Places:
-    """agents: host → path of its agent. devices: interface of the scenario → the one that has its address."""
+    """agents: host → path of its agent. devices: interface of the scenario → the one that has its address. taps: of
+    guests, on their hosts.
+    """
 
     agents: Mapping[str, str] = field(default_factory=dict)
     devices: Mapping[End, str] = field(default_factory=dict)
+    taps: Mapping[str, str] = field(default_factory=dict)
 
     def agent(self, host: str) -> str:
         """The path of the host's agent."""
@@ -34,6 +38,7 @@ def find_places(scenario: Scenario, site: Site, hosts: Mapping[str, Host]) -> Pl
     return Places(
         agents={name: host.agent or site.agent for name, host in hosts.items()},
         devices=bridge_devices(scenario, site),
+        taps=guest_taps(scenario, site),
     )
 
 
@@ -44,4 +49,14 @@ def bridge_devices(scenario: Scenario, site: Site) -> dict[End, str]:
         device = BRIDGES[joint.kind].device(joint, site.on(scenario.machine_of(joint.host)))
         if device:
             found[joint.end] = device
+    return found
+
+
+def guest_taps(scenario: Scenario, site: Site) -> dict[str, str]:
+    """The tap of each guest whose packets all pass one."""
+    found: dict[str, str] = {}
+    for joint in joints(scenario, site.tag):
+        for port in joint.ports if KINDS[joint.kind].has_tap else ():
+            if tap := BRIDGES[joint.kind].tap(port, site.on(scenario.machine_of(joint.host))):
+                found[port.guest] = tap
     return found

@@ -5,7 +5,9 @@ from __future__ import annotations
 import hashlib
 import shlex
 import sys
+import time
 from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
 from functools import cache, partial
 from pathlib import Path, PurePosixPath
 
@@ -38,6 +40,9 @@ THERE_OR_ANOTHERS = f'test "$(uname -m)" != "$2" || {THERE}'
 """The same where that is for machines of one architecture: the others have nothing to get."""
 IS_THERE = 'uname -m; sha256sum "$0"'
 RUNS = '"$0" --version 2>/dev/null || cat /proc/mounts'
+CLOCK_S = 60.0
+"""So far a machine's clock may be from this one's: a file's time is right to about as much."""
+THE_TIME = "the time"
 FOUND, RIGHT = "there is one", "the agent for its architecture"
 
 
@@ -96,6 +101,20 @@ def agent_runs(host: SshHost) -> Step:
     return Step(host.name, f"the agent can be run on {host.name}", (), check=runs)
 
 
+def clock_shows_the_time(name: str) -> Step:
+    """A check of the machine's clock; one without a battery stands at 1970. No figure depends on it: a finding."""
+    shows = Check(("date", "-u", "+%s"), THE_TIME, read=lambda said: _time_shown(float(said), time.time()))
+    return Step(name, f"the clock of {name} shows the time, to {CLOCK_S:.0f} s", (), check=shows, optional=True)
+
+
+def clock_apart(stands_at_s: float, now_s: float) -> str:
+    """What a clock shows, and how far from the time: `1970-01-01 00:01:30 UTC, 5 s before here`; s since the epoch."""
+    shown = datetime.fromtimestamp(stands_at_s, UTC).strftime("%Y-%m-%d %H:%M:%S")
+    apart_s = stands_at_s - now_s
+    near = abs(apart_s) <= CLOCK_S
+    return f"{shown} UTC" + ("" if near else f", {abs(apart_s):.0f} s {'before' if apart_s < 0 else 'after'} here")
+
+
 def agents_digest(site: Site) -> str:
     """SHA-256 of what a machine may get: of its agent, where there are agents for one architecture only."""
     digests = [agent_digest(agent) for agent in site.all_agents.values()]
@@ -151,6 +170,13 @@ def mount_of(path: str, mounts: Sequence[str]) -> tuple[str, tuple[str, ...]]:
         if point in above and len(point) >= len(found[0]):
             found = (point, tuple(options.split(",")))
     return found
+
+
+def _time_shown(stands_at_s: float, now_s: float) -> str:
+    """THE_TIME, or what the clock shows and what to do."""
+    if abs(stands_at_s - now_s) <= CLOCK_S:
+        return THE_TIME
+    return f"{clock_apart(stands_at_s, now_s)}: set it, by chrony, ntpd or `date -s`"
 
 
 def _which(digests: Mapping[str, str], said: str) -> str:

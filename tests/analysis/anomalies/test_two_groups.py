@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import numpy as np
 import pytest
 from made import SECOND, episodes, found, only, stream
@@ -127,6 +129,77 @@ def test_noise_has_no_gap_and_a_second_group_has() -> None:
     values[::5] += 10
     gap = find_gap(values, place, THRESHOLDS, chance)
     assert gap is not None and gap.beyond == 1_000 and 3 < gap.ends < gap.far < gap.begins < 8
+
+
+@pytest.mark.parametrize("shape", ["exponential", "lognormal"])
+def test_four_packets_of_twenty_thousand_are_found_half_as_far_again_as_the_latest_of_the_noise(shape: str) -> None:
+    """So few say nothing by themselves; the tail below them does."""
+    late = (1_234, 5_678, 11_111, 17_171)
+    rng = np.random.default_rng(11)
+    drawn = rng.exponential(1, 20_000) if shape == "exponential" else np.exp(0.5 * rng.normal(size=20_000))
+    far = 1.5 * float(drawn.max())
+    values = drawn.copy()
+    values[list(late)] = far + rng.exponential(0.1, 4)
+    gap = find_gap(values, None, THRESHOLDS, THRESHOLDS.false_alarms)
+    assert gap is not None and gap.beyond == 4 and drawn.max() <= gap.ends < gap.begins == pytest.approx(far, rel=0.1)
+    assert find_gap(drawn, None, THRESHOLDS, THRESHOLDS.false_alarms) is None
+
+
+def test_four_late_packets_of_a_run_are_found_three_spreads_late() -> None:
+    late = (1_234, 5_678, 11_111, 17_171)
+    anomalies = found(wide(NOISES["exponential"], Spikes(late, 290_000)))
+    assert recall_and_precision(anomalies, late) == (1, 1)
+
+
+def test_heavy_tails_of_few_or_many_packets_have_no_gap_before_their_last_ones() -> None:
+    rng = np.random.default_rng(12)
+    found_in = Counter[str]()
+    for packets in (2_000, 20_000):
+        for _ in range(40):
+            for name, values in {
+                "exponential": rng.exponential(1, packets),
+                "lognormal": np.exp(0.8 * rng.normal(size=packets)),
+                "t, 3 degrees": np.abs(rng.standard_t(3, packets)),
+                "pareto, 2.4": rng.pareto(2.4, packets),
+                "pareto, 1.5": rng.pareto(1.5, packets),
+            }.items():
+                found_in[name] += find_gap(values, None, THRESHOLDS, THRESHOLDS.false_alarms) is not None
+    assert max(found_in.values()) <= 6 and sum(found_in.values()) <= 12, found_in
+
+
+def test_a_group_is_whole_though_more_packets_of_it_are_a_tail_by_themselves() -> None:
+    rng = np.random.default_rng(1)
+    values = rng.uniform(-1, 1, 20_000) + rng.normal(0, 0.05, 20_000)
+    values[rng.choice(20_000, 411, replace=False)] += 3.1
+    gap = find_gap(values, None, THRESHOLDS, THRESHOLDS.false_alarms)
+    assert gap is not None and gap.beyond == 411 and gap.ends < 1.2 < 1.9 < gap.begins
+
+
+@pytest.mark.parametrize("share", [0.002, 0.021, 0.1, 0.3])
+@pytest.mark.parametrize("period_ns", [1_000_000, 2_500_000])
+def test_late_packets_of_noise_without_a_tail_are_found(share: float, period_ns: int) -> None:
+    """Such noise reaches as far as its spread: late packets of three spreads begin hardly beyond it."""
+    width_ns, late = 30_000, drawn(share)
+    synthetic = stream(noise=Noise(0), period_ns=period_ns)
+    extra = np.random.default_rng(9).integers(0, width_ns, 20_000)
+    extra[list(late)] += 3 * width_ns // 2
+    columns = ("rx_soft_tai_ns", "rx_user_tai_ns")
+    rows = synthetic.packets.with_columns((synthetic.packets[name] + extra).alias(name) for name in columns)
+    recall, precision = recall_and_precision(find_anomalies(rows, synthetic.context()), late)
+    assert recall >= 0.95 and precision >= 0.95
+
+
+@pytest.mark.parametrize(("steps", "found_there"), [(1, 0), (2, 160)])
+def test_the_next_point_of_a_lattice_is_no_other_group(steps: int, found_there: int) -> None:
+    """Timestamps are multiples of 10 µs: some packets that take hardly longer than the others are on the next one."""
+    synthetic = stream(noise=Noise(0))
+    rows, late = synthetic.packets, np.zeros(20_000, np.int64)
+    late[5] = 10_000
+    late[np.random.default_rng(3).choice(np.arange(10, 20_000), 160, replace=False)] = steps * 10_000
+    launch = rows["launch_tai_ns"].to_numpy()
+    columns = {f"{name}_tai_ns": launch + 50_000 + late for name in ("rx_soft", "rx_user")}
+    found_in = find_anomalies(rows.with_columns(**columns), synthetic.context())
+    assert np.count_nonzero(found_in.class_of) == found_there
 
 
 def test_packets_in_a_row_beyond_a_gap_are_one_cluster() -> None:

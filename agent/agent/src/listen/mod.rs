@@ -20,9 +20,13 @@ use sys::clock::tai_ns;
 use sys::signal::Waker;
 use sys::socket::{FrameCount, Frames, Socket};
 use wire::event::{Done, Event, Failure, Ready};
+use wire::flight::Judge;
 use wire::live::Books;
 use wire::spec::{Listen, ListenStream, ListenTransport};
 use wire::stage::Stage;
+
+/// How often late packets are reported: often against what the kernel holds of its events, seldom against packets.
+const REPORTS_LATE: Duration = Duration::from_millis(20);
 
 /// Runs the verb; its result has been reported when this returns.
 ///
@@ -35,7 +39,11 @@ pub fn run() -> Result<(), Failure> {
     let waker = Waker::new().map_err(|error| failed(error, "listen", "report this: it should not happen"))?;
     let mut recorder = Recorder::new(&spec.recording, spec.run_id);
     let numbers = spec.streams.iter().map(|stream| stream.stream);
-    let live = Live::of_streams(spec.live, &mut recorder, || Books::of_streams(numbers));
+    let judge = match spec.trigger {
+        Some(trigger) => Some(Judge::new(trigger, session::kernels_tai_offset_s()?, numbers.clone())),
+        None => None,
+    };
+    let live = Live::judging(spec.live, &mut recorder, || Books::of_streams(numbers), judge);
     let tap = recorder.table(spec.ring_records)?;
     let mut clocks = ClockLog::new(&mut recorder)?;
     let mut stages = open_stages(&spec)?;
@@ -73,12 +81,19 @@ pub fn run() -> Result<(), Failure> {
     emit(&Event::Ready(Ready { stamps_by, ..session::ready("listen", realtime, local)? }));
 
     clocks.note();
-    let (mut reported, mut told) = (Instant::now(), false);
+    let (mut reported, mut told, mut judged) = (Instant::now(), false, Instant::now());
     while !session.stopped() && !listener.is_finished() && !recording.broken() {
         std::thread::sleep(Duration::from_millis(5));
         if !told && complete.load(Ordering::Acquire) {
             told = true;
             emit(&Event::Complete { tai_ns: tai_ns() });
+        }
+        for known in session.commands().flat_map(|command| command.clocks) {
+            live.judge(|judge| judge.clock(known));
+        }
+        if judged.elapsed() >= REPORTS_LATE {
+            judged = Instant::now();
+            report_late(&live);
         }
         if reported.elapsed() >= Duration::from_secs(1) {
             reported = Instant::now();
@@ -99,6 +114,7 @@ pub fn run() -> Result<(), Failure> {
     drop(clocks);
     let (mut streams, refused, empty_wakeups) = intake.totals();
     let totals = recording.finish()?;
+    report_late(&live);
     for (stream, untagged) in streams.iter_mut().zip(&untagged) {
         stream.untagged = untagged.as_ref().map_or(Ok(0), FrameCount::take).map_err(socket_failed)?;
     }
@@ -108,10 +124,19 @@ pub fn run() -> Result<(), Failure> {
         socket_drops,
         empty_wakeups,
         stages: stage_watch.and_then(|watch| watch.totals()),
+        judged: live.judge(|judge| judge.totals()),
         ring_full: totals.ring_full,
         recorded: totals.recorded,
     }));
     Ok(())
+}
+
+/// Reports the windows around packets that were late since it was called before.
+fn report_late(live: &Live) {
+    let windows = live.judge(Judge::take).unwrap_or_default();
+    if !windows.is_empty() {
+        emit(&Event::Late { tai_ns: tai_ns(), windows });
+    }
 }
 
 /// The BPF programs that take the packets' timestamps, as far as they are to and the kernel has them.

@@ -1,8 +1,10 @@
 //! `trace`: what the kernel's tracepoints show of interrupts, softirqs and threads, recorded by CLOCK_TAI.
 //!
 //! Through an instance of its own in tracefs (`crate::tracing`), so nothing that others trace is changed or disturbed. The kernel
-//! filters; what it keeps is read before it is an eighth full, and what it had no room for is counted.
+//! filters; what it keeps is read before it is an eighth full, and what it had no room for is counted. Or it is left there, newer
+//! events in the place of older ones, and only windows that the lab asks for are recorded (`flight`).
 
+mod flight;
 mod points;
 mod tasks;
 
@@ -12,13 +14,14 @@ use crate::realtime::{prepare_process, prepare_thread};
 use crate::recording::{Recorder, Recording, Tap};
 use crate::session::{self, emit, refused};
 use crate::tracing::{Heard, Instance, Kept};
+use flight::Flight;
 use points::{Point, Points};
 use std::time::{Duration, Instant};
 use sys::clock::tai_ns;
 use tasks::Tasks;
-use wire::event::{CpuEvents, Done, Event, Failure};
+use wire::event::{CpuEvents, Done, Event, Failure, KeptTotals};
 use wire::record::Traced;
-use wire::spec::{LaunchClock as Chosen, Tracing as Spec};
+use wire::spec::{Command, LaunchClock as Chosen, Tracing as Spec};
 use wire::traceable::LOST;
 
 /// How long the kernel's buffers are left alone, at least and at most: reading takes a CPU from who is traced, and a thread that
@@ -40,6 +43,7 @@ pub fn run() -> Result<(), Failure> {
     let mut recorder = Recorder::new(&spec.recording, spec.run_id);
     let tap = recorder.table(spec.ring_records)?;
     let tasks = Tasks::new(&mut recorder, spec.threads.is_some())?;
+    let flight = if spec.windows_only { Some(Flight::new(&mut recorder, tai_ns())?) } else { None };
     let mut clocks = ClockLog::new(&mut recorder)?;
     let instance = Instance::open(spec.buffer_kib)?;
     let (chosen, clock) = clock_of(&instance)?;
@@ -47,7 +51,7 @@ pub fn run() -> Result<(), Failure> {
     let recording = recorder.start();
     // After the writer has been started, which is to run as any thread.
     let realtime = prepare_thread(&spec.realtime, &process)?;
-    let mut reader = Reader { instance, clock: LaunchClock::new(chosen), points, tap, tasks, events: 0 };
+    let mut reader = Reader { instance, clock: LaunchClock::new(chosen), points, tap, tasks, flight, events: 0 };
     reader.instance.write("tracing_on", "1")?;
     emit(&Event::TraceReady { ready: session::ready("trace", realtime, Vec::new())?, clock, events, absent });
 
@@ -56,23 +60,28 @@ pub fn run() -> Result<(), Failure> {
     let mut pause = PAUSES.0;
     while !session.stopped() && !recording.broken() {
         std::thread::sleep(pause);
-        pause = pause_after(pause, reader.pass(&recording).fullest_bytes, spec.buffer_kib << 10);
+        if reader.flight.is_some() {
+            reader.keep(session.commands(), &recording);
+        } else {
+            pause = pause_after(pause, reader.pass(&recording).fullest_bytes, spec.buffer_kib << 10);
+        }
         if reported.elapsed() >= PROGRESS {
             reported = Instant::now();
             clocks.note();
-            let lost = reader.instance.kept()?.iter().map(|kept| kept.lost).sum();
+            let lost = reader.lost()?.iter().map(|kept| kept.lost).sum();
             emit(&Event::TraceProgress { tai_ns: tai_ns(), events: reader.events, lost });
         }
     }
     // The instance goes last: that may take the kernel seconds, and what was recorded is whole and told before.
-    let (cpus, _instance) = reader.finish(&recording)?;
+    let (cpus, events, kept, _instance) = reader.finish(session.commands(), &recording)?;
     clocks.note();
     drop(clocks);
     let totals = recording.finish()?;
     emit(&Event::Done(Done::Trace {
-        events: cpus.iter().map(|cpu| cpu.events).sum(),
+        events,
         lost: cpus.iter().map(|cpu| cpu.lost).sum(),
         cpus,
+        kept,
         ring_full: totals.ring_full,
         recorded: totals.recorded,
     }));
@@ -104,6 +113,9 @@ struct Taken {
     fullest_bytes: usize,
 }
 
+/// What became of each CPU's events, how many are recorded, what was kept of windows; and the instance, which is there still.
+type Ended = (Vec<CpuEvents>, u64, Option<KeptTotals>, Instance);
+
 /// From the kernel's buffers to the recording.
 struct Reader {
     instance: Instance,
@@ -111,6 +123,9 @@ struct Reader {
     points: Vec<Point>,
     tap: Tap<Traced>,
     tasks: Tasks,
+    /// Where only windows are recorded.
+    flight: Option<Flight>,
+    /// Recorded.
     events: u64,
 }
 
@@ -120,7 +135,7 @@ impl Reader {
         self.clock.look();
         // `at(0)` is what the trace clock shows when CLOCK_TAI reads 0.
         let behind_ns = self.clock.at(0);
-        let Self { instance, points, tap, tasks, .. } = self;
+        let Self { instance, points, tap, tasks, flight, .. } = self;
         let mut events = 0;
         let fullest_bytes = instance.take(|cpu, heard| {
             let row = match heard {
@@ -134,23 +149,67 @@ impl Reader {
                     row
                 }
             };
+            if let Some(flight) = flight {
+                flight.hold(row);
+                return;
+            }
             // This thread may wait; what the kernel's buffer then has no room for is counted there.
             tap.push_when_room(row, || !recording.broken());
             tasks.named_by(&row);
         });
         tasks.look_up(recording);
-        self.events += events;
+        if self.flight.is_none() {
+            self.events += events;
+        }
         Taken { events, fullest_bytes }
     }
 
-    /// Takes the last, once nothing more comes, and returns what became of each CPU's events, and the instance, which is there
-    /// still.
-    fn finish(mut self, recording: &Recording) -> Result<(Vec<CpuEvents>, Instance), Failure> {
+    /// Records the windows that are asked for and over by now.
+    fn keep(&mut self, commands: impl Iterator<Item = Command>, recording: &Recording) {
+        let Some(flight) = &mut self.flight else { return };
+        commands.for_each(|command| flight.ask(&command.keep));
+        // Read before the buffers are: what is in them then had come about.
+        let now_ns = tai_ns();
+        if flight.is_due(now_ns) {
+            self.pass(recording);
+            self.write(now_ns, false, recording);
+        }
+    }
+
+    /// Records those windows; `last`: all that are asked for.
+    fn write(&mut self, now_ns: i64, last: bool, recording: &Recording) {
+        let Self { tap, tasks, flight: Some(flight), events, .. } = self else { return };
+        flight.write(now_ns, last, recording, |row| {
+            tap.push_when_room(row, || !recording.broken());
+            tasks.named_by(&row);
+            *events += 1;
+        });
+        tasks.look_up(recording);
+    }
+
+    /// What became of each CPU's events: where only windows are recorded the kernel is to overwrite others.
+    fn lost(&self) -> Result<Vec<Kept>, Failure> {
+        let overwrites = self.flight.is_some();
+        let lost = |kept: Kept| Kept { lost: kept.lost - if overwrites { kept.overwritten } else { 0 }, ..kept };
+        Ok(self.instance.kept()?.into_iter().map(lost).collect())
+    }
+
+    /// Takes the last, once nothing more comes, and returns what became of it.
+    fn finish(mut self, commands: impl Iterator<Item = Command>, recording: &Recording) -> Result<Ended, Failure> {
+        if let Some(flight) = &mut self.flight {
+            commands.for_each(|command| flight.ask(&command.keep));
+        }
+        let now_ns = tai_ns();
         self.instance.write("tracing_on", "0")?;
         while self.pass(recording).events > 0 {}
-        let told = |kept: Kept| CpuEvents { cpu: kept.cpu, events: kept.read, lost: kept.lost };
-        let cpus = self.instance.kept()?.into_iter().map(told).collect();
-        Ok((cpus, self.instance))
+        self.write(now_ns, true, recording);
+        let lost = self.lost()?;
+        let overwritten = lost.iter().map(|kept| kept.overwritten).sum();
+        let kept = self.flight.map(|flight| KeptTotals { overwritten, ..flight.totals() });
+        let told = |kept: &Kept| CpuEvents { cpu: kept.cpu, events: kept.read, lost: kept.lost };
+        let cpus: Vec<_> = lost.iter().map(told).collect();
+        let events = if kept.is_some() { self.events } else { cpus.iter().map(|cpu| cpu.events).sum() };
+        Ok((cpus, events, kept, self.instance))
     }
 }
 

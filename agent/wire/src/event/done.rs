@@ -2,6 +2,7 @@
 
 use crate::dds;
 use crate::envelope::Bound;
+use crate::flight::JudgedTotals;
 use crate::lateness::Figures;
 use crate::stage::StageTotals;
 use crate::watch::Other;
@@ -42,6 +43,9 @@ pub enum Done {
         /// Of the BPF programs that took timestamps; None: none did.
         #[serde(skip_serializing_if = "Option::is_none")]
         stages: Option<StageTotals>,
+        /// Of a trigger; None: there was none.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        judged: Option<JudgedTotals>,
         /// Records lost because a ring was full.
         ring_full: u64,
         /// Records written.
@@ -137,6 +141,9 @@ pub enum Done {
         lost: u64,
         /// Both, by CPU.
         cpus: Vec<CpuEvents>,
+        /// Where only windows were kept.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        kept: Option<KeptTotals>,
         /// Rows lost because a ring was full.
         ring_full: u64,
         /// Rows written.
@@ -173,6 +180,17 @@ pub enum Done {
         /// By port.
         ports: Vec<PortTotals>,
     },
+}
+
+/// What a trace kept of windows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, JsonSchema, Serialize)]
+pub struct KeptTotals {
+    /// Windows kept.
+    pub windows: u64,
+    /// Of these, such of which events were no longer held.
+    pub overran: u64,
+    /// Events of other times that the kernel gave up for later ones, as it is to.
+    pub overwritten: u64,
 }
 
 /// Packets that a rule fitted at a point.

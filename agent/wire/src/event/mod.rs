@@ -5,11 +5,12 @@ mod ready;
 
 use crate::dds;
 use crate::envelope::Bound;
+use crate::flight::Window;
 use crate::lateness::Figures;
 use crate::live::Seen;
 pub use done::{
-    BridgePort, BusyTotals, CpuEvents, Done, FloodTotals, ListenTotals, OtherFlow, PointSeen, PortTotals, Refused,
-    RoundTotals, Taken, TalkTotals,
+    BridgePort, BusyTotals, CpuEvents, Done, FloodTotals, KeptTotals, ListenTotals, OtherFlow, PointSeen, PortTotals,
+    Refused, RoundTotals, Taken, TalkTotals,
 };
 pub use ready::{DropsFound, EventAbsent, EventFound, Ready, RealtimeFound, StampsFound, TimerFound, WatchFound};
 use schemars::JsonSchema;
@@ -162,6 +163,13 @@ pub enum Event {
         /// By port.
         ports: Vec<PortTotals>,
     },
+    /// Of `listen` with a trigger: of these intervals the kernel's events are to be kept.
+    Late {
+        /// CLOCK_TAI now.
+        tai_ns: i64,
+        /// In order of time; they do not overlap.
+        windows: Vec<Window>,
+    },
     /// Every expected packet has arrived.
     Complete {
         /// CLOCK_TAI now.
@@ -240,6 +248,7 @@ mod tests {
             socket_drops: 0,
             empty_wakeups: 0,
             stages: None,
+            judged: None,
             ring_full: 0,
             recorded: 0,
         }));

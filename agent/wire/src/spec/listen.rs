@@ -2,6 +2,7 @@
 
 use super::talk::check_payload;
 use super::{Payload, Realtime, StampsBy, Wrong, check_ring, check_streams, default_ring_records, hexadecimal, wrong};
+use crate::flight::Trigger;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use std::net::SocketAddr;
@@ -86,9 +87,15 @@ pub struct Listen {
     /// Say in `progress` what comes in, how late, and what the hypervisor takes.
     #[serde(default)]
     pub live: bool,
+    /// Judge each packet, and report what is to be kept of traces around those that are late.
+    #[serde(default)]
+    pub trigger: Option<Trigger>,
     /// What to expect.
     pub streams: Vec<ListenStream>,
 }
+
+/// A trigger's durations are an hour at most.
+const LONGEST_NS: i64 = 3600 * 1_000_000_000;
 
 impl Listen {
     /// Checks what the types cannot.
@@ -101,6 +108,17 @@ impl Listen {
         check_streams(self.streams.iter().map(|s| (s.stream, s.size, s.count)))?;
         if self.mode == Mode::BusyPoll && self.busy_poll_us.is_none() {
             return wrong("busy_poll_us", "expected microseconds with mode busy-poll");
+        }
+        if let Some(trigger) = &self.trigger {
+            for (at, ns, least) in [
+                ("trigger.above_ns", trigger.above_ns, 0),
+                ("trigger.margin_ns", trigger.margin_ns, 0),
+                ("trigger.typical_ns", trigger.typical_ns, 1),
+            ] {
+                if !(least..=LONGEST_NS).contains(&ns) {
+                    return wrong(at, format!("{ns}; expected {least} to {LONGEST_NS}"));
+                }
+            }
         }
         for (n, stream) in self.streams.iter().enumerate() {
             if let ListenTransport::Ethernet { payload, .. } = stream.transport {

@@ -31,6 +31,7 @@ pub use timer::{How, Timer, Trace};
 pub use trace::{Absent, Tracing};
 pub use watch::{Flow, Macs, Network, Rule, Watch, WatchPoint};
 
+use crate::flight::{Ahead, Window};
 use crate::probe;
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer};
@@ -88,13 +89,19 @@ impl Realtime {
 }
 
 /// What the lab says after the spec.
-#[derive(Clone, Copy, Debug, Default, JsonSchema, Deserialize, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, JsonSchema, Deserialize, PartialEq, Eq)]
 #[serde(deny_unknown_fields)]
 pub struct Command {
     /// Launch packet 0 of each stream then (plus its offset), CLOCK_TAI ns.
     pub start_tai_ns: Option<i64>,
     /// The same, counted from when this is read: for people at a shell.
     pub start_in_ns: Option<i64>,
+    /// Of `listen` with a trigger: what is known from now on of its streams' clocks.
+    #[serde(default)]
+    pub clocks: Vec<Ahead>,
+    /// Of `trace` that keeps windows: the events of these.
+    #[serde(default)]
+    pub keep: Vec<Window>,
     /// Stop, finish the recordings, report, exit.
     #[serde(default)]
     pub stop: bool,
@@ -159,6 +166,9 @@ mod tests {
         assert_eq!(read(r#"{"start_tai_ns": 5}"#), Some(Command { start_tai_ns: Some(5), ..Command::default() }));
         assert_eq!(read(r#"{"stop": true}"#), Some(Command { stop: true, ..Command::default() }));
         assert_eq!(read(r#"{"pause": true}"#), None);
+        let keep = vec![Window { from_tai_ns: 5, to_tai_ns: 9 }];
+        let told = read(r#"{"keep": [{"from_tai_ns": 5, "to_tai_ns": 9}]}"#);
+        assert_eq!(told, Some(Command { keep, ..Command::default() }));
     }
 
     proptest! {

@@ -48,6 +48,9 @@ pub struct Tracing {
     /// Softirqs that count, by their numbers; None: all.
     #[serde(default)]
     pub softirqs: Option<Vec<u32>>,
+    /// Record only the events of windows that it is told (`keep`): the kernel holds the latest, and nothing is read before.
+    #[serde(default)]
+    pub windows_only: bool,
     /// What the kernel keeps of each CPU's events until they are read, KiB.
     #[serde(default = "default_buffer_kib")]
     pub buffer_kib: usize,

@@ -35,6 +35,12 @@ TAIL_MOST: Final = 0.02
 PACKETS_LEAST: Final = 100
 GROUP_LEAST: Final = 20
 """So many packets beyond a gap may be a group that belongs to those below it."""
+FEW: Final = 5
+"""Of so many packets of the tail one may be beyond a gap for the tail below it to say how far it goes."""
+FEW_CHANCE: Final = log(len(BETWEEN) ** 2 / 2)
+"""Half of all false gaps may be of this kind: the two others have the other half, for each of BETWEEN."""
+SHAPES: Final = np.concatenate(([0.0], np.geomspace(1e-3, 30, 48)))
+"""Shape by scale, in medians of the tail, of what a tail is compared with: exponential distributions, and heavier."""
 EVERY: Final = 2_000
 """Of so many packets beyond each number is tried, of more as many on a geometric scale."""
 
@@ -59,12 +65,12 @@ def find_gap(values: Float64, place: Int64 | None, thresholds: Thresholds, chanc
     """The gap that noise is least likely to make, with at most `gap_share` of the packets beyond it; None without one.
 
     values: how late packets were, in spreads [n]; place: their places in the stream, ascending [n], None if they are
-    all of it; chance: how many
-    gaps a stream of noise may have. Two things are no chance: next to no packets where a density that only falls has
-    at least as many as in the next interval as wide; and, far out, too many beyond it for a tail that falls like
-    Pareto's with the index α, which leaves r^(−α) of its packets beyond r times as far (Hill 1975 tells α from the
-    packets below the gap). A cluster of late packets counts as one (the extremal index). What is beyond is another
-    group if its median is at least `gap_reaches` times as far as the group below reaches.
+    all of it; chance: how many gaps a stream of noise may have. Three things are no chance: next to no packets where a
+    density that only falls has at least as many as in the next interval as wide; far out, too many beyond it for a tail
+    that falls like Pareto's with the index α, which leaves r^(−α) of its packets beyond r times as far (Hill 1975 tells
+    α from the packets below the gap); and a few beyond it, too far for a tail of any shape that the others allow
+    (`_too_far`). A cluster of late packets counts as one (the extremal index). What is beyond is another group if its
+    median is at least `gap_reaches` times as far as the group below reaches.
     """
     n = len(values)
     if n < PACKETS_LEAST:
@@ -80,8 +86,9 @@ def find_gap(values: Float64, place: Int64 | None, thresholds: Thresholds, chanc
     logs = np.log(np.maximum(head - middle, 1.0))
     summed = np.concatenate(([0.0], np.cumsum(logs)))
     outer = None
-    allowed = 2 * log(len(BETWEEN)) + log(np.pi**2 / 6 / chance)
+    allowed = log(len(BETWEEN) ** 2) + log(np.pi**2 / 6 / chance)
     best: tuple[float, Gap] | None = None
+    few = _too_far(head[: int(np.clip(n * TAIL_SHARE, *TAIL_PACKETS)) + 1]) + FEW_CHANCE
     # Of many packets beyond a few more or less make no other gap, as some may lie in it.
     every = np.unique(np.geomspace(1, most, EVERY).astype(np.int64))
     tried = np.concatenate((np.arange(1, min(most, EVERY) + 1), every[every > EVERY]))
@@ -91,6 +98,8 @@ def find_gap(values: Float64, place: Int64 | None, thresholds: Thresholds, chanc
         possible = (edge < n // 2) & ((edge > beyond) | (share == 0))
         beyond, edge = beyond[possible], edge[possible]
         surprise = _surprise(x, logs, summed, beyond, edge)
+        if share == 0:
+            surprise[: len(few)] = np.maximum(surprise[: len(few)], few[: len(surprise)])
         score = surprise - 2 * np.log(np.maximum(beyond, 1)) - allowed
         # Of as many beyond, to a tenth, the best: those next to it are the same gap.
         order = np.argsort(-score, kind="stable")
@@ -111,7 +120,23 @@ def find_gap(values: Float64, place: Int64 | None, thresholds: Thresholds, chanc
             if surprise[one] * clusters / len(late) > 2 * log(clusters) + allowed:
                 best = float(score[one]), gap
                 break
-    return None if best is None else best[1]
+    if best is None:
+        return None
+    whole = _whole(x, best[1], most, thresholds)
+    if whole is None:
+        return best[1]
+    cut = np.array([whole.beyond])
+    return whole if _surprise(x, logs, summed, cut, cut)[0] > allowed else best[1]
+
+
+def _whole(x: Float64, gap: Gap, most: int, thresholds: Thresholds) -> Gap | None:
+    """The gap below this one that is more than twice as wide: what is beyond is a part of what is beyond that."""
+    inside = x[gap.beyond - 1 : min(2 * gap.beyond, most) + 1]
+    widths = inside[:-1] - inside[1:]
+    if len(widths) < 2 or widths.max() <= 2 * (gap.begins - gap.ends):
+        return None
+    cut = gap.beyond + int(np.argmax(widths))
+    return _gap(x, cut, cut, thresholds)
 
 
 def _surprise(x: Float64, logs: Float64, summed: Float64, beyond: Int64, edge: Int64) -> Float64:
@@ -143,6 +168,35 @@ def _no_tail(logs: Float64, summed: Float64, beyond: Int64, edge: Int64, n: int)
     inside = share < 1
     found[inside] += (edge - beyond)[inside] * np.log((1 - share[inside]) / (1 - left[inside]))
     return np.where(edge <= TAIL_MOST * n, found, 0.0)
+
+
+def _too_far(head: Float64) -> Float64:
+    """−log of the chance of a gap with 1, 2, 3… packets beyond it and none in it, of a tail of any shape, float64 [k].
+
+    head: the largest values and one more, descending [m + 1]. Their excesses over the last one are generalized Pareto
+    (Pickands 1975), exponential or heavier. Two likelihoods are compared, each of the shape and scale that fit best:
+    the packets beyond are known to be beyond the near end of the gap, or to be beyond its far end, too. So the tail is
+    as heavy as the packets below the gap allow.
+    """
+    excess = head[:-1] - head[-1]
+    middle = float(excess[len(excess) // 2])
+    if middle <= 0:
+        return np.empty(0)
+    excess /= middle
+    beyond = np.arange(1, len(excess) // FEW + 1)
+    below = len(excess) - beyond
+    shape = SHAPES[1:, np.newaxis]
+    logs = np.log1p(shape * excess)
+    # Without the shape, of an exponential tail, an excess is as far as it is.
+    lengths = np.concatenate((excess[np.newaxis], logs))
+    sums = (lengths.sum(axis=1, keepdims=True) - np.cumsum(lengths, axis=1))[:, beyond - 1]
+    rest = np.concatenate((np.zeros((1, len(beyond))), below * np.log(shape) - sums[1:]))
+
+    def likelihood(ends: Int64) -> Float64:
+        found: Float64 = rest - below * np.log((sums + beyond * lengths[:, ends]) / below)
+        return found.max(axis=0)  # type: ignore[no-any-return]
+
+    return likelihood(beyond) - likelihood(beyond - 1)
 
 
 def _gap(x: Float64, beyond: int, edge: int, thresholds: Thresholds) -> Gap | None:

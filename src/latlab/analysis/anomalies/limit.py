@@ -41,6 +41,8 @@ GAPS_MOST: Final = 3
 """Late packets may be late by several amounts."""
 LOWER_OF_GAUSSIAN: Final = 1.2816
 """From the 10th percentile to the median."""
+NEXT_POINT: Final = 1.5
+"""Steps of a lattice that are more than one, however the usual latency lies between its points."""
 RARE, NEAREST = 0.01, 0.2
 MIXED: Final = 0.001
 """Of the packets beyond a gap so many may lie in it, or below."""
@@ -170,7 +172,7 @@ def _apart(
             break
         beyond = values > gap.far
         apart = np.zeros(len(late), np.bool_) if apart is None else apart
-        if not _is_far(lateness, beyond, thresholds):
+        if not _is_far(lateness, beyond, step_ns, thresholds):
             break
         # With more of them nobody can say which of the two groups is the usual one.
         if np.count_nonzero(apart) + np.count_nonzero(beyond) > thresholds.gap_share * len(late):
@@ -180,11 +182,15 @@ def _apart(
     return apart if apart is not None and apart.any() else None
 
 
-def _is_far(late: Float64, beyond: Bools, thresholds: Thresholds) -> bool:
-    """Whether those beyond a gap are another group in ns too, however wide packets lie around each."""
+def _is_far(late: Float64, beyond: Bools, step_ns: int, thresholds: Thresholds) -> bool:
+    """Whether those beyond a gap are another group in ns too, however wide packets lie around each.
+
+    The next point of a lattice is none: whatever lies between the two is on one of them.
+    """
     below = late[~beyond]
     middle, reach = np.quantile(below, (0.5, REACH))
-    return bool(np.median(late[beyond]) - middle >= thresholds.gap_reaches * (reach - middle))
+    far = max(thresholds.gap_reaches * (reach - middle), NEXT_POINT * step_ns)
+    return bool(np.median(late[beyond]) - middle >= far)
 
 
 def _lower_spreads(late: Float64, size: int, held: Bools | None, step_ns: int) -> Float64:

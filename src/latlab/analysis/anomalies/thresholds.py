@@ -51,7 +51,7 @@ class Thresholds:
     tail_safety: float = 2.0
     tail_spreads: float = 3.5
     gap_share: float = 0.34
-    gap_reaches: float = 3.0
+    gap_reaches: float = 2.5
     weak: float = 0.5
     crowd: float = 0.5
     tight: float = 0.1

@@ -100,8 +100,14 @@ def _udp_payload(ether_type: int, body: bytes) -> bytes:
     return b""
 
 
+_CONSTRUCTED: Final = 0x20
+"""In a tag of BER: its value is made of others."""
+
+
 def tags_of(data: bytes) -> Iterable[tuple[int, bytes]]:
-    """Each tag of a BER sequence with its value, which may be cut (X.690, 8.1; tags of one byte)."""
+    """Each tag of a BER sequence with its value (X.690, 8.1; tags of one byte). Of a frame that was cut a value that is
+    made of others may be cut, too; any other is left out then, as a part of a number is another number.
+    """
     place = 0
     while place + 2 <= len(data):
         tag, length = data[place], data[place + 1]
@@ -110,7 +116,8 @@ def tags_of(data: bytes) -> Iterable[tuple[int, bytes]]:
             long = length & 0x7F
             length = int.from_bytes(data[place : place + long], "big")
             place += long
-        yield tag, data[place : place + length]
+        if tag & _CONSTRUCTED or place + length <= len(data):
+            yield tag, data[place : place + length]
         place += length
 
 

@@ -52,7 +52,7 @@ function marksInWords(marks) {
   const classes = Object.entries(marks.counts).map(([name, { of }]) => `${of} × ${marked.classes[name].title}`);
   const stretches = [[marks.cuts, "cut from the clean windows"], [marks.chosen, "user-defined"]]
     .filter(([list]) => list.length)
-    .map(([list, what]) => `${list.length} ${list.length === 1 ? "stretch" : "stretches"} ${what}`);
+    .map(([list, what]) => `${list.length} ${list.length === 1 ? "interval" : "intervals"} ${what}`);
   const said = [...classes, ...stretches].join(", ");
   return said ? `; marked: ${said}` : "";
 }

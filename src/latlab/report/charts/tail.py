@@ -338,17 +338,17 @@ class _Exceedances:
         return tuple((self.place(one), short_count(one)) for one in found[:: ceil(len(found) / _MOST_TICKS)])
 
 
-def value_ticks(axis: Axis) -> Ticks:
-    """Round values of an axis, some five: (place, 0 to 1; µs)."""
+def value_ticks(axis: Axis, most: int = _VALUE_TICKS) -> Ticks:
+    """Round values of an axis, about as many as `most`: (place, 0 to 1; µs)."""
     if axis.kind == "asinh":
         found = axis.round_values_ns()
     elif axis.kind == "log":
         powers = range(floor(log10(axis.low_ns)), ceil(log10(axis.high_ns)))
         every = [factor * 10.0**power for power in powers for factor in (1, 2, 5)]
         inside = [ns for ns in every if axis.low_ns <= ns <= axis.high_ns]
-        found = inside[:: max(1, ceil(len(inside) / (_VALUE_TICKS + 1)))]
+        found = inside[:: max(1, ceil(len(inside) / (most + 1)))]
     else:
-        found = [1000 * tick for tick in round_values(axis.low_ns / 1000, axis.high_ns / 1000, _VALUE_TICKS)]
+        found = [1000 * tick for tick in round_values(axis.low_ns / 1000, axis.high_ns / 1000, most)]
     return tuple((place, plain(ns / 1000)) for place, ns in zip(_on(axis, found), found, strict=True))
 
 

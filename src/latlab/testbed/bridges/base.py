@@ -10,6 +10,7 @@ from ipaddress import IPv4Interface
 from latlab.hosts.tools import install_remedy
 from latlab.model.bridges import BridgeKind
 from latlab.scenario import End, Guest, Segment
+from latlab.scenario.guests import facts_of
 from latlab.testbed.service import Service
 from latlab.testbed.site import Site
 from latlab.testbed.step import Argv, Step
@@ -65,7 +66,10 @@ class Joint:
     own network namespace, where there are others' devices, too. beside: the kinds of the same host's other joints.
     queues: the uplink's pairs of queues; None where they are as they were before the run. tagged: the uplink is a VLAN
     interface, made for the run on whatever is there: the host's address is its VLAN's, and goes onto the bridge in any
-    case. tags: streams of frames that have a VLAN tag pass the uplink.
+    case. tags: streams of frames that have a VLAN tag pass the uplink. card: the uplink, or the interface that it is a
+    VLAN interface on; vlan: the id and the priority (PCP) that frames get there. functions: the guests that get virtual
+    functions of the card, those of all joints on it: their places are the functions' numbers. is_namespace: the host is
+    a network namespace of its machine.
     """
 
     number: int
@@ -85,6 +89,10 @@ class Joint:
     queues: int | None = None
     tagged: bool = False
     tags: bool = False
+    card: str | None = None
+    vlan: tuple[int, int] | None = None
+    functions: tuple[str, ...] = ()
+    is_namespace: bool = False
 
 
 @dataclass(frozen=True)
@@ -116,9 +124,9 @@ class Bridge(ABC):
     def lacking(self, joint: Joint, site: Site) -> Lacking | None:
         """What keeps it from being made on this machine; None when it can be. Reads only."""
 
-    def may_have_vhost_on(self, site: Site) -> bool:
-        """The same of this machine, where it depends on what is installed there."""
-        return self.kind.has_vhost
+    def may_have_vhost_on(self, guest: Guest, site: Site) -> bool:
+        """Whether vhost-net can carry that guest's packets, where it depends on what is installed on the machine."""
+        return facts_of(guest).has_vhost
 
     @abstractmethod
     def before_guests(self, joint: Joint, site: Site) -> Sequence[Step | Service]:
@@ -134,6 +142,14 @@ class Bridge(ABC):
 
     def device(self, joint: Joint, site: Site) -> str | None:
         """The interface that has the host's address on the segment; None where the uplink keeps it."""
+        return None
+
+    def takes_groups(self, joint: Joint, port: Port, site: Site) -> Sequence[Step]:
+        """What is done so that frames to groups reach a guest; nothing where all of them do."""
+        return ()
+
+    def tap(self, port: Port, site: Site) -> str | None:
+        """The tap that all packets of a guest pass; None where there is none."""
         return None
 
     def detail(self, joint: Joint, site: Site) -> str:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Set
 
+from latlab.model.bridges import KINDS
 from latlab.scenario import BoardHost, End, Guest, Scenario, Segment
+from latlab.scenario.network import uplink_of
 from latlab.testbed.bridges.base import Joint, Neighbour, Port
 from latlab.testbed.hardware import board_address, guest_address, hardware_address, inner_address
 
@@ -75,6 +77,10 @@ def _joint(scenario: Scenario, tag: str, number: int, names: list[str]) -> Joint
         queues=link.queues if link and (made or scenario.is_emulated(end)) else None,
         tagged=segment.vlan is not None,
         tags=_tags(scenario, segment, here),
+        is_namespace=scenario.hosts[first.host].kind == "netns",
+        card=scenario.parent_of(end).interface if first.uplink else None,
+        vlan=_vlan(segment),
+        functions=tuple(_functions(scenario, end)) if KINDS[first.bridge].takes_functions else (),
         others=tuple(one for one in neighbours(scenario, tag, segment, end) if one.end not in here),
     )
 
@@ -90,6 +96,21 @@ def _tags(scenario: Scenario, segment: Segment, here: Set[End]) -> bool:
     """Whether streams of frames that have a VLAN tag pass the uplink, to or from a guest here or its host."""
     routes = (scenario.route(name) for name, flow in scenario.flows.items() if flow.vlan is not None)
     return any(route.segment == segment and len({route.talker_end, route.listener_end} & here) == 1 for route in routes)
+
+
+def _vlan(segment: Segment) -> tuple[int, int] | None:
+    """The VLAN that a segment is, and the priority in the tag of packets that have none of their own."""
+    if segment.vlan is None or segment.link is None:
+        return None
+    return segment.vlan, segment.link.vlans[segment.vlan].egress.get(0, 0)
+
+
+def _functions(scenario: Scenario, end: End) -> Iterator[str]:
+    """The guests that get virtual functions of the card at that end, or below it, in their order."""
+    card = scenario.parent_of(end)
+    for name, guest in scenario.guests.items():
+        if KINDS[guest.bridge].takes_functions and scenario.parent_of(uplink_of(guest)) == card:
+            yield name
 
 
 def _beside(scenario: Scenario, first: Guest) -> list[str]:

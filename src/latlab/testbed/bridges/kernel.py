@@ -68,6 +68,10 @@ class TapBridge(Bridge):
         """The bridge itself."""
         return bridge_device(joint, site)
 
+    def tap(self, port: Port, site: Site) -> str | None:
+        """The bridge's port."""
+        return tap_device(port, site)
+
 
 def tap_plug(port: Port, site: Site, device: tuple[str, ...] = ()) -> Plug:
     """A tap made before."""

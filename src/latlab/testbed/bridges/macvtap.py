@@ -30,10 +30,7 @@ class Macvtap(Bridge):
 
     def lacking(self, joint: Joint, site: Site) -> Lacking | None:
         """ip, and the kernel's macvtap: it is tried, for nothing else tells whether it is built in."""
-        most = LAST_FD - FIRST_FD + 1
-        if any(port.wants.queues > most for port in joint.ports):
-            return Lacking(f"more than {most} queues", f"queues: {most} or fewer")
-        return lacking_tools(site, "ip", "mknod") or lacking_vhost(joint, site)
+        return lacking_macvtap(joint, site)
 
     def before_guests(self, joint: Joint, site: Site) -> Sequence[Step | Service]:
         """A macvtap for each guest, with its MAC, and a device node of our own for it.
@@ -42,39 +39,74 @@ class Macvtap(Bridge):
         """
         steps: list[Step | Service] = [*every_vlan(joint)]
         for port in joint.ports:
-            device, node = macvtap_device(port, site), self._node(port, site)
-            steps += [
-                Step(
-                    host=joint.host,
-                    title=f"make {port.guest}'s macvtap",
-                    do=(
-                        *("ip", "link", "add", "link", joint.uplink or "", "name", device, "address", port.mac),
-                        *("numtxqueues", str(port.wants.queues), "numrxqueues", str(port.wants.queues)),
-                        *("type", "macvtap", "mode", "bridge"),
-                    ),
-                    undo=("ip", "link", "del", "dev", device),
-                    present=("test", "-e", f"/sys/class/net/{device}"),
-                    check=Check(("cat", f"/sys/class/net/{device}/address"), expected=port.mac),
-                ),
-                no_ipv6(joint, device),
-                up(joint, device),
-                Step(
-                    host=joint.host,
-                    title=f"make the device node of {port.guest}'s macvtap",
-                    do=("sh", "-ec", MAKE_NODE, "sh", device, node),
-                    check=Check(("stat", "-c", "%F", node), expected="character special file"),
-                ),
-            ]
+            steps += macvtap_steps(joint, port, site, joint.uplink or "", ("address", port.mac), "bridge")
         return steps
+
+    def takes_groups(self, joint: Joint, port: Port, site: Site) -> Sequence[Step]:
+        """The macvtap takes all of them: by itself it takes those that the host has joined there, not the guest."""
+        device = macvtap_device(port, site)
+        return (
+            Step(
+                host=joint.host,
+                title=f"{port.guest}'s macvtap takes frames to all groups",
+                do=("ip", "link", "set", "dev", device, "allmulticast", "on"),
+            ),
+        )
 
     def plug(self, joint: Joint, port: Port, site: Site) -> Plug:
         """The macvtap's node, opened once for each queue."""
-        kernel = vhost(port.wants, site)
-        numbers = range(FIRST_FD, FIRST_FD + port.wants.queues)
-        fds = ":".join(map(str, numbers))
-        netdev = f"tap,{'fds' if len(numbers) > 1 else 'fd'}={fds},vhost={'on' if kernel else 'off'}"
-        node = self._node(port, site)
-        return Plug(netdev, fds=tuple((number, node) for number in numbers), form="vhost" if kernel else "tap")
+        return macvtap_plug(port, site)
 
-    def _node(self, port: Port, site: Site) -> str:
-        return f"{site.guest_state(port.guest)}/tap"
+
+def lacking_macvtap(joint: Joint, site: Site) -> Lacking | None:
+    """ip, mknod, no more queues than file descriptors, and vhost-net where it is asked for."""
+    most = LAST_FD - FIRST_FD + 1
+    if any(port.wants.queues > most for port in joint.ports):
+        return Lacking(f"more than {most} queues", f"queues: {most} or fewer")
+    return lacking_tools(site, "ip", "mknod") or lacking_vhost(joint, site)
+
+
+def macvtap_steps(
+    joint: Joint, port: Port, site: Site, lower: str, address: tuple[str, ...], mode: str
+) -> list[Step | Service]:
+    """A macvtap in that mode for the guest on the interface `lower`, up, and a device node for it.
+
+    address: its MAC address as ip takes it; nothing in mode passthru, where it has that of the interface below.
+    """
+    device, node = macvtap_device(port, site), _node(port, site)
+    return [
+        Step(
+            host=joint.host,
+            title=f"make {port.guest}'s macvtap",
+            do=(
+                *("ip", "link", "add", "link", lower, "name", device, *address),
+                *("numtxqueues", str(port.wants.queues), "numrxqueues", str(port.wants.queues)),
+                *("type", "macvtap", "mode", mode),
+            ),
+            undo=("ip", "link", "del", "dev", device),
+            present=("test", "-e", f"/sys/class/net/{device}"),
+            check=Check(("cat", f"/sys/class/net/{device}/address"), expected=port.mac),
+        ),
+        no_ipv6(joint, device),
+        up(joint, device),
+        Step(
+            host=joint.host,
+            title=f"make the device node of {port.guest}'s macvtap",
+            do=("sh", "-ec", MAKE_NODE, "sh", device, node),
+            check=Check(("stat", "-c", "%F", node), expected="character special file"),
+        ),
+    ]
+
+
+def macvtap_plug(port: Port, site: Site) -> Plug:
+    """The node of the guest's macvtap, opened once for each queue."""
+    kernel = vhost(port.wants, site)
+    numbers = range(FIRST_FD, FIRST_FD + port.wants.queues)
+    fds = ":".join(map(str, numbers))
+    netdev = f"tap,{'fds' if len(numbers) > 1 else 'fd'}={fds},vhost={'on' if kernel else 'off'}"
+    node = _node(port, site)
+    return Plug(netdev, fds=tuple((number, node) for number in numbers), form="vhost" if kernel else "tap")
+
+
+def _node(port: Port, site: Site) -> str:
+    return f"{site.guest_state(port.guest)}/tap"

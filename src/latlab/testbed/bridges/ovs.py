@@ -55,6 +55,10 @@ class OvsBridge(Bridge):
         """The guest's tap; before the datapath in user space the guest computes every checksum itself."""
         return tap_plug(port, site, CHECKSUM_OFFLOADS_OFF if self.datapath(joint, site) == USER_SPACE else ())
 
+    def tap(self, port: Port, site: Site) -> str | None:
+        """The switch's port."""
+        return tap_device(port, site)
+
     def device(self, joint: Joint, site: Site) -> str | None:
         """The bridge's own interface."""
         return switch_device(joint, site)

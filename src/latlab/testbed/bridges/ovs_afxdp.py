@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 from latlab.model import bridges
+from latlab.scenario import Guest
 from latlab.testbed.bridges.base import CHECKSUM_OFFLOADS_OFF, Joint, Lacking, Plug, Port, lacking_vhost
 from latlab.testbed.bridges.offloads import lacking_tags, tags_in_frames
 from latlab.testbed.bridges.ovs import OvsBridge
@@ -54,7 +55,7 @@ class OvsAfxdp(OvsBridge):
             return Lacking("there is no /dev/net/tun", "`modprobe tun`")
         return lacking_tags(joint, site) or (None if dpdk_build(site) else lacking_vhost(joint, site))
 
-    def may_have_vhost_on(self, site: Site) -> bool:
+    def may_have_vhost_on(self, guest: Guest, site: Site) -> bool:
         """Not with vhost-user: the switch's own threads are at the other end."""
         return dpdk_build(site) is None
 

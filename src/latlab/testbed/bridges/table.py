@@ -8,6 +8,7 @@ from latlab.testbed.bridges.macvtap import Macvtap
 from latlab.testbed.bridges.ovs import OvsBridge
 from latlab.testbed.bridges.ovs_afxdp import OvsAfxdp
 from latlab.testbed.bridges.user import UserNat
+from latlab.testbed.bridges.vf import Vf
 from latlab.testbed.bridges.vfio import Vfio
 from latlab.testbed.bridges.xdp import XdpBridge
 
@@ -20,6 +21,7 @@ BRIDGES: dict[str, Bridge] = {
         XdpBridge(),
         OvsBridge(),
         OvsAfxdp(),
+        Vf(),
         Vfio(),
     )
 }

@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 
 from latlab.model import bridges
+from latlab.testbed.architecture import iommu_remedy
 from latlab.testbed.bridges.base import Bridge, Joint, Lacking, Plug, Port, lacking_tools
 from latlab.testbed.machine import Machine
 from latlab.testbed.service import Service
@@ -49,14 +50,7 @@ class Vfio(Bridge):
     def lacking(self, joint: Joint, site: Site) -> Lacking | None:
         """The IOMMU, VFIO, a PCI card, an IOMMU group to itself, and another way to reach this machine: in order."""
         machine = site.machine
-        if not machine.list(GROUPS):
-            return Lacking(
-                f"no IOMMU is in use: {GROUPS} is empty or missing",
-                "enable VT-d or AMD-Vi in the firmware, and boot the kernel with intel_iommu=on or amd_iommu=on",
-            )
-        if not machine.exists("/dev/vfio/vfio"):
-            return Lacking("there is no /dev/vfio/vfio", "`modprobe vfio-pci`")
-        return _lacking_card(joint, machine) or lacking_tools(site, "ip")
+        return lacking_iommu(machine) or _lacking_card(joint, machine) or lacking_tools(site, "ip")
 
     def before_guests(self, joint: Joint, site: Site) -> Sequence[Step | Service]:
         """The card's driver is vfio-pci; afterwards it is the former one, and the interface as it was."""
@@ -92,6 +86,25 @@ class Vfio(Bridge):
         return "the card"
 
 
+def lacking_iommu(machine: Machine) -> Lacking | None:
+    """The IOMMU, then VFIO."""
+    if not machine.list(GROUPS):
+        return Lacking(
+            f"no IOMMU is in use: {GROUPS} is empty or missing",
+            iommu_remedy(machine.architecture),
+        )
+    if not machine.exists("/dev/vfio/vfio"):
+        return Lacking("there is no /dev/vfio/vfio", "`modprobe vfio-pci`")
+    return None
+
+
+def lacking_driver(machine: Machine) -> Lacking | None:
+    """The driver that hands devices over."""
+    if not machine.exists(f"/sys/bus/pci/drivers/{DRIVER}"):
+        return Lacking(f"the driver {DRIVER} does not exist", "`modprobe vfio-pci`")
+    return None
+
+
 def card_address(joint: Joint, machine: Machine) -> str | None:
     """The PCI address of the card: as the guest says, or the uplink's; None where the uplink is no PCI device."""
     if given := joint.ports[0].wants.device:
@@ -121,9 +134,7 @@ def _lacking_card(joint: Joint, machine: Machine) -> Lacking | None:
     if defaults and defaults <= set(interfaces):
         named = ", ".join(sorted(defaults))
         return Lacking(f"{named} has this machine's only default route", "another card, or another default route")
-    if not machine.exists(f"/sys/bus/pci/drivers/{DRIVER}"):
-        return Lacking(f"the driver {DRIVER} does not exist", "`modprobe vfio-pci`")
-    return None
+    return lacking_driver(machine)
 
 
 def _others(address: str, machine: Machine) -> list[str]:

@@ -15,7 +15,7 @@ from latlab.testbed.bridges.base import Port
 from latlab.testbed.namespaces import namespace_name
 from latlab.testbed.service import Service
 from latlab.testbed.site import Site
-from latlab.testbed.ssh_steps import agent_put, reached
+from latlab.testbed.ssh_steps import agent_put, agent_runs, reached
 from latlab.testbed.step import Check, Step, own_folder
 
 OURS = ("flood", "busy")
@@ -81,6 +81,7 @@ def connect_steps(host: SshHost, guest: Guest, site: Site) -> Iterator[Step | Se
     made = own_folder(name, f"make the folder of this run's files in {name}", folder)
     yield made if stays else replace(made, undo=None, present=None)
     yield from agent_put(host, site)
+    yield agent_runs(host)
 
 
 def interface_step(port: Port) -> Step:

@@ -9,8 +9,9 @@ from ipaddress import IPv4Interface
 
 from latlab.errors import LabError
 from latlab.hosts import MACHINE, SshHost
-from latlab.model.bridges import KINDS
 from latlab.scenario import Guest, Scenario
+from latlab.scenario.guests import facts_of
+from latlab.testbed.architecture import ARCHITECTURES
 from latlab.testbed.bridges.base import Joint, Plug, Port
 from latlab.testbed.guests.over_ssh import HERE, connect_steps, interface_step, lacking
 from latlab.testbed.guests.qemu import (
@@ -58,7 +59,7 @@ def start_own(port: Port, plug: Plug, joint: Joint, site: Site, ssh: SshHost) ->
         ready=Check((sys.executable, "-c", BANNER, HERE, str(ssh.port)), "sshd answers", _answers, BOOT_S * 1000),
     )
     yield from connect_steps(ssh, port.wants, site)
-    if not KINDS[joint.kind].hands_over_card:
+    if not facts_of(port.wants).gives_device:
         yield interface_step(port)
     yield Step(MACHINE, f"set {port.guest}'s clock, to the second", ("sh", "-c", SET_CLOCK, "sh", *ssh.prefix()))
 
@@ -106,7 +107,8 @@ def own_lacking(scenario: Scenario, site: Site) -> Iterator[LabError]:
             path = getattr(guest, key)
             if path is not None and not site.machine.exists(path):
                 yield LabError(f"there is no file {path}", where=f"guests.{name}.{key}", remedy="correct the path")
-        if guest.disk and site.machine.architecture != "x86_64":
+        known = ARCHITECTURES.get(site.machine.architecture)
+        if guest.disk and not (known and known.starts_disks):
             what = f"a disk image boots by a BIOS, which QEMU for {site.machine.architecture} does not have"
             yield LabError(what, where=f"guests.{name}.disk", remedy="kernel and initrd instead")
         yield from lacking(scenario, site, name)

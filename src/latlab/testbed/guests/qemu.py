@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from latlab.scenario import Guest
+from latlab.testbed.architecture import ARCHITECTURES
 from latlab.testbed.bridges.base import Plug, Port
 from latlab.testbed.images import Image
 from latlab.testbed.machine import Machine
@@ -31,10 +32,6 @@ MONITOR = "qmp.sock"
 MIB = 2**20
 OLDEST_QEMU = (7, 2)
 
-PROGRAMS = {"x86_64": "qemu-system-x86_64", "aarch64": "qemu-system-aarch64"}
-MACHINES = {"x86_64": "q35", "aarch64": "virt"}
-CONSOLES = {"x86_64": "ttyS0", "aarch64": "ttyAMA0"}
-
 
 def acceleration(guest: Guest, machine: Machine) -> str:
     """`kvm` or `tcg`: what the guest runs with here."""
@@ -48,7 +45,8 @@ def acceleration_here(machine: Machine) -> str:
 
 def qemu_program(machine: Machine) -> str:
     """The QEMU for guests of this machine's own architecture."""
-    return PROGRAMS.get(machine.architecture, f"qemu-system-{machine.architecture}")
+    known = ARCHITECTURES.get(machine.architecture)
+    return known.qemu if known else f"qemu-system-{machine.architecture}"
 
 
 def qemu_version(machine: Machine) -> tuple[int, ...] | None:
@@ -124,10 +122,11 @@ def snapshot_key(port: Port, plug: Plug, image: Image, machine: Machine) -> str:
 def machine_options(guest: Guest, plug: Plug, machine: Machine) -> Iterator[str]:
     """The arguments of machine, acceleration, CPUs and memory."""
     accelerated = acceleration(guest, machine)
-    options = (MACHINES.get(machine.architecture, "virt"), *plug.machine)
+    known = ARCHITECTURES.get(machine.architecture)
+    options = (known.machine if known else "virt", *plug.machine)
     yield from ("-machine", ",".join(options))
     yield from ("-accel", "kvm" if accelerated == "kvm" else "tcg,thread=multi")
-    yield from ("-cpu", "host" if accelerated == "kvm" else "max")
+    yield from ("-cpu", "host" if accelerated == "kvm" else known.cpu if known else "max")
     yield from ("-smp", str(guest.vcpus), "-m", f"{guest.memory // MIB}M")
     yield from plug.memory
 
@@ -151,7 +150,8 @@ def clock_page(folder: str, site: Site) -> Iterator[str]:
         return
     backend = f"memory-backend-file,id=clock,share=on,mem-path={folder}/{CLOCK_PAGE},size={CLOCK_PAGE_SIZE}"
     yield from ("-object", backend, "-device", "ivshmem-plain,memdev=clock,master=on")
-    if site.machine.architecture == "x86_64":
+    known = ARCHITECTURES.get(site.machine.architecture)
+    if known and known.has_ports:
         address, (to, source) = knock_address(folder), KNOCK_PORTS
         yield from ("-chardev", f"udp,id=knock,host={address},port={to},localaddr={address},localport={source}")
         yield from ("-device", f"isa-debugcon,iobase={KNOCK_IO_PORT:#x},chardev=knock")

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from latlab.model.bridges import KINDS
 from latlab.scenario import Scenario
+from latlab.scenario.guests import facts_of
 from latlab.testbed.bridges.joints import joints
 from latlab.testbed.bridges.table import BRIDGES
 from latlab.testbed.guests.qemu import snapshot_key
@@ -28,7 +28,7 @@ def _snapshots(scenario: Scenario, site: Site) -> dict[str, Path]:
         for port in joint.ports:
             there = site.on(scenario.machine_of(joint.host))
             # On another machine a guest is booted each time: a snapshot there would outlive the run.
-            if there.is_here and port.wants.is_ours and port.wants.snapshot and not KINDS[joint.kind].hands_over_card:
+            if there.is_here and port.wants.is_ours and port.wants.snapshot and not facts_of(port.wants).gives_device:
                 image = there.images[port.wants.image_name]
                 plug = BRIDGES[joint.kind].plug(joint, port, there)
                 found[port.guest] = snapshot_path(image, snapshot_key(port, plug, image, there.machine))

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from latlab.model.bridges import KINDS
 from latlab.scenario import Scenario
+from latlab.scenario.guests import facts_of
 from latlab.scenario.network import USER_GATEWAY
 from latlab.testbed.bridges.base import Joint, Neighbour, Plug, Port
 from latlab.testbed.bridges.joints import neighbours
@@ -102,7 +103,7 @@ def configure_guest(scenario: Scenario, port: Port, joint: Joint, site: Site) ->
     """The guest's interface has its address and knows its neighbours; IPv6 keeps still."""
     device = port.end.interface
     translated = KINDS[joint.kind].translates
-    if KINDS[joint.kind].hands_over_card:
+    if facts_of(port.wants).gives_device:
         yield Step(port.guest, f"load the driver of {port.guest}'s network card", ("sh", "-c", LOAD_DRIVERS))
     if not site.is_here:
         yield Step(port.guest, f"load the driver of KVM's PTP clock in {port.guest}, if there is KVM", KVM_CLOCK)

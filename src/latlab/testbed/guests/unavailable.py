@@ -10,7 +10,7 @@ from latlab.hosts.tools import install_remedy
 from latlab.model.bridges import KINDS
 from latlab.scenario import Route, Scenario
 from latlab.scenario.findings import show_path
-from latlab.testbed.agent_binary import DEBIAN
+from latlab.testbed.architecture import ARCHITECTURES, BY_DEBIAN
 from latlab.testbed.bridges.base import Joint
 from latlab.testbed.bridges.joints import joints
 from latlab.testbed.bridges.table import BRIDGES
@@ -107,14 +107,13 @@ def _guests(scenario: Scenario, site: Site) -> Iterator[LabError]:
 
 def _foreign(image: Image, machine: Machine, where: str) -> Iterator[LabError]:
     """An image that cannot run on the machine, whose CPUs are of another architecture."""
-    built_for = DEBIAN[image.architecture] if image.architecture else os.uname().machine
+    built_for = BY_DEBIAN[image.architecture].name if image.architecture else os.uname().machine
     if built_for == machine.architecture:
         return
     what = f"the image {image.name} is for {built_for}, and the machine it is to run on is {machine.architecture}"
-    there = next((name for name, one in DEBIAN.items() if one == machine.architecture), None)
-    remedy = (
-        f"the name of one that `latlab image build {image.name} --arch {there}` makes" if there else "another machine"
-    )
+    known = ARCHITECTURES.get(machine.architecture)
+    build = f"`latlab image build {image.name} --arch {known.debian}`" if known else ""
+    remedy = f"the name of one that {build} makes" if known else "another machine"
     yield LabError(what, where=where, remedy=remedy)
 
 

@@ -51,6 +51,14 @@ def backports(cache: Path, architecture: str | None = None) -> Apt:
     return _apt(cache / f"backports-{architecture}", (*targets, added), (*first, *_only(architecture)))
 
 
+def of_release(cache: Path, release: str) -> Apt:
+    """An apt that takes packages first from that release of Debian, such as trixie. Errors, cache: as `backports`."""
+    targets = _targets()
+    uri, _ = next(_releases(targets))
+    added = _Target("Debian", uri, release, "main")
+    return _apt(cache / f"release-{release}", (*targets, added), ("-o", f"APT::Default-Release={release}"))
+
+
 def foreign(cache: Path, architecture: str) -> Apt:
     """An apt that knows the packages for that architecture, and no others. Errors, cache: as of `backports`."""
     return _apt(cache / architecture, _targets(), _only(architecture))

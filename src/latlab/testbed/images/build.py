@@ -41,7 +41,8 @@ from latlab.testbed.images.kinds import (
     sort_of,
 )
 from latlab.testbed.images.nested_image import image_archive
-from latlab.testbed.images.packages import to_be_fetched
+from latlab.testbed.images.other_qemu import other_emulator, qemu_of_release
+from latlab.testbed.images.packages import Package, to_be_fetched
 from latlab.testbed.images.room import room
 from latlab.testbed.images.store import find_image, home, locked, packages_directory, remove_superseded
 from latlab.testbed.images.tools import Say
@@ -59,6 +60,7 @@ def build_image(
     *,
     kind: str | None = None,
     architecture: str | None = None,
+    emulator_from: str | None = None,
     force: bool = False,
     say: Say = lambda line: None,
 ) -> Image:
@@ -67,8 +69,9 @@ def build_image(
     name: the ready-made one of the kind if not given. flavour: one of FLAVOURS; a ready-made image has its own.
     packages: Debian packages to take in besides. agent: the binary that is the machine's first process; the installed
     one if not given. kind: `guest` or `board`; the ready-made image's own if not given, else `guest`. architecture:
-    one of ARCHITECTURES; this machine's if neither given nor the ready-made image's. force: build it even if nothing
-    changed. say: is told what is going on, a line each time. UsageError: no such kind or flavour.
+    one of ARCHITECTURES; this machine's if neither given nor the ready-made image's. emulator_from: the release of
+    Debian whose QEMU runs the board; the newest for this machine's release if not given. force: build it even if
+    nothing changed. say: is told what is going on, a line each time. UsageError: no such kind or flavour.
     LabError: a package, what should be in one, the agent or room is not to be had.
     """
     name = named_for(name or default_name(flavour, kind), architecture)
@@ -81,7 +84,8 @@ def build_image(
         data = binary.read_bytes()
         ingredients = find_ingredients(sort.recipe, extra, packages_directory(), say, sort.architecture)
         digest = hashlib.sha256(data).hexdigest()
-        inputs = _Inputs(name, sort, extra, digest, ingredients, nested, recipe_version(sort.kind))
+        other = qemu_of_release(emulator_from, sort.recipe, packages_directory()) if emulator_from else ()
+        inputs = _Inputs(name, sort, extra, digest, ingredients, nested, recipe_version(sort.kind), other)
         built = find_image(name)
         if built and built.digest == inputs.digest and not force:
             return built
@@ -98,6 +102,7 @@ class _Inputs:
     """All that decides what an image is.
 
     agent: digest of the binary; nested: the guest image that goes in; recipe: digest of the sources it is made by.
+    other_qemu: the packages of the QEMU that runs the board, where it is another release's.
     """
 
     name: str
@@ -107,12 +112,14 @@ class _Inputs:
     ingredients: Ingredients
     nested: Image | None
     recipe: str
+    other_qemu: tuple[Package, ...] = ()
 
     @property
     def versions(self) -> dict[str, str]:
         tools = {f"{one.name}:{one.architecture}": one.version for one in self.ingredients.tools}
         image = {one.name: one.version for one in self.ingredients.packages if one not in self.ingredients.tools}
-        return image | tools
+        other = {f"{one.name} (runs the board)": one.version for one in self.other_qemu}
+        return image | tools | other
 
     @cached_property
     def base(self) -> str:
@@ -142,7 +149,8 @@ class _Inputs:
     @property
     def emulator(self) -> str:
         """The version of the QEMU that the image has for its machine; empty if it has none."""
-        return qemu_version(self.ingredients.tools or self.ingredients.packages) if self.nested else ""
+        packages = self.other_qemu or self.ingredients.tools or self.ingredients.packages
+        return qemu_version(packages) if self.nested else ""
 
     @property
     def whole_files(self) -> tuple[str, ...]:
@@ -152,8 +160,9 @@ class _Inputs:
     @property
     def needed(self) -> int:
         """Bytes that building takes, about."""
-        packages = self.ingredients.packages
-        unpacked = sum(package.unpacked_size for package in (*self.ingredients.unpacked, *self.ingredients.tools))
+        packages = (*self.ingredients.packages, *self.other_qemu)
+        kept = (*self.ingredients.unpacked, *self.ingredients.tools, *self.other_qemu)
+        unpacked = sum(package.unpacked_size for package in kept)
         return (
             to_be_fetched(packages, packages_directory()) + COPIES * unpacked + (self.nested.size if self.nested else 0)
         )
@@ -201,12 +210,17 @@ def _made(inputs: _Inputs, parts: Path, say: Say) -> _Made:
     """Kernel and bases are in the folder, made of packages."""
     with tempfile.TemporaryDirectory(dir=parts) as unpacked:
         base = make_base(inputs.ingredients, packages_directory(), Path(unpacked), say)
+    runs = base.emulator
+    if inputs.other_qemu:
+        architecture, cache = inputs.ingredients.architecture, packages_directory()
+        with tempfile.TemporaryDirectory(dir=parts) as unpacked:
+            runs = other_emulator(inputs.other_qemu, inputs.sort.recipe, architecture, cache, Path(unpacked))
     (parts / KERNEL).write_bytes(base.kernel)
     (parts / BASE).write_bytes(base.archive)
     if base.nested is not None:
         (parts / NESTED_BASE).write_bytes(base.nested)
     for folder in inputs.folders:
-        write_files(base.emulator, parts / folder)
+        write_files(runs, parts / folder)
     return _Made(base.kernel_version, base.lacking)
 
 

@@ -24,7 +24,7 @@ CONTENT: Mapping[str, tuple[str, ...]] = {
     BOARD_KIND: (
         *_GUEST_CONTENT,
         *("archives.py", "board_recipe.py", "emulator.py", "kernel_source.py", "kmod_tables.py", "mended_igb.py"),
-        *("nested_image.py", "own_modules.py"),
+        *("nested_image.py", "other_qemu.py", "own_modules.py"),
         *(f"module_sources/{name}" for name in ("Makefile", "constant_tsc.c", "igb.patch", "svm_inject_once.c")),
     ),
 }

@@ -14,7 +14,8 @@ from latlab.hosts.turns import HALTED, IDENTITY, MAILBOX, MAILBOX_BYTES
 from latlab.model.bridges import KINDS
 from latlab.scenario import BoardHost as WantedBoard
 from latlab.scenario import Scenario, image_for
-from latlab.testbed.agent_binary import DEBIAN
+from latlab.scenario.guests import facts_of
+from latlab.testbed.architecture import BY_DEBIAN, debian_name
 from latlab.testbed.guests.monitor import MONITOR_MODULE
 from latlab.testbed.guests.qemu import MONITOR, qemu_lacking
 from latlab.testbed.images import Image, is_whole, snapshot_path
@@ -24,13 +25,16 @@ from latlab.testbed.machine import Machine, assumed_machine
 from latlab.testbed.machines.base import MachineKind
 from latlab.testbed.machines.board_modules import modules_lacking
 from latlab.testbed.machines.board_qemu import (
+    FUNCTIONS_SINCE,
     QUEUES,
     board_argv,
     board_key,
     card_model,
+    emulated,
     initramfs,
     nested_images,
     pci_address,
+    version,
 )
 from latlab.testbed.service import WITH_ITS_LAB, Service
 from latlab.testbed.site import Site
@@ -41,18 +45,13 @@ BOOT_S = 240
 """Plain emulation on a busy machine boots a whole kernel slowly."""
 NESTED = "/usr/share/latlab/images"
 """Where an image of a board has the images of its guests."""
-LOAD_ON_ARM = "modprobe -a tun vhost_net bridge veth macvtap 8021q openvswitch vfio-pci\n"
-"""KVM is built into the kernel there."""
-LOAD = f"""\
-{LOAD_ON_ARM}\
-grep -q svm /proc/cpuinfo && modprobe -aq constant_tsc kvm_amd svm_inject_once || modprobe -q kvm_intel; :
-"""
-"""KVM needs a CPU with virtualisation: QEMU's emulated one has AMD's. The RT kernel wants a constant TSC for it, and
-what QEMU gets wrong about interrupts that KVM injects has to be got round."""
+LOAD = "modprobe -a tun vhost_net bridge veth macvtap 8021q openvswitch vfio-pci\n"
+"""What the test bed is made with, on boards of every architecture."""
 SETTLED = 'until [ "$(cut -d. -f1 /proc/uptime)" -ge 12 ]; do sleep 1; done\n'
 """In its first seconds a board's clock has its rate refined, and no two in virtual time are alike before that is over.
 Open vSwitch takes a machine up for less than 10 s for one without CPUs (count_cpu_cores() in its lib/ovs-thread.c), and
 asks nobody then what to do with a frame."""
+BY_TRIXIE = "--board --emulator-from trixie"
 ANSWERS = ("echo", "answers")
 SET_CLOCK = 'exec "$0" in "$1" date -u -s "@$(date +%s)"'
 
@@ -72,18 +71,20 @@ class BoardMachine(MachineKind):
         if not image.is_built:
             # That is a problem of its own; which QEMU and which modules there will be is not known before.
             return
-        arch = _wanted(scenario, name).arch or _debian(site.machine)
+        arch = _wanted(scenario, name).arch or debian_name(site.machine.architecture)
         if image.architecture and image.architecture != arch:
             other = f"the image {image.name} is for {image.architecture}, and the board is of {arch}"
             yield LabError(other, where=f"hosts.{name}.image", remedy="another image, or another `arch`")
             return
-        emulating = replace(site.machine, architecture=DEBIAN.get(arch, arch))
+        known = BY_DEBIAN.get(arch)
+        emulating = replace(site.machine, architecture=known.name if known else arch)
         if not image.emulator and (what := qemu_lacking(emulating)):
             remedy = f"QEMU 7.2 or newer: `sudo apt install {PACKAGES.get(arch, PACKAGES['amd64'])}`"
             yield LabError(what, where=f"hosts.{name}", remedy=remedy)
         model = card_model(image, site.machine)
         yield from modules_lacking(scenario, name, image, site.machine, model)
         yield from _undriven(scenario, name, site, model)
+        yield from _without_functions(scenario, name, image, site.machine)
         for number, link in enumerate(scenario.links):
             is_cable = not scenario.link_is_created(link)
             # Of both its boards the first tells it.
@@ -139,7 +140,7 @@ class BoardMachine(MachineKind):
         devices = {f"/sys/class/net/{card}/device": pci_address(number) for number, card in enumerate(cards)}
         assumed = replace(assumed_machine(), link=devices.get)
         arch = _wanted(scenario, name).arch
-        return replace(assumed, architecture=DEBIAN[arch]) if arch else assumed
+        return replace(assumed, architecture=BY_DEBIAN[arch].name) if arch else assumed
 
     def site(self, scenario: Scenario, name: str, site: Site) -> Site:
         """The agent and the guests' images are those of the board's image."""
@@ -201,7 +202,7 @@ def _alone(name: str, site: Site) -> Iterator[Step]:
 def _undriven(scenario: Scenario, name: str, site: Site, model: str) -> Iterator[LabError]:
     """Guests that get a card of the board's, and a kernel that drives none but virtual ones."""
     for key, guest in scenario.guests.items():
-        if not KINDS[guest.bridge].hands_over_card or not guest.is_ours or scenario.machine_of(key) != name:
+        if not facts_of(guest).gives_device or not guest.is_ours or scenario.machine_of(key) != name:
             continue
         if site.images[scenario.image_of(key)].flavour == "cloud":
             what = f"the kernel of {scenario.image_of(key)} has no driver for {model}, the board's card that {key} gets"
@@ -209,16 +210,22 @@ def _undriven(scenario: Scenario, name: str, site: Site, model: str) -> Iterator
             yield LabError(what, where=f"guests.{key}.image", remedy=remedy)
 
 
+def _without_functions(scenario: Scenario, name: str, image: Image, machine: Machine) -> Iterator[LabError]:
+    """Guests that get a virtual function of the board's card, and a QEMU whose cards have none that work."""
+    has, since = (".".join(map(str, one)) for one in (version(image, machine), FUNCTIONS_SINCE))
+    for key, guest in scenario.guests.items():
+        wants = KINDS[guest.bridge].takes_functions and scenario.machine_of(key) == name
+        if wants and version(image, machine) < FUNCTIONS_SINCE:
+            what = f"the cards of boards have virtual functions with a link by QEMU {since}, and {image.name} has {has}"
+            remedy = f"an image such as `latlab image build vf-board {BY_TRIXIE}` makes, and `image: vf-board`"
+            yield LabError(what, where=f"guests.{key}.bridge", remedy=remedy)
+
+
 def _load(scenario: Scenario, name: str, site: Site) -> str:
     """What is loaded once it has booted. Cards become eth0, eth1, … by their driver, in the order of their ports."""
     model = card_model(_image(scenario, name, site), site.machine)
-    load = LOAD if _wanted(scenario, name).arch is None else LOAD_ON_ARM
+    load = LOAD + emulated(scenario, name).kvm
     return load + (f"modprobe {model}\n" if _wanted(scenario, name).nics else "") + SETTLED
-
-
-def _debian(machine: Machine) -> str:
-    """Debian's name of the machine's architecture."""
-    return next((name for name, one in DEBIAN.items() if one == machine.architecture), machine.architecture)
 
 
 def _is_virtual(scenario: Scenario, name: str) -> bool:

@@ -7,14 +7,13 @@ from dataclasses import dataclass
 
 from latlab.errors import LabError
 from latlab.scenario import BoardHost, Scenario
+from latlab.scenario.guests import facts_of
 from latlab.testbed.guests.qemu import acceleration_here
 from latlab.testbed.images import Image
 from latlab.testbed.images.own_modules import COMPILER
 from latlab.testbed.images.own_modules import NAMES as OWN_MODULES
 from latlab.testbed.machine import Machine
 
-BRIDGES = {"macvtap": ("macvtap",), "vfio": ("vfio_pci", "vfio_iommu_type1")}
-"""Of each kind of bridge those that a board may lack. Open vSwitch without its module forwards in user space."""
 KVM = {"AuthenticAMD": "kvm_amd", "GenuineIntel": "kvm_intel"}
 
 
@@ -49,7 +48,7 @@ def _needs(scenario: Scenario, name: str, machine: Machine, card: str) -> Iterat
     for key, guest in scenario.guests.items():
         if scenario.machine_of(key) != name:
             continue
-        for module in BRIDGES.get(guest.bridge, ()):
+        for module in facts_of(guest).modules:
             yield Need(module, f"guests.{key}.bridge", "bridge: tap")
         if guest.vhost == "on":
             yield Need("vhost_net", f"guests.{key}.vhost", "vhost: auto")

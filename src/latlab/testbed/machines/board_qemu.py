@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from latlab.hosts.turns import MAILBOX, MAILBOX_BYTES
 from latlab.hosts.turns import MONITOR as TURNS_MONITOR
-from latlab.model.bridges import KINDS
 from latlab.scenario import BoardHost, End, Scenario
-from latlab.testbed.agent_binary import DEBIAN
+from latlab.scenario.guests import facts_of
+from latlab.testbed.architecture import AARCH64, BY_DEBIAN, X86_64
 from latlab.testbed.guests.qemu import (
     BOARD_DEVICES,
     MIB,
     MONITOR,
-    PROGRAMS,
     acceleration_here,
     qemu_program,
     qemu_version,
@@ -46,7 +45,7 @@ class Emulated:
     machine: `-machine`. cpu: `-cpu` in emulation. steady_cpu: the same in virtual time, where nothing is random.
     halt: the device by which a board in virtual time halts. iommu, machine_iommu: what keeps a card that is handed on
     to a guest from the rest of the board's memory: arguments, and what is added to `machine`. iommu_used: what the
-    kernel is told.
+    kernel is told. kvm: the commands that load what KVM for nested guests needs.
     """
 
     machine: str
@@ -56,30 +55,37 @@ class Emulated:
     iommu: tuple[str, ...] = ()
     machine_iommu: str = ""
     iommu_used: str = ""
+    kvm: str = ""
 
 
 PC = Emulated(
-    machine="q35",
-    cpu="max",
-    steady_cpu="max,-rdrand,-rdseed",
+    machine=X86_64.machine,
+    cpu=X86_64.cpu,
+    steady_cpu=f"{X86_64.cpu},-rdrand,-rdseed",
     halt="pvpanic",
     iommu=("-device", "intel-iommu,intremap=on"),
+    # What hands a card on keeps it from the rest of the board's memory; the board's own go there directly
+    # (Linux: Documentation/admin-guide/kernel-parameters.txt).
     iommu_used="intel_iommu=on iommu=pt",
+    # KVM needs a CPU with virtualisation: QEMU's emulated one has AMD's. The RT kernel wants a constant TSC for it, and
+    # what QEMU gets wrong about interrupts that KVM injects has to be got round.
+    kvm="grep -q svm /proc/cpuinfo && modprobe -aq constant_tsc kvm_amd svm_inject_once || modprobe -q kvm_intel; :\n",
 )
 ARM = Emulated(
-    # KVM for nested guests takes EL2, and its GIC the third version.
-    machine="virt,gic-version=3,virtualization=on",
-    # The pointers' signatures of Arm's own algorithm are slow to emulate.
-    cpu="max,pauth-impdef=on",
-    steady_cpu="max,pauth-impdef=on",
+    # KVM for nested guests takes EL2, and its GIC the third version. It is built into the kernel.
+    machine=f"{AARCH64.machine},gic-version=3,virtualization=on",
+    cpu=AARCH64.cpu,
+    steady_cpu=AARCH64.cpu,
     halt="pvpanic-pci",
     machine_iommu=",iommu=smmuv3",
 )
-"""What hands a card on to a guest keeps it from the rest of the board's memory; the board's own go there directly
-(Linux: Documentation/admin-guide/kernel-parameters.txt)."""
+EMULATED: Mapping[str | None, Emulated] = {None: PC, AARCH64.debian: ARM}
+"""What boards are, by their `arch`."""
 
 IGB_SINCE = (8, 0)
 """The first QEMU with Intel's igb (hw/net/igb.c): a clock of its own (PHC), and queues."""
+FUNCTIONS_SINCE = (10, 0, 13)
+"""The first QEMU whose igb was seen to have virtual functions with a link; in 10.0.2 they have none."""
 
 
 def board_argv(
@@ -109,18 +115,18 @@ def board_argv(
 
 def emulated(scenario: Scenario, name: str) -> Emulated:
     """What the board is by QEMU's options."""
-    return ARM if _board(scenario, name).arch == "arm64" else PC
+    return EMULATED[_board(scenario, name).arch]
 
 
 def program(image: Image, machine: Machine, arch: str | None) -> str:
     """The QEMU that runs the board: its image's, else this machine's."""
-    own = PROGRAMS[DEBIAN[arch]] if arch else qemu_program(machine)
+    own = BY_DEBIAN[arch].qemu if arch else qemu_program(machine)
     return str(image.emulator_program or own)
 
 
 def board_acceleration(board: BoardHost, machine: Machine) -> str:
     """`kvm` or `tcg`: what runs a board in real time; KVM runs none of another architecture."""
-    foreign = board.arch and DEBIAN[board.arch] != machine.architecture
+    foreign = board.arch and BY_DEBIAN[board.arch].name != machine.architecture
     return "tcg" if foreign else acceleration_here(machine)
 
 
@@ -201,7 +207,7 @@ def _has_guests(scenario: Scenario, name: str) -> bool:
 
 def _hands_on(scenario: Scenario, name: str) -> bool:
     """Whether a guest on the board gets one of its cards."""
-    given = (key for key, guest in scenario.guests.items() if KINDS[guest.bridge].hands_over_card)
+    given = (key for key, guest in scenario.guests.items() if facts_of(guest).gives_device)
     return any(scenario.machine_of(key) == name for key in given)
 
 

@@ -13,7 +13,7 @@ from latlab.testbed.images import Image
 from latlab.testbed.machines.base import MachineKind
 from latlab.testbed.service import Service
 from latlab.testbed.site import Site
-from latlab.testbed.ssh_steps import agent_put, agent_runs, agents_digest, file_put, reached
+from latlab.testbed.ssh_steps import agent_put, agent_runs, agents_digest, clock_shows_the_time, file_put, reached
 from latlab.testbed.step import Step, own_folder
 
 USER = "root"
@@ -49,6 +49,7 @@ class SshMachine(MachineKind):
         """A connection is kept open; the agent and a folder for this run's recordings are there."""
         host = self.host(scenario, name, site)
         yield from reached(host, MACHINE, site)
+        yield clock_shows_the_time(name)
         yield from agent_put(host, site)
         yield agent_runs(host)
         folder = host.scratch

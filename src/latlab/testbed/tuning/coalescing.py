@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 
 from latlab.scenario import Scenario
-from latlab.scenario.guests import becomes_the_guests
+from latlab.scenario.guests import facts_of
 from latlab.testbed.site import Site
 from latlab.testbed.step import Before, Check, Step
 
@@ -25,9 +25,9 @@ NO_SETTING = "no such setting"
 
 
 def coalescing_steps(host: str, scenario: Scenario, site: Site) -> Iterator[Step]:
-    """A step for each interface whose coalescing is set; of our guests' own cards only those of VFIO have any."""
+    """A step for each interface whose coalescing is set; of our guests' cards only real ones have any."""
     guest = scenario.guests.get(host)
-    if guest is not None and guest.is_ours and not becomes_the_guests(guest):
+    if guest is not None and guest.is_ours and not facts_of(guest).gives_device:
         return
     for interface, wait_ns in scenario.tuning[host].coalescing.items():
         wait_us = str(wait_ns // 1_000)

@@ -83,7 +83,7 @@ def thread_steps(host: str, scenario: Scenario, site: Site) -> Iterator[Step]:
         guest = scenario.guests[name]
         # A libvirt domain's threads are libvirt's to set (`virsh vcpupin`, `<cputune>`): they are only checked.
         theirs, pids = guest.domain is not None, pid_file(name, guest, site)
-        has_vhost = BRIDGES[guest.bridge].may_have_vhost_on(there)
+        has_vhost = BRIDGES[guest.bridge].may_have_vhost_on(guest, there)
         for kind in (kind for kind in KINDS if has_vhost or kind.find != VHOST):
             for title, find, setting in _settings(kind, kind.wanted(tuning), guest):
                 step = thread_step(host, f"{name}'s {title} {setting.title}", find, setting, pids, only_check=theirs)

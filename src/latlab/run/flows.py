@@ -1,0 +1,234 @@
+"""The flows of a cell, watched where they pass interfaces while it is measured: one agent for each flow and kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import polars as pl
+
+from latlab.errors import LabError, UsageError
+from latlab.hosts import Host
+from latlab.imports.base import Imported, PacketStream, Problem
+from latlab.imports.packets import packet_table
+from latlab.imports.watched import read_watched
+from latlab.imports.write import packets_entry
+from latlab.recordings.cell import ClockEdge, RecordedStream, WatchedFlow
+from latlab.recordings.run_folder import CellFolder, publishing
+from latlab.run.agent import Agent
+from latlab.run.fetch import Recordings
+from latlab.run.watching import RING, Kernel, find, merged, notes_of, points_of
+from latlab.scenario import Scenario
+from latlab.scenario.asked_flows import TAP, FlowAsked, FlowPoint
+from latlab.scenario.flow_filter import parse_flow
+from latlab.testbed.apply import TestBed
+from latlab.testbed.places import Places
+
+TOOL = "latlab watch"
+"""What `tool` of a stream of cell.json is, whose packets were watched."""
+StartOn = Callable[[Agent], int]
+"""When the streams start, by the CLOCK_TAI of an agent's host."""
+
+
+@dataclass
+class _Flow:
+    """A flow, and the kernels that it is watched on. starts: when the streams started, by each kernel's clock."""
+
+    name: str
+    asked: FlowAsked
+    kernels: list[Kernel] = field(default_factory=list)
+    starts: list[int] = field(default_factory=list)
+
+
+class FlowWatch:
+    """The flows of a cell. LabError: an interface is not there, or a kernel lets nobody watch."""
+
+    def __init__(
+        self, scenario: Scenario, bed: TestBed, places: Places, recordings: Recordings, folder: CellFolder
+    ) -> None:
+        self._scenario = scenario
+        self._bed = bed
+        self._places = places
+        self._recordings = recordings
+        self._folder = folder
+        self._run_id = ""
+        self._flows = [_Flow(name, asked) for name, asked in scenario.watched.items()]
+
+    async def start(self, run_id: str) -> None:
+        """Watch from now on."""
+        self._run_id = run_id
+        for flow in self._flows:
+            flow.kernels = await self._kernels(flow)
+            for kernel in flow.kernels:
+                local = self._folder.path / kernel.recording
+                prefix = self._recordings.prefix(kernel.host, local)
+                await kernel.start(self._bed, run_id, prefix, parse_flow(flow.asked.match), flow.asked.snap, RING)
+                await self._recordings.follow(kernel.host, "watch", local)
+
+    @property
+    def agents(self) -> list[Agent]:
+        """Those that watch."""
+        return [kernel.agent for flow in self._flows for kernel in flow.kernels if kernel.agent]
+
+    async def pause(self, seconds: float) -> None:
+        """Let so much time pass, by the clock of the first host that watches."""
+        await self.agents[0].host.pause(seconds)
+
+    def begin(self, start_on: StartOn) -> None:
+        """Note when the streams start."""
+        for flow in self._flows:
+            flow.starts = [start_on(kernel.agent) for kernel in flow.kernels if kernel.agent]
+
+    async def stop(self) -> None:
+        """Have every agent write what it has. LabError: the first one that does not."""
+        failure = None
+        for kernel in (kernel for flow in self._flows for kernel in flow.kernels if kernel.agent):
+            if self._bed.is_gone(kernel.host.name):
+                continue
+            try:
+                await kernel.stop(self._bed)
+                await kernel.look_again()
+            except LabError as error:
+                failure = failure or error
+        if failure:
+            raise failure
+
+    def known(self) -> list[WatchedFlow]:
+        """`flows` of cell.json."""
+        return [self._known(flow) for flow in self._flows if flow.kernels]
+
+    def _known(self, flow: _Flow) -> WatchedFlow:
+        scenario, asked = self._scenario, flow.asked
+        grace_ns = scenario.settle // 2
+        # By the clock of each kernel the same instants after the start: nothing that one saw before the last of them
+        # comes to another after its end.
+        lasted = [
+            kernel.done.end_tai_ns - start
+            for kernel, start in zip(flow.kernels, flow.starts, strict=False)
+            if kernel.done and kernel.done.end_tai_ns
+        ]
+        last_ns = min([scenario.duration + grace_ns, *(ns - grace_ns for ns in lasted)])
+        known = []
+        for place, kernel in enumerate(flow.kernels):
+            instants = {}
+            if flow.starts:
+                instants["from_tai_ns"] = flow.starts[place] + scenario.warmup
+                if kernel.done:
+                    instants["until_tai_ns"] = flow.starts[place] + last_ns
+            known.append(kernel.known(**instants))
+        return WatchedFlow(
+            name=flow.name,
+            flow=asked.match,
+            filter=parse_flow(asked.match),
+            snap=asked.snap,
+            run_id=self._run_id,
+            points=points_of(flow.kernels),
+            kernels=known,
+            notes=notes_of(flow.kernels),
+            grace_ns=grace_ns,
+        )
+
+    async def _kernels(self, flow: _Flow) -> list[Kernel]:
+        """The kernels of a flow's points, with the interfaces that are there."""
+        found: dict[str, Kernel] = {}
+        for point in flow.asked.at:
+            name = self._scenario.watched_on(point)
+            host = self._bed.hosts[name]
+            recording = flow_recording(flow.name, name)
+            kernel = found.setdefault(host.shared_kernel, Kernel(host, self._places.agent(name), recording))
+            where = f"flows.{flow.name}"
+            try:
+                interface = flow_device(self._places, point)
+                kernel.found.append(await find(point.name, host, interface, point.directions, where))
+            except UsageError as error:
+                raise LabError(error.what, where=f"{where}: {error.where}", remedy=error.remedy) from None
+        for kernel in found.values():
+            kernel.found = merged(kernel.found)
+        return list(found.values())
+
+
+def flow_recording(flow: str, host: str) -> str:
+    """The name of a flow's recording on the kernel of a host."""
+    return f"flow-{flow}-{host}"
+
+
+def flow_device(places: Places, point: FlowPoint) -> str:
+    """The interface behind a flow's point."""
+    host, interface = point.end
+    return places.taps.get(host, interface) if interface == TAP else interface
+
+
+def planned_point(scenario: Scenario, places: Places, point: FlowPoint) -> tuple[str, str]:
+    """What stands in a plan for the network namespace and the number of an interface."""
+    host = scenario.watched_on(point)
+    return f"NETNS of {host}", f"IFINDEX of {flow_device(places, point)}"
+
+
+def flow_kernels(scenario: Scenario, hosts: Mapping[str, Host], asked: FlowAsked) -> dict[str, list[FlowPoint]]:
+    """The first host of each kernel that a flow is watched on → the points there."""
+    found: dict[str, tuple[str, list[FlowPoint]]] = {}
+    for point in asked.at:
+        name = scenario.watched_on(point)
+        found.setdefault(hosts[name].shared_kernel, (name, []))[1].append(point)
+    return dict(found.values())
+
+
+@dataclass(frozen=True)
+class FlowsRead:
+    """What the recordings of a cell's flows came to: the flows with what is to be said of them, and their streams."""
+
+    flows: list[WatchedFlow]
+    streams: list[RecordedStream]
+
+
+def read_flows(
+    flows: Sequence[WatchedFlow], folder: CellFolder, clocks: Sequence[ClockEdge], first_number: int
+) -> FlowsRead:
+    """The flows of a cell, and the rows of its packet table that are theirs, which have been written.
+
+    clocks: cell.json's. first_number: of their streams. What cannot be read of a flow is one of its problems.
+    """
+    told, entries = list[WatchedFlow](), list[RecordedStream]()
+    for flow in flows:
+        if not all((folder.path / f"{kernel.recording}.watched.arrow").exists() for kernel in flow.kernels):
+            told.append(flow)
+            continue
+        found = _read(flow, folder, clocks)
+        streams = [replace(one, name=f"{flow.name}.{one.name}") for one in found.streams]
+        if streams:
+            first = first_number + len(entries)
+            with publishing(folder.flow_packets_path(flow.name)) as temporary:
+                numbered = pl.col("stream") + pl.lit(first - 1, pl.UInt16)
+                rows = packet_table(streams).with_columns(numbered)
+                rows.write_parquet(temporary, compression="zstd", compression_level=1)
+            entries += [_entry(first + place, one, flow.name) for place, one in enumerate(streams)]
+        read = {
+            "notes": list(found.notes),
+            "left_out": list(found.left_out),
+            "problems": [one.as_dict() for one in found.problems],
+            "packets": dict(found.facts.get("packets", {})),
+        }
+        told.append(flow.model_copy(update=read))
+    return FlowsRead(told, entries)
+
+
+def _entry(number: int, stream: PacketStream, flow: str) -> RecordedStream:
+    talker, listener = stream.hosts
+    own = {"talker": talker, "listener": listener, "tool": TOOL, "flow": flow, "period_ns": None}
+    return packets_entry(number, stream).model_copy(update=own)
+
+
+def _read(flow: WatchedFlow, folder: CellFolder, clocks: Sequence[ClockEdge]) -> Imported:
+    try:
+        return read_watched(flow, folder.path, clocks)
+    except LabError as error:
+        problem = Problem(
+            "packets-arrived",
+            "no packet of a flow was seen",
+            "suspect",
+            f"packets of {flow.flow!r}",
+            error.what,
+            error.remedy,
+            flow.name,
+        )
+        return Imported(TOOL, "", "", notes=tuple(flow.notes), problems=(problem,))

@@ -1,0 +1,173 @@
+"""Kernels whose packets are watched, each by one agent: its interfaces found, recorded, and looked at again."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Final
+
+from latlab.errors import UsageError
+from latlab.hosts import Host, NetnsHost
+from latlab.recordings.cell import Totals, WatchedBy, WatchedPoint
+from latlab.run.agent import Agent
+from latlab.run.events import Listener, ignore
+from latlab.scenario.flow_filter import Flow
+from latlab.testbed.apply import TestBed
+from latlab.testbed.step import Spec
+
+SNAP: Final = 128
+RING: Final = 65_536
+_TAKEN_IN_BELOW: Final = ("vlan", "macvlan", "macvtap", "ipvlan", "ipvtap", "bond", "team")
+"""Kinds of interfaces whose packets the kernel hands up without taking them in anew: the tracepoint sees them below."""
+
+
+@dataclass(frozen=True)
+class Found:
+    """An interface that is there. name: of the point, for people. host: in whose network namespace it is. directions:
+    that are watched. netns: the inode of that namespace; ifindex: its number in it. note: what is to be known of it.
+    became: what was the matter with it at the end; empty: nothing.
+    """
+
+    name: str
+    host: Host
+    interface: str
+    directions: tuple[str, ...]
+    netns: int
+    ifindex: int
+    note: str = ""
+    became: str = ""
+
+    @property
+    def namespace(self) -> str:
+        """The name of its network namespace; empty: its machine's own."""
+        return self.host.namespace if isinstance(self.host, NetnsHost) else ""
+
+
+@dataclass
+class Kernel:
+    """A kernel whose packets are watched, by one agent. recording: its file's name. done_at: the event loop's time when
+    that had ended.
+    """
+
+    host: Host
+    agent_path: str
+    recording: str
+    found: list[Found] = field(default_factory=list)
+    agent: Agent | None = None
+    done: Totals | None = None
+    done_at: float = 0.0
+
+    def known(self, **instants: int) -> WatchedBy:
+        """What is known of it. instants: from_tai_ns and until_tai_ns."""
+        said = {"ready": self.agent.known.ready if self.agent else None, "done": self.done}
+        return WatchedBy.model_validate({"host": self.host.name, "recording": self.recording, **said, **instants})
+
+    async def start(
+        self,
+        bed: TestBed,
+        run_id: str,
+        recording: Path | str,
+        flow: Flow,
+        snap: int,
+        ring: int,
+        tell: Listener = ignore,
+    ) -> None:
+        """Watch from now on. LabError: the kernel lets nobody watch, or the agent does not start."""
+        spec = watch_spec(run_id, recording, [(one.netns, one.ifindex) for one in self.found], flow, snap, ring)
+        self.agent = await Agent.start(bed, self.host, self.agent_path, "watch", spec, tell)
+
+    async def stop(self, bed: TestBed) -> None:
+        """Have the agent write what it has, and see what has become of the interfaces."""
+        assert self.agent
+        self.done = await self.agent.stop(bed)
+        self.done_at = asyncio.get_running_loop().time()
+
+    async def look_again(self) -> None:
+        """See what has become of the interfaces."""
+        self.found = [await _looked_at_again(one) for one in self.found]
+
+
+def watch_spec(
+    run_id: str,
+    recording: Path | str,
+    points: Iterable[tuple[int | str, int | str]],
+    flow: Flow,
+    snap: int = SNAP,
+    ring: int = RING,
+) -> Spec:
+    """The spec of `latlab-agent watch`. points: network namespaces, and the numbers of interfaces in them."""
+    return {
+        "run_id": run_id,
+        "recording": str(recording),
+        "realtime": {},
+        "points": [{"netns": netns, "ifindex": ifindex} for netns, ifindex in points],
+        "flow": flow,
+        "snap": snap,
+        "ring_records": ring,
+    }
+
+
+def points_of(kernels: Sequence[Kernel]) -> list[WatchedPoint]:
+    """The points of all kernels."""
+    return [
+        WatchedPoint.model_validate(
+            {"name": one.name, "kernel": at, "number": number, "directions": list(one.directions)}
+            | ({"became": one.became} if one.became else {})
+        )
+        for at, kernel in enumerate(kernels)
+        for number, one in enumerate(kernel.found)
+    ]
+
+
+def notes_of(kernels: Sequence[Kernel]) -> list[str]:
+    """What is to be known of the points of all kernels."""
+    return [one.note for kernel in kernels for one in kernel.found if one.note]
+
+
+async def find(name: str, host: Host, interface: str, directions: tuple[str, ...], where: str) -> Found:
+    """The interface, looked for on its host. UsageError: it is not there. where: what asks for it."""
+    inode = (await host.run(("stat", "-Lc", "%i", "/proc/self/ns/net"))).stdout
+    links = await _links(host)
+    link = next((one for one in links if one.get("ifname") == interface), None)
+    if link is None:
+        remedy = f"it has {', '.join(one['ifname'] for one in links)}"
+        raise UsageError(f"there is no interface {interface!r}", where=name, remedy=remedy)
+    found = Found(name, host, interface, directions, int(inode), link["ifindex"])
+    kind = link.get("linkinfo", {}).get("info_kind", "")
+    if kind not in _TAKEN_IN_BELOW or "in" not in directions:
+        return found
+    what = f"the kernel takes in packets of {name} ({kind}) at the interface below it: they are not seen here"
+    if directions == ("in",):
+        raise UsageError(what, where=where, remedy="watch the interface below it")
+    return replace(found, directions=("out",), note=f"{what}; packets that leave are")
+
+
+def merged(found: Sequence[Found]) -> list[Found]:
+    """Each interface once, with all directions that are asked for."""
+    once: dict[tuple[int, int], Found] = {}
+    for one in found:
+        key = one.netns, one.ifindex
+        before = once.get(key, one)
+        directions = tuple(way for way in ("in", "out") if way in (*before.directions, *one.directions))
+        once[key] = replace(before, directions=directions)
+    return list(once.values())
+
+
+async def _links(host: Host) -> list[dict[str, Any]]:
+    """The interfaces of a host or namespace, as ip shows them."""
+    links: list[dict[str, Any]] = json.loads((await host.run(("ip", "-j", "-d", "link", "show"))).stdout)
+    return links
+
+
+async def _looked_at_again(found: Found) -> Found:
+    """The interface, with what has become of it."""
+    if await found.host.is_gone():
+        return replace(found, became=f"the network namespace {found.namespace!r} is gone")
+    links = {link["ifindex"]: link["ifname"] for link in await _links(found.host)}
+    if (name := links.get(found.ifindex)) is None:
+        other = ": another interface has its name now" if found.interface in links.values() else ""
+        return replace(found, became=f"the interface is gone{other}")
+    return replace(found, became="" if name == found.interface else f"its name is {name!r} now")

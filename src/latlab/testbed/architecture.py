@@ -1,0 +1,73 @@
+"""The architectures of the machines that are measured: what they are called, and what QEMU is told of guests on them.
+
+What an image is made of for each is in latlab.testbed.images, what an emulated board is in machines/board_qemu.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Architecture:
+    """name: as uname(2) has it. debian: Debian's. elf: `e_machine` of elf(5).
+
+    qemu: the program that runs its machines. machine, cpu: a guest's `-machine`, and its `-cpu` where it is emulated.
+    starts_disks: whether that machine has a firmware of QEMU's own that starts what is on a disk. has_ports: whether it
+    has I/O ports, apart from its memory. iommu: what puts a machine's IOMMU to use.
+    """
+
+    name: str
+    debian: str
+    elf: int
+    qemu: str
+    machine: str
+    cpu: str
+    starts_disks: bool
+    has_ports: bool
+    iommu: str
+
+
+X86_64 = Architecture(
+    name="x86_64",
+    debian="amd64",
+    elf=62,
+    qemu="qemu-system-x86_64",
+    machine="q35",
+    cpu="max",
+    starts_disks=True,
+    has_ports=True,
+    iommu="enable VT-d or AMD-Vi in the firmware, and boot the kernel with intel_iommu=on or amd_iommu=on",
+)
+AARCH64 = Architecture(
+    name="aarch64",
+    debian="arm64",
+    elf=183,
+    qemu="qemu-system-aarch64",
+    # With KVM its interrupt controller is of the version that the host's is.
+    machine="virt",
+    # The pointers' signatures of Arm's own algorithm are slow to emulate.
+    cpu="max,pauth-impdef=on",
+    starts_disks=False,
+    has_ports=False,
+    iommu="a board whose SMMU is in its device tree or ACPI tables, in front of its PCIe cards, and a kernel with "
+    "CONFIG_ARM_SMMU or CONFIG_ARM_SMMU_V3",
+)
+
+ARCHITECTURES: Mapping[str, Architecture] = {one.name: one for one in (X86_64, AARCH64)}
+"""Those that there are agents for, by their names in uname(2)."""
+BY_DEBIAN: Mapping[str, Architecture] = {one.debian: one for one in ARCHITECTURES.values()}
+"""The same by Debian's names."""
+
+
+def debian_name(name: str) -> str:
+    """Debian's name of the architecture that uname(2) calls so; the same where Debian's is not known."""
+    known = ARCHITECTURES.get(name)
+    return known.debian if known else name
+
+
+def iommu_remedy(name: str) -> str:
+    """What puts an IOMMU to use on a machine of that name in uname(2)."""
+    known = ARCHITECTURES.get(name)
+    return known.iommu if known else "a machine with an IOMMU in front of its cards, and a kernel that uses it"

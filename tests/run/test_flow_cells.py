@@ -1,0 +1,181 @@
+"""Cells with flows: packets are found again at the next interface, with the delay and the losses that were made."""
+
+from __future__ import annotations
+
+import io
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from measured_cell import BASE, Bench
+from rich.console import Console
+
+from latlab.report.build import write_report
+from latlab.report.markdown import result_markdown
+from latlab.report.result import make_result
+from latlab.report.sections import default_metrics
+from latlab.report.terminal import print_answer
+from latlab.result.types import Result
+from latlab.run.events import Event, Phase
+from latlab.run.matrix import plan
+from latlab.scenario import load_scenario
+
+pytestmark = [
+    pytest.mark.real,
+    pytest.mark.usefixtures("machine"),
+    pytest.mark.skipif(
+        not Path("/sys/kernel/btf/vmlinux").exists(),
+        reason="this kernel has no BTF, so no BPF program sees its packets",
+    ),
+]
+
+MS = 1_000_000
+PORT = 5700
+RATE_BPS, QUEUE = 100_000, 600
+DELAY_NS = QUEUE * 8 * 1000 * MS // RATE_BPS
+"""What a queue that is full takes."""
+HOSTS: dict[str, Any] = {
+    "hosts": {
+        "sensor": {"kind": "netns"},
+        "switch": {"kind": "netns", "switch": ["p0", "p1"]},
+        "ecu": {"kind": "netns"},
+    },
+    "links": [{"ends": ["sensor.eth0", "switch.p0"]}, {"ends": ["switch.p1", "ecu.eth0"]}],
+}
+STREAM: dict[str, Any] = {"talker": "sensor", "listener": "ecu", "period": "5ms", "size": "100B", "port": PORT}
+AT = ["sensor.eth0:out", "switch.p0:in", "switch.p1:out", "ecu.eth0:in"]
+DURATION = {"duration": "600ms", "warmup": "0ns", "settle": "2s"}
+COUNT = 120
+GROUP = "01:0c:cd:04:00:01"
+"""Of sampled values (IEC 61850-9-2, annex B)."""
+SENDER = """
+import socket, struct, time
+with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as talker:
+    for number in range({count}):
+        talker.sendto(struct.pack("<Q", number) * 8, ("{to}", {port}))
+        time.sleep(0.002)
+"""
+"""A program that knows nothing of latlab."""
+
+
+def namespace(event: Event, host: str) -> str | None:
+    """The network namespace of a host, as soon as packets are about to be sent."""
+    if event != Phase("measuring", event.order if isinstance(event, Phase) else 0):
+        return None
+    names = subprocess.run(("ip", "netns", "list"), check=True, capture_output=True, text=True).stdout.split()
+    (found,) = (name for name in names if name.endswith(host))
+    return found
+
+
+def narrow(event: Event) -> None:
+    """Have the switch send less to ecu than comes, so that its queue is full and it drops packets."""
+    if switch := namespace(event, "switch"):
+        tbf = ("tbf", "rate", f"{RATE_BPS}bit", "burst", "300", "limit", str(QUEUE))
+        subprocess.run(("tc", "-n", switch, "qdisc", "add", "dev", "p1", "root", *tbf), check=True)
+
+
+@pytest.fixture
+def measure(tmp_path: Path, journals: Path) -> Bench:
+    """Runs the small scenario."""
+    return Bench(tmp_path, journals)
+
+
+def transit(cell: dict[str, Any], first: str, second: str) -> dict[str, Any]:
+    name = "seen." + "-to-".join(point.replace(":", "-") for point in (first, second))
+    return dict(cell["streams"][name]["metrics"]["transit"])
+
+
+def test_a_delay_and_losses_are_found_between_the_interfaces_where_they_were_made(measure: Bench) -> None:
+    cell, _, _ = measure.measured(
+        narrow,
+        **HOSTS,
+        **DURATION,
+        streams={"control": STREAM},
+        flows={"seen": {"match": f"udp port {PORT}", "at": AT}},
+    )
+    assert cell["status"] == "ok"
+    lost = cell["streams"]["control"]["metrics"]["latency"]["lost"]
+    assert 0 < lost < COUNT
+    inside, before, after = (transit(cell, AT[n], AT[n + 1]) for n in (1, 0, 2))
+    assert (inside["n"], inside["lost"], inside["uncertainty_ns"]) == (COUNT - lost, lost, 0)
+    assert (before["n"], before["lost"]) == (COUNT, 0)
+    assert (after["n"], after["lost"]) == (COUNT - lost, 0)
+    assert inside["p50"] > DELAY_NS / 2 > before["min"]
+    (flow,) = cell["flows"]
+    seen = [COUNT, COUNT, COUNT - lost, COUNT - lost]
+    assert flow["packets"] == dict(zip(AT, seen, strict=True))
+    # What the stream's own agents measured is the sum of what was seen on the path, and what lies before and after it.
+    assert cell["streams"]["control"]["metrics"]["latency"]["min"] > inside["min"]
+
+
+def test_a_flow_alone_is_measured_of_packets_that_another_program_sends(measure: Bench) -> None:
+    sending: list[subprocess.Popen[bytes]] = []
+
+    def send(event: Event) -> None:
+        if sensor := namespace(event, "sensor"):
+            script = SENDER.format(count=COUNT, to="10.78.0.2", port=PORT)
+            argv = ("ip", "netns", "exec", sensor, sys.executable, "-c", f"import time; time.sleep(0.5){script}")
+            sending.append(subprocess.Popen(argv))
+
+    flows = {"seen": {"match": f"udp port {PORT}", "at": ["sensor.eth0:out", "ecu.eth0:in"]}}
+    cell, _, run = measure.measured(send, **DURATION | {"duration": "3s"}, flows=flows)
+    assert [one.wait() for one in sending] == [0]
+    assert cell["status"] == "ok"
+    figures = transit(cell, "sensor.eth0:out", "ecu.eth0:in")
+    assert (figures["n"], figures["lost"], figures["uncertainty_ns"]) == (COUNT, 0, 0)
+    assert cell["flows"][0]["packets"] == {"sensor.eth0:out": COUNT, "ecu.eth0:in": COUNT}
+    result = Result.model_validate(run.result())
+    with Console(width=200, record=True, file=io.StringIO()) as console:
+        print_answer(result, default_metrics(result), console, every=True)
+    printed = console.export_text()
+    assert "transit = second_point − first_point" in printed and "interarrival" in printed
+    assert "no such timestamps" not in printed
+    assert "seen.sensor.eth0-out-to-ecu.eth0-in" in result_markdown(result, default_metrics(result))
+    assert "seen.at-ecu.eth0-in" in write_report(run, formats=()).read_text(encoding="utf-8")
+
+
+def test_sampled_values_to_a_group_come_to_who_has_joined_it_and_none_is_missing_by_their_numbers(
+    measure: Bench,
+) -> None:
+    stream = {"talker": "sensor", "listener": "ecu", "payload": "iec61850-sv", "period": "5ms", "size": "64B"}
+    flows = {"seen": {"match": f"ether dst {GROUP}", "at": ["sensor.eth0:out", "ecu.eth0:in"]}}
+    cell, folder, _ = measure.measured(**DURATION, streams={"sv": stream | {"group": GROUP}}, flows=flows)
+    assert (cell["status"], cell["streams"]["sv"]["counts"]["received"]) == ("ok", COUNT)
+    assert transit(cell, "sensor.eth0:out", "ecu.eth0:in")["n"] == COUNT
+    assert cell["streams"]["seen.at-ecu.eth0-in"]["metrics"]["interarrival"]["lost"] == 0
+    steps = {step.title: (step.host, step.ok) for step in folder.cell().steps}
+    assert steps[f"eth0 takes frames to the group {GROUP}"] == ("ecu", True)
+
+
+def test_a_flow_that_comes_nowhere_makes_the_cell_suspect_and_names_what_came_instead(measure: Bench) -> None:
+    cell, _, run = measure.measured(
+        **DURATION, streams={"control": STREAM}, flows={"seen": {"match": "udp port 9", "at": ["ecu.eth0:in"]}}
+    )
+    assert cell["status"] == "ok"
+    assert list(cell["streams"]) == ["control"]
+    (reason,) = (one for one in make_result(run).document()["reasons"] if one["id"] == "packets-arrived")
+    assert reason["severity"] == "suspect"
+    assert "flow seen" in reason["where"] and f":{PORT}" in reason["actual"]
+
+
+def test_an_interface_that_is_not_there_fails_the_cell_and_is_named(measure: Bench) -> None:
+    hosts = {"hosts": {"sensor": {"kind": "netns"}, "ecu": {"kind": "local"}}}
+    cell, _, _ = measure.measured(
+        **hosts, **DURATION, streams={"control": STREAM}, flows={"seen": {"match": "udp", "at": ["ecu.eth9"]}}
+    )
+    assert cell["status"] == "failed"
+    assert cell["reason"]["what"] == "there is no interface 'eth9'"
+    assert cell["reason"]["where"] == "flows.seen: ecu.eth9"
+    assert "eth0" in cell["reason"]["remedy"]
+
+
+def test_the_plan_has_every_agent_that_watches(tmp_path: Path) -> None:
+    path = tmp_path / "planned.yaml"
+    flows = {"seen": {"match": "udp", "at": ["sensor.eth0:out", "ecu.eth0:in"]}}
+    path.write_text(yaml.safe_dump(BASE | DURATION | {"streams": {"control": STREAM}, "flows": flows}))
+    lines = plan(load_scenario(path)).splitlines()
+    place = lines.index("# sensor: watches flow seen")
+    assert '"ifindex": "IFINDEX of eth0"' in lines[place + 1] and '"netns": "NETNS of ecu"' in lines[place + 1]

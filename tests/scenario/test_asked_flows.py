@@ -1,0 +1,76 @@
+"""A scenario names flows and the interfaces where they are watched; what cannot be one is told in its line."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from latlab.scenario import End, parse
+from latlab.scenario.asked_flows import FlowPoint
+
+BASE: dict[str, Any] = {
+    "name": "small",
+    "hosts": {"sensor": {"kind": "netns"}, "ecu": {"kind": "netns"}},
+    "links": [{"ends": ["sensor.eth0", "ecu.eth1"]}],
+    "guests": {"vm1": {"host": "ecu", "uplink": "eth1", "runs": "used"}},
+    "duration": "2s",
+}
+STREAM = {"talker": "sensor", "listener": "ecu", "period": "1ms", "size": "64B"}
+
+
+def of(at: list[str], match: str = "udp port 5000", **more: Any) -> dict[str, Any]:
+    return BASE | {"flows": {"seen": {"match": match, "at": at}}} | more
+
+
+def test_points_are_read_and_written_as_they_are() -> None:
+    at = ["sensor.eth0:out", "ecu.eth1", "vm1.tap:out", "vm1.eth0:in"]
+    scenario = parse(of(at)).scenario
+    assert scenario
+    flow = scenario.watched["seen"]
+    assert flow.at[:2] == (FlowPoint(End("sensor", "eth0"), ("out",)), FlowPoint(End("ecu", "eth1"), ("in", "out")))
+    written = scenario.model_dump(mode="json", by_alias=True, exclude_unset=True)
+    assert written["flows"]["seen"]["at"] == at
+    assert parse(written).scenario == scenario
+
+
+def test_a_taps_packets_are_seen_by_the_kernel_of_its_host() -> None:
+    scenario = parse(of(["vm1.tap", "vm1.eth0"])).scenario
+    assert scenario
+    assert [scenario.watched_on(point) for point in scenario.watched["seen"].at] == ["ecu", "vm1"]
+
+
+def test_a_flow_alone_is_something_to_measure_and_numbers_of_its_streams_are_behind_all_others() -> None:
+    alone, beside = parse(of(["sensor.eth0"])).scenario, parse(of(["sensor.eth0"], streams={"c": STREAM})).scenario
+    assert alone and beside
+    assert (alone.first_flow_number, beside.first_flow_number) == (1, 2)
+    assert [finding.what for finding in parse(BASE).findings] == ["nothing is measured"]
+
+
+@pytest.mark.parametrize(
+    ("at", "match", "where", "what"),
+    [
+        (["sensor.eth0:up"], "udp", "at", "'up' is no direction"),
+        (["sensor"], "udp", "at", "'sensor' is not host.interface"),
+        (["sensor.eth9"], "udp", "at", "unknown interface of sensor 'eth9'"),
+        (["ship.eth0"], "udp", "at", "unknown host 'ship'"),
+        (["vm1.ens3"], "udp", "at", "vm1 has no ens3"),
+        (["ecu.eth1", "ecu.eth1:in"], "udp", "at", "ecu.eth1 appears twice"),
+        (["ecu.eth1"], "udp port", "match", "'udp port': port which?"),
+    ],
+)
+def test_what_is_no_flow_is_one_finding(at: list[str], match: str, where: str, what: str) -> None:
+    (found,) = parse(of(at, match)).findings
+    assert found.path[:3] == ("flows", "seen", where)
+    assert found.what == what
+
+
+def test_a_guest_without_a_tap_has_none_to_watch() -> None:
+    guests = {"vm1": {"host": "ecu", "uplink": "eth1", "bridge": "macvtap"}}
+    (found,) = parse(of(["vm1.tap"], guests=guests)).findings
+    assert (found.what, found.expected) == ("bridge macvtap has no tap", "vm1.eth0")
+
+
+def test_a_flow_has_a_name_of_its_own() -> None:
+    (found,) = parse(of(["sensor.eth0"], streams={"seen": STREAM})).findings
+    assert found.what == "seen is a stream already"

@@ -1,0 +1,36 @@
+"""Which tests each lane takes: those that wait for nothing are the spare lane's, and whatever is left is taken."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from types import SimpleNamespace
+from typing import Any
+
+from lanes import LANES, Sharing
+
+FILES = ("tests/agent/test_a.py", "tests/analysis/test_b.py", "tests/packages/test_c.py", "tests/whole/test_d.py")
+
+
+def taken(lane: int, lanes: int, files: tuple[str, ...] = FILES) -> str | None:
+    """The file that a lane takes next of these."""
+    sharing = SimpleNamespace(workqueue=OrderedDict.fromkeys(files), numnodes=lanes)
+    node: Any = SimpleNamespace(gateway=SimpleNamespace(id=f"gw{lane}"))
+    found: str | None = Sharing._fitting(sharing, node)  # type: ignore[arg-type]
+    return found
+
+
+def test_a_lane_with_a_cpu_takes_what_sends_first_and_then_helps_the_spare_lane() -> None:
+    assert taken(0, LANES + 1) == "tests/agent/test_a.py"
+    assert taken(0, LANES + 1, FILES[1:3]) == "tests/analysis/test_b.py"
+    assert taken(0, LANES + 1, ()) is None
+
+
+def test_the_spare_lane_takes_what_is_long_first_and_never_what_sends() -> None:
+    assert taken(LANES, LANES + 1) == "tests/packages/test_c.py"
+    assert taken(LANES, LANES + 1, FILES[:2]) == "tests/analysis/test_b.py"
+    assert taken(LANES, LANES + 1, (FILES[0], FILES[3])) is None
+
+
+def test_without_a_spare_lane_every_file_is_taken_by_another() -> None:
+    assert taken(0, LANES, FILES[1:3]) == "tests/packages/test_c.py"
+    assert taken(0, LANES, FILES[1:2]) == "tests/analysis/test_b.py"
