@@ -17,10 +17,9 @@ from latlab.notebook import load
 from latlab.recordings.run_folder import RunFolder
 from latlab.report.build import write_report
 from latlab.report.charts.clocks import MOST, ClockChart, clock_drawings
-from latlab.report.charts.forest import comparison_chart
+from latlab.report.charts.comparison import ComparedMetric, compared_metrics, comparison_chart
 from latlab.report.charts.repeats import repeated, repeats_chart, together_chart
 from latlab.report.charts.sheet import Drawing, Plotted, write_chart
-from latlab.report.comparison.page import ComparedMetric, compared_metrics
 from latlab.report.repeats import drawn
 from latlab.report.together import together
 from latlab.report.view import view

@@ -11,8 +11,7 @@ from PIL import Image
 
 from latlab.report.charts.files import remove_own_pictures
 from latlab.report.charts.sheet import write_chart
-from latlab.report.charts.timers import timer_chart, timer_ranges
-from latlab.report.timers import (
+from latlab.report.charts.timers import (
     BESIDE,
     GUEST,
     HANDLER,
@@ -21,6 +20,8 @@ from latlab.report.timers import (
     THREAD,
     WINDOW_HEADINGS,
     _windows,
+    timer_chart,
+    timer_ranges,
     timer_rows,
     where,
     window_rows,

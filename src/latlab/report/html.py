@@ -19,10 +19,9 @@ from latlab.report.answer import answer, metric_of, title
 from latlab.report.boxes import boxes
 from latlab.report.charts.sweep import Sweep
 from latlab.report.document import Fold, Pictured, Section, Table, Toned, Verbatim, filled
-from latlab.report.embedded import embedded
 from latlab.report.gates import Scheduled
 from latlab.report.marks import page_marks
-from latlab.report.packed import PackedParts
+from latlab.report.packed import PackedParts, embedded
 from latlab.report.page import page_metrics, page_sections
 from latlab.report.reasons import grouped_reasons
 from latlab.report.repeats import Strips

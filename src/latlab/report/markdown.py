@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from latlab.report.document import Finding, Lines, OneOf, Part, Printed, Table, Verbatim, printed
-from latlab.report.gfm import escaped, listed, table
 from latlab.report.sections import SECTIONS, Shown, parts_of
 from latlab.result.types import Result
 
@@ -55,3 +54,31 @@ def _table(part: Table) -> Iterator[str]:
     if part.remarks:
         yield ""
         yield from listed(part.remarks)
+
+
+# GitHub's Markdown
+
+
+def table(headings: Sequence[str], rows: Iterable[Sequence[str]], numbers: Sequence[int] = ()) -> Iterator[str]:
+    """The lines of a table; nothing without a row. numbers: the columns that are set to the right."""
+    lines = [_row(row) for row in rows]
+    if lines:
+        yield _row(headings)
+        yield "|" + "".join("---:|" if place in numbers else "---|" for place in range(len(headings)))
+        yield from lines
+
+
+def listed(lines: Iterable[str]) -> Iterator[str]:
+    """A list of these lines."""
+    return (f"- {escaped(line)}" for line in lines)
+
+
+def escaped(text: str) -> str:
+    """The text as such, on one line: what Markdown or HTML would make something of is escaped."""
+    for character in "\\`*_[]<>|":
+        text = text.replace(character, f"\\{character}")
+    return " ".join(text.split("\n"))
+
+
+def _row(cells: Sequence[str]) -> str:
+    return f"| {' | '.join(escaped(cell) for cell in cells)} |"

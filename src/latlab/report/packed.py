@@ -35,3 +35,15 @@ class PackedParts:
     def data(self) -> Markup:
         """All parts for report.js: a JSON list of HTML, deflated as one, so that what cells share is there once."""
         return Markup(deflated(json.dumps(self._parts, ensure_ascii=False).encode(), level=9))
+
+
+# Documents inside the page
+
+
+def embedded(document: object) -> Markup:
+    """A document as JSON that can stand inside a script element, whatever its texts contain.
+
+    "<" is written as an escape, so no text can end the element or open a comment in it (HTML standard,
+    "Restrictions for contents of script elements").
+    """
+    return Markup(json.dumps(document, separators=(",", ":"), ensure_ascii=False).replace("<", "\\u003c"))

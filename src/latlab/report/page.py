@@ -13,12 +13,12 @@ from latlab.analysis.words import left_out_text, plural
 from latlab.recordings.cell import RecordedStream
 from latlab.recordings.run_folder import RunFolder
 from latlab.report import anomalies, definitions, files, rows, where
+from latlab.report.charts import comparison
 from latlab.report.charts.chain import chain_chart, chain_remarks, chain_table, chain_views
 from latlab.report.charts.clocks import clock_charts, clock_drawings
 from latlab.report.charts.gates import port_chart
 from latlab.report.charts.sweep import Sweep, sweep_chart, sweep_table
 from latlab.report.charts.tail import tail_chart, tail_views
-from latlab.report.comparison import page as comparison
 from latlab.report.document import (
     Chart,
     Fold,

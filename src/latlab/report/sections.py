@@ -18,7 +18,6 @@ from latlab.recordings.run_folder import RunFolder
 from latlab.report import (
     anomalies,
     intervals,
-    late_limits,
     loads,
     losses,
     ptp,
@@ -28,18 +27,17 @@ from latlab.report import (
     talkers,
     testbed,
     text,
-    timers,
     together,
     traces,
     unmeasured,
     variation,
     where,
 )
+from latlab.report.charts import timers
 from latlab.report.charts.chain import chain_table, chain_views
-from latlab.report.charts.forest import group_chart
+from latlab.report.charts.comparison import TITLE as COMPARISON
+from latlab.report.charts.comparison import compared_metrics, group_chart
 from latlab.report.charts.timers import timer_chart, timer_ranges
-from latlab.report.comparison.page import TITLE as COMPARISON
-from latlab.report.comparison.page import compared_metrics
 from latlab.report.document import (
     Chart,
     Finding,
@@ -317,9 +315,9 @@ def _anomalies(shown: Shown) -> Iterator[Part]:
     chosen = list(anomalies.chosen_rows(result))
     title = f"{anomalies.CHOSEN_TITLE} · {shown.label}"
     yield Table(anomalies.CHOSEN_HEADINGS, chosen, anomalies.WINDOW_NUMBERS, title, notes=[anomalies.CHOSEN_NOTE])
-    if note := late_limits.late_note(result):
-        limits = list(late_limits.late_rows(result))
-        yield Table(late_limits.HEADINGS, limits, late_limits.NUMBERS, late_limits.TITLE, notes=[note])
+    if note := anomalies.late_note(result):
+        limits = list(anomalies.late_rows(result))
+        yield Table(anomalies.LIMITS_HEADINGS, limits, anomalies.LIMITS_NUMBERS, anomalies.LIMITS_TITLE, notes=[note])
 
 
 # What else there is to know

@@ -22,7 +22,7 @@ from latlab.recordings.run_folder import RunFolder
 from latlab.report import rows
 from latlab.report.charts.chain import chain_chart, chain_views
 from latlab.report.charts.clocks import clock_charts, clock_drawings
-from latlab.report.charts.forest import comparison_chart
+from latlab.report.charts.comparison import compared_metrics, comparison_chart
 from latlab.report.charts.gates import gates_chart, run_schedules
 from latlab.report.charts.repeats import repeats_chart, together_chart
 from latlab.report.charts.sheet import FORMATS, Drawing, Plotted, file_stem, write_chart
@@ -30,7 +30,6 @@ from latlab.report.charts.sweep import sweep_chart
 from latlab.report.charts.sweeps import FrameRooms, sweeps
 from latlab.report.charts.tail import tail_chart, tail_views
 from latlab.report.charts.timers import timer_chart, timer_ranges
-from latlab.report.comparison.page import compared_metrics
 from latlab.report.testbed import label_text
 from latlab.report.view import View, view, views
 from latlab.result import load_result
