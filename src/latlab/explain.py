@@ -19,7 +19,7 @@ from latlab.analysis.metrics import IMPORTED_METRICS, METRICS, PROBE_METRICS, TI
 from latlab.analysis.missing_stages import REASONS
 from latlab.analysis.trust_rules import RULES
 from latlab.analysis.words import duration
-from latlab.errors import UsageError
+from latlab.model.errors import UsageError
 from latlab.model.rules import IDS, OTHERS
 from latlab.report.columns import sentence, sentence_width
 from latlab.report.definitions import TIMESTAMPS

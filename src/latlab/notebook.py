@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from latlab.analysis.statistics import NAMES
-from latlab.errors import UsageError, making_sense_of, reads_files
+from latlab.model.errors import UsageError, making_sense_of, reads_files
 from latlab.recordings.packets import is_joined, join_cell
 from latlab.recordings.run_folder import CellFolder, RunFolder
 from latlab.result import Metric, Result, load_result

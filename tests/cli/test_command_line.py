@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import latlab.cli
-from latlab.errors import EXIT_LAB
+from latlab.model.errors import EXIT_LAB
 
 HOME = Path(latlab.cli.__file__).parent
 HEAVY = ("asyncio", "jinja2", "matplotlib", "numpy", "polars", "pyarrow", "pydantic", "rich.table", "yaml")

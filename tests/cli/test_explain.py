@@ -16,8 +16,8 @@ from latlab.analysis.metrics import METRICS_BY_NAME
 from latlab.analysis.missing_stages import REASONS
 from latlab.analysis.trust_rules import RULES
 from latlab.cli import app
-from latlab.errors import EXIT_USAGE, UsageError
 from latlab.explain import explained, topics
+from latlab.model.errors import EXIT_USAGE, UsageError
 from latlab.model.rules import OTHERS
 
 

@@ -13,8 +13,8 @@ import yaml
 from drawn_parts import lines, overlapping, texts
 from rich.console import Console
 
-from latlab.errors import UsageError
 from latlab.gates_listing import BAR_COLUMNS, bars, print_gates
+from latlab.model.errors import UsageError
 from latlab.report.charts.gates import gates_chart
 from latlab.report.charts.sheet import Lines
 from latlab.report.gates import Promised, as_document, scenario_ports, schedules

@@ -12,7 +12,7 @@ from compared_run import with_comparisons, write_figures_run
 from drawn_parts import lines, points, said
 from PIL import Image
 
-from latlab.errors import UsageError
+from latlab.model.errors import UsageError
 from latlab.notebook import load
 from latlab.recordings.run_folder import RunFolder
 from latlab.report.build import write_report

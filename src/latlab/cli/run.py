@@ -35,7 +35,7 @@ from latlab.cli.options import (
     Windows,
 )
 from latlab.cli.output import open_console, print_json, write
-from latlab.errors import making_sense_of, reads_files
+from latlab.model.errors import making_sense_of, reads_files
 
 if TYPE_CHECKING:
     from latlab.analysis.chosen_windows import Named
@@ -172,7 +172,7 @@ def show(
         # Why its verdict is what it is, and what bounds the clocks
         latlab show trust clocks
     """
-    from latlab.errors import UsageError
+    from latlab.model.errors import UsageError
     from latlab.report.sections import SECTIONS
 
     _check_metrics(metric)
@@ -229,7 +229,7 @@ def list_(as_json: Json = False, runs: Runs = RUNS) -> None:
 
 def _opened(run: str | None, runs: Path) -> RunFolder:
     """The run of that name, or the newest. UsageError: there is none."""
-    from latlab.errors import UsageError
+    from latlab.model.errors import UsageError
     from latlab.recordings.run_folder import RunFolder
 
     newest = _newest(runs)
@@ -326,7 +326,7 @@ def _next_lines(result: Result, path: Path) -> list[str]:
 def _check_metrics(names: list[str] | None) -> None:
     """Check the names. UsageError: one is no metric's."""
     from latlab.analysis.metrics import METRICS_BY_NAME
-    from latlab.errors import UsageError
+    from latlab.model.errors import UsageError
 
     for name in names or ():
         if name not in METRICS_BY_NAME:

@@ -11,7 +11,7 @@ from latlab.analysis.gate_port import GateLoad, Interference, Port, interference
 from latlab.analysis.gates import Entry, Schedule
 from latlab.analysis.promise import Flow, Handover, Launch, LaunchQueue, Promise
 from latlab.analysis.words import duration
-from latlab.errors import UsageError
+from latlab.model.errors import UsageError
 from latlab.model.part import Document
 from latlab.report.text import exact
 from latlab.scenario import Cell, End, Etf, Route, Scenario, Taprio, format_rate

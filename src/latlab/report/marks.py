@@ -15,7 +15,7 @@ import polars as pl
 
 from latlab.analysis.anomalies import CLASSES
 from latlab.analysis.anomalies.stages import APPLICATION, DRIVER, KERNEL, PATH, QDISC, SOCKET, TALKER
-from latlab.errors import check_is_file
+from latlab.model.errors import check_is_file
 from latlab.recordings.cell import RecordedCell, RecordedStream
 from latlab.recordings.run_folder import RunFolder
 from latlab.report import rows

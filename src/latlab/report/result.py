@@ -22,7 +22,16 @@ from latlab.analysis.evidence import Evidence
 from latlab.analysis.ptp import ptp_port
 from latlab.analysis.summary import JudgedCell, result_of, summarise_cell
 from latlab.analysis.trust import judge, reason_of, without_waived
-from latlab.errors import EXIT_ACCEPT, EXIT_LAB, EXIT_OK, EXIT_UNTRUSTED, LabError, LatlabError, UsageError, reads_files
+from latlab.model.errors import (
+    EXIT_ACCEPT,
+    EXIT_LAB,
+    EXIT_OK,
+    EXIT_UNTRUSTED,
+    LabError,
+    LatlabError,
+    UsageError,
+    reads_files,
+)
 from latlab.model.part import Document, Failure, Keys
 from latlab.recordings.cell import RecordedCell
 from latlab.recordings.packets import is_joined, read_findings, whole_packets

@@ -17,7 +17,7 @@ from markupsafe import Markup, escape
 from matplotlib import get_data_path
 from matplotlib.ft2font import FT2Font, LoadFlags
 
-from latlab.errors import UsageError
+from latlab.model.errors import UsageError
 from latlab.report.palette import COLOURS, LOST_COLOUR
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from latlab.analysis.comparison.compare import Pair, compared
 from latlab.analysis.comparison.configuration import Configuration, by_key, matched, streams_of_both
 from latlab.analysis.comparison.effect import ALPHA
 from latlab.analysis.comparison.regression import judged
-from latlab.errors import EXIT_ACCEPT, EXIT_LAB, EXIT_OK, EXIT_UNTRUSTED, UsageError
+from latlab.model.errors import EXIT_ACCEPT, EXIT_LAB, EXIT_OK, EXIT_UNTRUSTED, UsageError
 from latlab.recordings.run_folder import RunFolder
 from latlab.report.comparison.cells import MEDIAN, compared_by
 from latlab.report.comparison.entry import entry, loss_entries, names_of, regression_entry, together_entries

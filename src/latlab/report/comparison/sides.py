@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Final, Literal
 
 from latlab.analysis.comparison.configuration import Configuration, configurations
-from latlab.errors import LabError, LatlabError, UsageError
+from latlab.model.errors import LabError, LatlabError, UsageError
 from latlab.recordings.run_folder import CellFolder, RunFolder
 from latlab.report.facts import flatten
 from latlab.result import Result, load_result
