@@ -14,8 +14,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from markupsafe import Markup, escape
-from matplotlib import get_data_path
-from matplotlib.ft2font import FT2Font, LoadFlags
 
 from latlab.model.errors import UsageError
 from latlab.report.palette import COLOURS, LOST_COLOUR
@@ -23,6 +21,7 @@ from latlab.report.palette import COLOURS, LOST_COLOUR
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+    from matplotlib.ft2font import FT2Font
 
 WIDTH_IN: Final = 10.0
 """Of files and of the page, where the window is wide; where it is not the page has NARROW_IN."""
@@ -376,6 +375,8 @@ def text_in(text: str, size_pt: float, weight: str = "normal") -> float:
     """How wide the text is in inches."""
     if not text.strip():
         return 0.0
+    from matplotlib.ft2font import LoadFlags
+
     font = _font(weight)
     font.set_text(text, 0.0, flags=LoadFlags.NO_HINTING)
     return float(font.get_width_height()[0]) / 64 * size_pt / 100 / 72
@@ -410,6 +411,9 @@ def round_values(low: float, high: float, most: int) -> list[float]:
 
 @cache
 def _font(weight: str) -> FT2Font:
+    from matplotlib import get_data_path
+    from matplotlib.ft2font import FT2Font
+
     name = "DejaVuSans-Bold" if weight == "bold" else "DejaVuSans"
     font = FT2Font(f"{get_data_path()}/fonts/ttf/{name}.ttf")
     font.set_size(100, 72)
