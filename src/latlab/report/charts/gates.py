@@ -353,7 +353,7 @@ def _key(shown: Sequence[Promised], width_in: float) -> Sheet:
     def box(fill: str, x: float, y: float, **style: object) -> None:
         sheet.box(x, y - 0.055, 0.2, 0.11, fill, **style)
 
-    grey = on.EDGE
+    grey = on.QUIET
     promises = [promised for one in shown for promised in one.promises]
     few = any(promised.phases <= _LAUNCHES_MAX for promised in promises)
     add(partial(box, grey, alpha=_WINDOW_ALPHA), "gate open", when=True)

@@ -377,7 +377,7 @@ def _signed(shape: float | None) -> str:
 _PANEL_IN: Final = 1.2
 _LEFT_IN: Final = 0.6
 _BETWEEN_IN: Final = 0.25
-_REFUSED: Final = EDGE
+_REFUSED: Final = QUIET
 _SAMPLES: Final = ((CHOSEN, "chosen threshold"), (FITS, "a higher one"), (UNFIT, "one that does not fit"))
 _MARKERS: Final = {CHOSEN: ("o", 5.2), FITS: ("o", 4.4), UNFIT: ("s", 3.6)}
 _NOTE: Final = (
