@@ -9,7 +9,7 @@
 # make check        lint, and the tests that need no root, no guest and no browser; before each commit
 # make test         all tests; PYTEST='-m guest' or PYTEST=tests/testbed: some of them (tests/README.md)
 # make man          manual pages of the command line, in build/man
-# make reference    write the tables of docs/ that the code declares: trust rules, anomaly classes, bridges, stops
+# make reference    write what the code declares: tables of docs/ (trust rules, metrics, anomaly classes, bridges), the scenario's schema
 # make docs         the documentation as a site in docs/_build/html; every link between pages is checked
 # make bench        measure against the peers, side by side
 # make experiments  repeat the five published experiments in virtual time, and write docs/experiments; ONLY=NAME: one of them

@@ -1,4 +1,5 @@
-"""Writes the tables of the documentation that the code declares, each between two marks of its page.
+"""Writes the tables of the documentation that the code declares, each between two marks of its page, and the scenario's
+JSON Schema.
 
     tools/reference.py
 
@@ -17,10 +18,13 @@ from typing import Final
 from latlab.analysis import interrupt_way
 from latlab.analysis.anomalies import CLASSES
 from latlab.analysis.missing_stages import REASONS
-from latlab.analysis.trust_rules import RULES
 from latlab.cli.app import ENVIRONMENT, EXIT_CODES
 from latlab.cli.help import Entry, Page
 from latlab.model.bridges import KINDS
+from latlab.model.metrics import METRICS, POPULATIONS, PROBE_METRICS, TIMER_METRICS, Metric
+from latlab.model.rules import RULES
+from latlab.scenario import limits
+from latlab.scenario.schema import SCHEMA_FILE, schema_text
 from man import pages as verbs
 
 DOCS: Final = Path(__file__).parents[1] / "docs"
@@ -39,7 +43,8 @@ def main() -> int:
 
 
 def pages() -> Iterator[tuple[Path, str]]:
-    """Each page with such tables, and its text as it is to be."""
+    """Each page with such tables, and the scenario's JSON Schema; each with its text as it is to be."""
+    yield SCHEMA_FILE, schema_text()
     for path in sorted(DOCS.rglob("*.md")):
         text = path.read_text(encoding="utf-8")
         if BETWEEN.search(text):
@@ -57,6 +62,23 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 def _names(names: Mapping[str, str], key: str) -> str:
     return table((key, "what it is"), names.items())
+
+
+def _metrics(metrics: Iterable[Metric]) -> str:
+    columns = ("metric", "formula", "start and end, in order of preference", "`missing` counts among")
+    return table(
+        (*columns, "carries the clocks' ±"),
+        (
+            (
+                f"`{one.name}`",
+                one.formula,
+                ", ".join(end if one.periodic else f"{start} → {end}" for start, end in one.pairs),
+                POPULATIONS[one.population],
+                "yes" if one.crosses_hosts else "no",
+            )
+            for one in metrics
+        ),
+    )
 
 
 def _bridges() -> Iterator[tuple[str, ...]]:
@@ -125,8 +147,11 @@ TABLES: Final[Mapping[str, str]] = {
         ),
     ),
     "classes": table(
-        ("", "class", "what it is", "its evidence"),
-        ((str(code), f"`{one.name}`", one.meaning, one.evidence) for code, one in enumerate(CLASSES, start=1)),
+        ("", "class", "mark", "what it is", "its evidence", "clean windows"),
+        (
+            (str(code), f"`{one.name}`", one.letter, one.meaning, one.evidence, "leave it out" if one.cut else "")
+            for code, one in enumerate(CLASSES, start=1)
+        ),
     ),
     "searches": table(("class", "found by", "it is not"), _searches()),
     "bridges": table(
@@ -137,6 +162,24 @@ TABLES: Final[Mapping[str, str]] = {
         ("`bridge`", "the machine needs", "uplink", "several guests on it", "what is left of it to the host"), _needs()
     ),
     "command-line": _command_line(),
+    "metrics": _metrics(METRICS),
+    "probe-metrics": _metrics(PROBE_METRICS),
+    "timer-metrics": _metrics(TIMER_METRICS),
+    "limited": table(
+        ("part", "one of"),
+        (
+            (what, ", ".join(f"`{name}`" for name in names))
+            for what, names in {
+                "metric of a stream, and of a probe's `up` and `down`": limits.METRICS,
+                "metric of a probe": limits.PROBE_METRICS,
+                "metric of a timer, cyclictest or timerlat": limits.TIMER_METRICS,
+                "statistic": limits.STATISTICS,
+                "count": limits.COUNTED,
+                "count of a probe": limits.PROBE_COUNTED,
+                "count of a timer": limits.TIMER_COUNTED,
+            }.items()
+        ),
+    ),
     "stops": _names(interrupt_way.STOPS, "stop"),
     "missing": table(("reason", ""), ((f"`{name}`", text) for name, text in REASONS.items())),
 }

@@ -14,13 +14,13 @@ from rich.text import Text
 
 from latlab.analysis import interrupt_way, way
 from latlab.analysis.anomalies import CLASSES, THRESHOLDS
-from latlab.analysis.anomalies.stages import AFTER, PLACES
-from latlab.analysis.metrics import IMPORTED_METRICS, METRICS, PROBE_METRICS, TIMER_METRICS, Metric
+from latlab.analysis.anomalies.stages import AFTER
 from latlab.analysis.missing_stages import REASONS
-from latlab.analysis.trust_rules import RULES
 from latlab.analysis.words import duration
 from latlab.model.errors import UsageError
-from latlab.model.rules import IDS, OTHERS
+from latlab.model.metrics import IMPORTED_METRICS, METRICS, POPULATIONS, PROBE_METRICS, TIMER_METRICS, Metric
+from latlab.model.rules import IDS, OTHERS, RULES
+from latlab.model.timestamps import PLACES
 from latlab.report.columns import sentence, sentence_width
 from latlab.report.definitions import TIMESTAMPS
 
@@ -28,12 +28,6 @@ NEAREST: Final = 3
 NARROWEST: Final = 20
 """No text is broken into shorter lines."""
 _LATE_ONLY: Final = "○"
-_POPULATIONS: Final = {
-    "handed over": "packets handed over",
-    "sent": "packets that the kernel took and no qdisc refused",
-    "received": "packets received",
-    "waited for": "instants that a timer was set for",
-}
 
 
 @dataclass(frozen=True)
@@ -160,7 +154,7 @@ def _measured(metric: Metric) -> dict[str, str]:
     pairs = ("first " * metric.periodic + f"{start} → {end}" for start, end in metric.pairs)
     return {
         "from → to": f"{', else '.join(pairs)}" if metric.pairs else "",
-        "missing": f"counted among {_POPULATIONS[metric.population]}" if metric.pairs else "",
+        "missing": f"counted among {POPULATIONS[metric.population]}" if metric.pairs else "",
         "clocks": "two hosts': carries the ± of their offset" if metric.crosses_hosts else "",
     }
 

@@ -121,7 +121,7 @@ def _agent(host: str, verb: str, cpus: tuple[int, ...] | None, facts: Facts, pro
 def _facts(scenario: Scenario, host: str, facts: Facts) -> Facts:
     """This machine's facts as the host's; of interfaces only cables' ends, without what a test bed sets up on them."""
     ends = {end.interface for link in scenario.links for end in link.ends if end.host == host}
-    is_local = scenario.hosts[host].kind == "local"
+    is_local = scenario.hosts[host].is_here
     interfaces = {
         name: {key: value for key, value in one.items() if key != "qdiscs"}
         for name, one in (facts.get("interfaces") or {}).items()

@@ -15,7 +15,8 @@ from tables import PERIOD_NS, packet_table
 
 from latlab.analysis.chain import chain_of_metric
 from latlab.analysis.growth import lasting_growth
-from latlab.analysis.metrics import METRICS_BY_NAME, metric_values
+from latlab.analysis.metrics import metric_values
+from latlab.model.metrics import METRICS_BY_NAME
 
 SOFT = {"wake": 4, "submit": 10, "tx_sched": 13, "tx_soft": 20, "rx_soft": 60, "rx_user": 75}
 HARD = {

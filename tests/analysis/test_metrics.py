@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 from tables import PERIOD_NS, packet_table
 
-from latlab.analysis.metrics import METRICS, METRICS_BY_NAME, Values, metric_values
+from latlab.analysis.metrics import Values, metric_values
+from latlab.model.metrics import METRICS, METRICS_BY_NAME
 
 # One packet with every timestamp, in ns after its launch.
 ALL = {

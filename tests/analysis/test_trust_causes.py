@@ -25,12 +25,13 @@ from trust_evidence import (
     to_guest,
 )
 
-from latlab.analysis.cause_rules import CAUSES
 from latlab.analysis.evidence import Evidence, Thresholds
 from latlab.analysis.late import held_up, late_packets
 from latlab.analysis.trust import judge
+from latlab.model.rules import RULES
 
-KNOWN = {rule.name for rule in CAUSES} | {"realtime threads were not throttled"}
+FIRST_CAUSE = next(place for place, rule in enumerate(RULES) if rule.id == "deep-idle")
+KNOWN = {rule.name for rule in RULES[FIRST_CAUSE:]} | {"realtime threads were not throttled"}
 AT_ANY_LATENCY = {
     "no CPU was in a deep idle state",
     "virtual CPUs are apart",

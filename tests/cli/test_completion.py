@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from latlab.analysis.metrics import METRICS_BY_NAME
 from latlab.cli import app
 from latlab.cli.app import VERBS
 from latlab.cli.completion import SCRIPTS, Shell
 from latlab.imports.table import FORMATS
 from latlab.model.errors import EXIT_USAGE
+from latlab.model.metrics import METRICS_BY_NAME
 from latlab.model.rules import IDS
 
 LATLAB = Path(sys.executable).with_name("latlab")

@@ -11,14 +11,13 @@ from typer.testing import CliRunner
 import latlab.cli
 from latlab.analysis import interrupt_way, way
 from latlab.analysis.anomalies import CLASSES
-from latlab.analysis.anomalies.stages import PLACES
-from latlab.analysis.metrics import METRICS_BY_NAME
 from latlab.analysis.missing_stages import REASONS
-from latlab.analysis.trust_rules import RULES
 from latlab.cli import app
 from latlab.explain import explained, topics
 from latlab.model.errors import EXIT_USAGE, UsageError
-from latlab.model.rules import OTHERS
+from latlab.model.metrics import METRICS_BY_NAME
+from latlab.model.rules import OTHERS, RULES
+from latlab.model.timestamps import PLACES
 
 
 def said(*words: str) -> str:

@@ -19,7 +19,8 @@ from PIL import Image
 import latlab.report
 from latlab.analysis.chain import chain_of_metric
 from latlab.analysis.interrupt_way import GUEST_TIMER_WAY, INTERVALS, interval_name
-from latlab.analysis.metrics import METRICS_BY_NAME, metric_values
+from latlab.analysis.metrics import metric_values
+from latlab.model.metrics import METRICS_BY_NAME
 from latlab.report.charts.chain import Bar, ChainView, Interval, chain_chart, chain_table, chain_view
 from latlab.report.charts.sheet import Sheet, write_chart
 from latlab.report.html import new_environment

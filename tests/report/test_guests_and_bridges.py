@@ -20,8 +20,9 @@ from matrix_run import REPEATS, slug
 from rich.console import Console
 
 from latlab.analysis.described import clock_source
-from latlab.analysis.metrics import METRICS_BY_NAME, metric_values
+from latlab.analysis.metrics import metric_values
 from latlab.analysis.summary import JudgedCell
+from latlab.model.metrics import METRICS_BY_NAME
 from latlab.recordings.cell import ClockEdge
 from latlab.recordings.run_folder import RunFolder
 from latlab.report import repeats

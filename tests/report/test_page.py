@@ -18,8 +18,9 @@ import polars as pl
 import pytest
 from browser import Elements, acted, body, charts, opened
 
-from latlab.analysis.metrics import METRICS_BY_NAME, metric_values
+from latlab.analysis.metrics import metric_values
 from latlab.analysis.series import binned
+from latlab.model.metrics import METRICS_BY_NAME
 from latlab.recordings.run_folder import RunFolder
 from latlab.report import build, payload
 from latlab.report.build import write_report

@@ -10,9 +10,7 @@ from latlab.scenario import SCHEMA_FILE, parse_duration, scenario_schema, schema
 
 
 def test_the_shipped_schema_is_the_models() -> None:
-    assert SCHEMA_FILE.read_text(encoding="utf-8") == schema_text(), (
-        "make it anew: python -c 'from latlab.scenario.schema import write_schema; write_schema()'"
-    )
+    assert SCHEMA_FILE.read_text(encoding="utf-8") == schema_text(), "make it anew: make reference"
 
 
 def test_defaults_are_written_as_a_scenario_writes_them() -> None:

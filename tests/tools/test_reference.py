@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from latlab.analysis.anomalies import CLASSES
-from latlab.analysis.trust_rules import RULES
+from latlab.model.rules import RULES
 from reference import DOCS, TABLES, main, pages
 
 

@@ -13,8 +13,8 @@ from browser import body, charts, opened
 from latlab_command import PACKETS, WARMUP, FinishedRun, cells_of, read
 
 import latlab
-from latlab.analysis.metrics import METRICS
 from latlab.analysis.statistics import NAMES
+from latlab.model.metrics import METRICS
 from latlab.recordings.arrow import read_recording
 
 pytestmark = pytest.mark.real

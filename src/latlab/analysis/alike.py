@@ -7,10 +7,9 @@ from dataclasses import dataclass
 
 import polars as pl
 
-_STAMPS = (
-    *("wake_tai_ns", "submit_tai_ns", "tx_sched_tai_ns", "tx_soft_tai_ns", "tx_hard_tai_ns"),
-    *("rx_hard_tai_ns", "rx_soft_tai_ns", "rx_user_tai_ns"),
-)
+from latlab.model.timestamps import RECORDED
+
+_STAMPS = tuple(one.column for one in RECORDED if one.place)
 
 
 @dataclass(frozen=True)

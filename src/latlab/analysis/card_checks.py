@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from latlab.analysis.evidence import Broken, Evidence
+from latlab.analysis.evidence import Broken, Evidence, checks
 from latlab.analysis.late import held_up, speed_counts, vm_hosts
 from latlab.analysis.trust_readings import fact, listed, pinned
 from latlab.analysis.words import duration, percent
@@ -15,6 +15,7 @@ _SKIPPED = ("tx_hwtstamp_skipped", "tx_hwtstamp_timeouts", "rx_hwtstamp_cleared"
 (skipped), or nothing came of it (timeouts, cleared)."""
 
 
+@checks("irq-moved")
 def interrupts_stayed(evidence: Evidence) -> Iterator[Broken]:
     """Measured interfaces whose interrupts may go to other CPUs after the cell than before it, or are others."""
     for host, name, before, after in _interfaces(evidence):
@@ -35,6 +36,7 @@ def interrupts_stayed(evidence: Evidence) -> Iterator[Broken]:
                 yield Broken(f"{host}.{name}, interrupt {irq}", listed(then), f"{listed(now)} afterwards")
 
 
+@checks("irqbalance")
 def nothing_moves_interrupts(evidence: Evidence) -> Iterator[Broken]:
     """Hosts with late packets and network cards on which irqbalance runs."""
     for host, late in held_up(evidence).items():
@@ -44,6 +46,7 @@ def nothing_moves_interrupts(evidence: Evidence) -> Iterator[Broken]:
             yield Broken(f"{host} ({late.where})", f"the interrupts of {', '.join(cards)} not moved", "irqbalance runs")
 
 
+@checks("irq-cpus")
 def interrupts_have_other_cpus(evidence: Evidence) -> Iterator[Broken]:
     """Measured threads, of late packets, on whose CPU a network card's interrupts came while the cell ran."""
     held = held_up(evidence)
@@ -62,6 +65,7 @@ def interrupts_have_other_cpus(evidence: Evidence) -> Iterator[Broken]:
                         )
 
 
+@checks("irq-coalescing")
 def coalescing_is_small(evidence: Evidence) -> Iterator[Broken]:
     """Interfaces whose interrupts wait for more packets, for long next to the latency of streams that end there."""
     if not speed_counts(evidence):
@@ -79,6 +83,7 @@ def coalescing_is_small(evidence: Evidence) -> Iterator[Broken]:
                 yield Broken(f"{host}.{name}", expected, f"interrupts wait for {duration(waited_ns)} (rx-usecs)")
 
 
+@checks("eee-off")
 def links_do_not_rest(evidence: Evidence) -> Iterator[Broken]:
     """Measured interfaces whose link rests while nothing is sent (Energy-Efficient Ethernet, IEEE 802.3 clause 78)."""
     for host, name, before, _ in _interfaces(evidence) if speed_counts(evidence) else ():
@@ -86,6 +91,7 @@ def links_do_not_rest(evidence: Evidence) -> Iterator[Broken]:
             yield Broken(f"{host}.{name}", "Energy-Efficient Ethernet off", "in force: the link wakes for each packet")
 
 
+@checks("card-timestamps")
 def cards_gave_every_timestamp(evidence: Evidence) -> Iterator[Broken]:
     """Measured interfaces whose driver counted timestamps that it did not hand over."""
     for host, name, before, after in _interfaces(evidence) if speed_counts(evidence) else ():
@@ -95,6 +101,7 @@ def cards_gave_every_timestamp(evidence: Evidence) -> Iterator[Broken]:
             yield Broken(f"{host}.{name}", "none", ", ".join(f"{key} {count}" for key, count in missed.items()))
 
 
+@checks("link-up")
 def links_stayed_up(evidence: Evidence) -> Iterator[Broken]:
     """Measured interfaces whose carrier came or went between the facts."""
     for host, name, before, after in _interfaces(evidence):

@@ -15,9 +15,10 @@ import polars as pl
 from numpy.typing import NDArray
 
 from latlab.analysis.growth import lasting_growth
-from latlab.analysis.metrics import METRICS, PROBE_METRICS, TIMER_METRICS, Values
+from latlab.analysis.metrics import Values
 from latlab.analysis.statistics import ranked, smallest_n
 from latlab.analysis.way import Split, clocks_between, split
+from latlab.model.metrics import METRICS, PROBE_METRICS, TIMER_METRICS
 from latlab.result.types import Chain, Growth, StagesOfGroup, StagesOfPacket, WorstStages
 
 CHAINED: Final = tuple(metric.name for metric in (*METRICS, *TIMER_METRICS) if not metric.periodic)

@@ -13,9 +13,10 @@ import polars as pl
 from numpy.typing import NDArray
 
 from latlab.analysis.anomalies.find import Anomalies
-from latlab.analysis.metrics import METRICS, Values, metric_values
+from latlab.analysis.metrics import Values, metric_values
 from latlab.analysis.statistics import statistics
 from latlab.analysis.windows import clean_windows, launched, launches_within
+from latlab.model.metrics import METRICS
 from latlab.result.types import Chosen, ChosenWindow, PacketsKept, Statistics
 
 

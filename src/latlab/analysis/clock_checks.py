@@ -7,7 +7,7 @@ from typing import Final
 
 import numpy as np
 
-from latlab.analysis.evidence import Broken, Evidence
+from latlab.analysis.evidence import Broken, Evidence, checks
 from latlab.analysis.trust_readings import fact, same_kernel
 from latlab.recordings.cell import RecordedCell
 from latlab.result.types import Metric
@@ -44,6 +44,7 @@ def to_bound_clocks(cell: RecordedCell, stream: str, figures: Metric) -> str:
     return _FOR_A_TIME if figures.n and figures.unbounded else ""
 
 
+@checks("clock-source")
 def clock_source_is_fast(evidence: Evidence) -> Iterator[Broken]:
     """Hosts whose kernel counts time with a slow device, or changed what it counts with."""
     for host, facts in evidence.facts_before.items():
@@ -55,6 +56,7 @@ def clock_source_is_fast(evidence: Evidence) -> Iterator[Broken]:
             yield Broken(host, "a counter of the CPU's, such as tsc, kvm-clock or arch_sys_counter", before)
 
 
+@checks("clock-slewed")
 def clocks_kept_their_rates(evidence: Evidence) -> Iterator[Broken]:
     """Hosts at either end of a stream between two kernels whose clock was slewed, where no PTP keeps them alike.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final
 
-from latlab.analysis.evidence import Broken, Evidence
+from latlab.analysis.evidence import Broken, Evidence, checks
 from latlab.analysis.late import held_up, speed_counts
 from latlab.analysis.trust_readings import MEASURING, counters, elapsed_ns, fact, listed, pinned, vcpus
 from latlab.analysis.words import duration, percent
@@ -18,6 +18,7 @@ _LONG: Final = 4
 """Streams of so many times what is around them tell what a CPU did meanwhile."""
 
 
+@checks("rt-throttled")
 def realtime_was_not_throttled(evidence: Evidence) -> Iterator[Broken]:
     """Hosts on which realtime threads were throttled, in the cell or, as far as can be known, before; guests and boards
     among them, by the log of their own kernels.
@@ -31,6 +32,7 @@ def realtime_was_not_throttled(evidence: Evidence) -> Iterator[Broken]:
     yield from _fair_servers(evidence)
 
 
+@checks("cpu-frequency")
 def frequencies_are_fixed(evidence: Evidence) -> Iterator[Broken]:
     """Hosts with late packets of whose CPUs the kernel changes the frequency."""
     for host, late in held_up(evidence).items():
@@ -48,6 +50,7 @@ def frequencies_are_fixed(evidence: Evidence) -> Iterator[Broken]:
             )
 
 
+@checks("deep-idle")
 def no_cpu_slept_deeply(evidence: Evidence) -> Iterator[Broken]:
     """Hosts of whose CPUs one was in a deep idle state while streams ran.
 
@@ -79,6 +82,7 @@ def no_cpu_slept_deeply(evidence: Evidence) -> Iterator[Broken]:
             yield Broken(host, expected, f"{listed(cpus)}: {said}")
 
 
+@checks("halt-polling")
 def halt_polling_is_off(evidence: Evidence) -> Iterator[Broken]:
     """KVM hosts with late packets that poll for a halted guest, and so keep its CPU from others."""
     for host, late in held_up(evidence).items():
@@ -89,6 +93,7 @@ def halt_polling_is_off(evidence: Evidence) -> Iterator[Broken]:
                 yield Broken(f"{host} ({late.where})", "halt_poll_ns 0", f"up to {duration(polled_ns)}")
 
 
+@checks("vcpus-apart")
 def vcpus_are_apart(evidence: Evidence) -> Iterator[Broken]:
     """Guests all of whose virtual CPUs ran on one CPU, though they may run on several.
 
@@ -109,6 +114,7 @@ def vcpus_are_apart(evidence: Evidence) -> Iterator[Broken]:
                 yield Broken(f"{host}, {names}", expected, f"all on {listed(ran)}")
 
 
+@checks("ptp-cpus")
 def ptp_leaves_their_cpus_alone(evidence: Evidence) -> Iterator[Broken]:
     """PTP's programs that may run on a CPU of a measured thread, and are not above it: one of the two waits."""
     if not speed_counts(evidence):
@@ -130,6 +136,7 @@ def ptp_leaves_their_cpus_alone(evidence: Evidence) -> Iterator[Broken]:
                 yield Broken(f"{host}, {name.partition(' ')[2]}", expected, f"{priority} on {cpus}, too")
 
 
+@checks("siblings-quiet")
 def siblings_are_quiet(evidence: Evidence) -> Iterator[Broken]:
     """Hosts with late packets on which the other thread of a measured thread's core was busy."""
     most = evidence.thresholds.sibling_share

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Final, Protocol
 
 import polars as pl
 
@@ -151,3 +151,20 @@ class Broken:
     expected: str
     actual: str
     remedy: str = ""
+
+
+Check = Callable[[Evidence], Iterator[Broken]]
+"""Yields every place that breaks its rule; evidence that is not there breaks nothing."""
+
+CHECKS: Final[dict[str, Check]] = {}
+"""{id of a rule in `latlab.model.rules`: its check}."""
+
+
+def checks(rule: str) -> Callable[[Check], Check]:
+    """Make a function the check of the rule with this id."""
+
+    def note(check: Check) -> Check:
+        CHECKS[rule] = check
+        return check
+
+    return note

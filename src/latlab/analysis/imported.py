@@ -12,11 +12,13 @@ from latlab.analysis.anomalies import by_class, find_anomalies
 from latlab.analysis.buckets import buckets
 from latlab.analysis.cell_anomalies import NOTHING, context_of
 from latlab.analysis.counts import lost_after_warmup, reordered_sequences, stream_counts, stream_rows
-from latlab.analysis.metrics import BOUND, METRICS_BY_NAME, Values, metric_values
+from latlab.analysis.metrics import BOUND, Values, metric_values
 from latlab.analysis.round_trip import with_every_launch
 from latlab.analysis.statistics import PERCENTILES, statistics
 from latlab.analysis.tally import Tally, bin_of_percentiles
 from latlab.analysis.worst import EXPLAINED, worst_packet
+from latlab.model.metrics import METRICS_BY_NAME
+from latlab.model.timestamps import RECORDED
 from latlab.recordings.cell import RecordedStream, ToolFigures, Totals
 from latlab.result.types import Anomaly, LateLimits, Metric, Series, Stream
 
@@ -237,7 +239,9 @@ def on_two_scales(streams: Mapping[str, Stream]) -> dict[str, dict[str, float]]:
     return found
 
 
-_IN_ORDER: Final = (("wake", "submit", "tx_sched", "tx_soft", "tx_hard"), ("rx_hard", "rx_soft", "rx_user"))
+_IN_ORDER: Final = tuple(
+    tuple(one.name for one in RECORDED if one.place and one.side == side) for side in ("talker", "listener")
+)
 """What one machine stamps of a packet, in the order in which it can be."""
 
 

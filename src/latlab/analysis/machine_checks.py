@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from latlab.analysis.counts import counted
-from latlab.analysis.evidence import Broken, Evidence
+from latlab.analysis.evidence import Broken, Evidence, checks
 from latlab.analysis.late import held_up, speed_counts, vm_hosts
 from latlab.analysis.trust_readings import MEASURING, counters, fact, vcpus
 from latlab.analysis.words import duration, plural
@@ -21,6 +21,7 @@ _MOVED: Final = {
 }
 
 
+@checks("memory-locked")
 def memory_is_locked(evidence: Evidence) -> Iterator[Broken]:
     """Talkers and listeners of late packets whose pages may be taken away."""
     held = held_up(evidence)
@@ -30,6 +31,7 @@ def memory_is_locked(evidence: Evidence) -> Iterator[Broken]:
             yield Broken(f"{agent.name} ({held[agent.host].where})", "memory locked", "not locked")
 
 
+@checks("swapping")
 def nothing_was_swapped(evidence: Evidence) -> Iterator[Broken]:
     """Hosts with late packets that read pages back from swap meanwhile."""
     held = held_up(evidence)
@@ -38,6 +40,7 @@ def nothing_was_swapped(evidence: Evidence) -> Iterator[Broken]:
             yield Broken(f"{host} ({held[host].where})", "no page read back from swap", plural(after - before, "page"))
 
 
+@checks("memory-moved")
 def no_memory_was_moved(evidence: Evidence) -> Iterator[Broken]:
     """Hosts with late packets that moved pages about meanwhile, to make huge ones of them."""
     for host, late in held_up(evidence).items():
@@ -51,6 +54,7 @@ def no_memory_was_moved(evidence: Evidence) -> Iterator[Broken]:
             yield Broken(f"{host} ({late.where})", "no pages moved", said)
 
 
+@checks("guest-memory")
 def guests_keep_their_memory(evidence: Evidence) -> Iterator[Broken]:
     """Guests whose memory became more or less meanwhile, and those of late packets from which it can be taken."""
     held = held_up(evidence)
@@ -67,6 +71,7 @@ def guests_keep_their_memory(evidence: Evidence) -> Iterator[Broken]:
             yield Broken(f"{name} ({held[name].where})", "no balloon", "its kernel has loaded virtio_balloon")
 
 
+@checks("timer-tick")
 def streams_are_out_of_step(evidence: Evidence) -> Iterator[Broken]:
     """Streams through virtual machines, or in virtual time, whose period is a multiple or a divisor of a timer tick.
 
@@ -90,6 +95,7 @@ def streams_are_out_of_step(evidence: Evidence) -> Iterator[Broken]:
                 yield Broken(f"stream {stream.name}, {host}", expected, duration(stream.period_ns))
 
 
+@checks("kernel-complaints")
 def kernels_did_not_complain(evidence: Evidence) -> Iterator[Broken]:
     """Hosts whose kernel's log has new lines of what makes packets late."""
     for host, facts in evidence.facts_before.items():

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from latlab.analysis.evidence import Broken, Evidence
+from latlab.analysis.evidence import Broken, Evidence, checks
 from latlab.analysis.words import duration
 from latlab.model.part import Failure
 from latlab.result.types import Unlocked
 
 
+@checks("ptp-locked")
 def ptp_was_locked(evidence: Evidence) -> Iterator[Broken]:
     """Ports that were not master or locked slave all the time, or of which nothing was heard."""
     for port in evidence.ptp:
@@ -24,6 +25,7 @@ def ptp_was_locked(evidence: Evidence) -> Iterator[Broken]:
             yield Broken(port.port, expected, f"{whys}: {_when(spells)}")
 
 
+@checks("ptp-offset")
 def ptp_claims_hold(evidence: Evidence) -> Iterator[Broken]:
     """Slaves whose offset, as ptp4l says it, is further from our own readings than its limit."""
     for port in evidence.ptp:
@@ -34,6 +36,7 @@ def ptp_claims_hold(evidence: Evidence) -> Iterator[Broken]:
             yield Broken(port.port, expected, f"{said} at most")
 
 
+@checks("ptp-clocks-read")
 def ptp_clocks_were_read(evidence: Evidence) -> Iterator[Broken]:
     """Agents that could not read how the clock of the port that they observe is turned."""
     for agent in evidence.cell.agents:
@@ -42,6 +45,7 @@ def ptp_clocks_were_read(evidence: Evidence) -> Iterator[Broken]:
             yield Broken(f"ptp on {agent.host}, {unread.where}", "a frequency in each reading", unread.what)
 
 
+@checks("ptp-grandmaster")
 def ptp_kept_its_grandmaster(evidence: Evidence) -> Iterator[Broken]:
     """Ports that followed more than one grandmaster."""
     for port in evidence.ptp:

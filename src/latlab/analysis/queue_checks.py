@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from latlab.analysis.evidence import Broken, Evidence
+from latlab.analysis.evidence import Broken, Evidence, checks
 from latlab.analysis.trust_readings import metrics
 from latlab.analysis.words import duration
 from latlab.result.types import Gates, Metric, Stream
 
 
+@checks("queue-drains")
 def queues_drain(evidence: Evidence) -> Iterator[Broken]:
     """Streams of which at least four packets in ten lay in a queue for more than a period, beyond what gates explain.
 

@@ -10,27 +10,24 @@ import polars as pl
 from numpy.typing import NDArray
 
 from latlab.analysis.counts import ARRIVAL, SENDING, lost, unknown
+from latlab.analysis.way import ANSWER
 
-ANSWER: Final = {
-    "submit_tai_ns": "answer_submit_tai_ns",
-    "tx_sched_tai_ns": "answer_tx_sched_tai_ns",
-    "tx_soft_tai_ns": "answer_tx_soft_tai_ns",
-    "rx_soft_tai_ns": "answer_rx_soft_tai_ns",
-    "rx_user_tai_ns": "answered_tai_ns",
+COLUMNS: Final = {
+    **{f"{name}_tai_ns": f"{of_answer}_tai_ns" for name, of_answer in ANSWER.items()},
     "arrival": "arrival",
 }
-"""A column of the leg down → what it is called next to the leg up's. The answer's launch is the question's rx_user."""
+"""A column of the leg down → what it is called next to the leg up's."""
 
 
 def round_trips(up: pl.DataFrame, down: pl.DataFrame) -> pl.DataFrame:
-    """Each question with its answer: the rows of the leg up, and next to them those of the leg down (`ANSWER`).
+    """Each question with its answer: the rows of the leg up, and next to them those of the leg down (`COLUMNS`).
 
     up, down: the legs' rows of the packet table, as many, by sequence, on the clock of who asks. `arrival` is the
     answer's: what has none was not answered.
     """
-    answers = down.select(pl.col(name).alias(beside) for name, beside in ANSWER.items())
+    answers = down.select(pl.col(name).alias(beside) for name, beside in COLUMNS.items())
     # Beside a tool's packets the table has some of these columns, empty.
-    trips = up.drop(*ANSWER.values(), strict=False).hstack(answers.get_columns())
+    trips = up.drop(*COLUMNS.values(), strict=False).hstack(answers.get_columns())
     if "unknown" not in up.columns:
         return trips
     # Whether a question was asked its sender says, and whether it was answered the receiver of the answer.

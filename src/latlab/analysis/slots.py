@@ -11,9 +11,10 @@ import polars as pl
 
 from latlab.analysis.gate_port import Port
 from latlab.analysis.gates import slots_late
-from latlab.analysis.metrics import METRICS_BY_NAME, metric_values
+from latlab.analysis.metrics import metric_values
 from latlab.analysis.promise import Flow, promise
 from latlab.analysis.statistics import statistics
+from latlab.model.metrics import METRICS_BY_NAME
 from latlab.result.types import Bound, Gates, Statistics
 
 IN_KERNEL: Final = "tx_soft"

@@ -26,13 +26,12 @@ from latlab.analysis.described import clock_source, probe_of, sent_as
 from latlab.analysis.gate_port import Port
 from latlab.analysis.imported import no_counts, packet_figures, summed_up
 from latlab.analysis.losses import silent_drops
-from latlab.analysis.metrics import BOUND, METRICS, PROBE_METRICS, Values, metric_values, none_arrived
-from latlab.analysis.metrics import Metric as Measured
+from latlab.analysis.metrics import BOUND, Values, metric_values, none_arrived
 from latlab.analysis.round_trip import probe_counts, round_trips, with_every_launch
 from latlab.analysis.slots import gates_of
 from latlab.analysis.statistics import statistics
 from latlab.analysis.tail import tail_of
-from latlab.analysis.timers import TIMED, timer_counts, timer_figures
+from latlab.analysis.timers import timer_counts, timer_figures
 from latlab.analysis.trust import NOTHING_MEASURED, verdict
 from latlab.analysis.trust_readings import RECEIVING
 from latlab.analysis.unstamped import unstamped_of
@@ -40,6 +39,8 @@ from latlab.analysis.variation import variation_of
 from latlab.analysis.way import ONE_CLOCK
 from latlab.analysis.windows import clean_windows, windows_of
 from latlab.analysis.worst import EXPLAINED, worst_instant, worst_packet
+from latlab.model.metrics import METRICS, PROBE_METRICS, TIMED
+from latlab.model.metrics import Metric as Measured
 from latlab.model.part import Document
 from latlab.recordings.cell import DropsReady, Programs, RecordedAgent, RecordedCell, RecordedStream
 from latlab.result.types import (

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from latlab.analysis.evidence import Broken, Evidence
+from latlab.analysis.evidence import Broken, Evidence, checks
 from latlab.analysis.trust_readings import totals
 from latlab.analysis.words import duration, plural
 from latlab.recordings.cell import Totals
 
 
+@checks("timer-kept-up")
 def timer_kept_up(evidence: Evidence) -> Iterator[Broken]:
     """Timers with instants that had passed when the thread was done with the one before: none was set for them."""
     for name, done, where in _timers(evidence):
@@ -20,6 +21,7 @@ def timer_kept_up(evidence: Evidence) -> Iterator[Broken]:
             yield Broken(where, "no instant overdue", said)
 
 
+@checks("timer-interrupts")
 def timer_interrupts_were_told(evidence: Evidence) -> Iterator[Broken]:
     """Timers of whose interrupts the kernel was to tell and did not: of none, and why, or of some."""
     for agent in evidence.cell.agents:
@@ -33,6 +35,7 @@ def timer_interrupts_were_told(evidence: Evidence) -> Iterator[Broken]:
             yield Broken(where, "every interrupt of the timer reported", f"{lost} of {waited} of {name} not")
 
 
+@checks("trace-whole")
 def trace_was_whole(evidence: Evidence) -> Iterator[Broken]:
     """Traces of which the kernel lost events, as its buffers were full."""
     for where, done in totals(evidence, "trace", "waking", "entry"):

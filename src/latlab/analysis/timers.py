@@ -9,13 +9,9 @@ import numpy as np
 import polars as pl
 
 from latlab.analysis.counts import SENDING, unknown
-from latlab.analysis.metrics import METRICS_BY_NAME, TIMER_METRICS, Metric
 from latlab.analysis.statistics import statistics
 from latlab.recordings.cell import Ready, RecordedCell, RecordedStream, TimerSettings
 from latlab.result.types import Timer, TimerHandler, TimerWindow
-
-TIMED: Final[tuple[Metric, ...]] = (METRICS_BY_NAME["wakeup"], *TIMER_METRICS)
-"""The metrics of a timer: the whole, then its parts."""
 
 WINDOWS_MOST: Final = 1_000
 """So many windows stand in the result one by one; of a finer division none does."""

@@ -5,11 +5,26 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from latlab.analysis.evidence import Broken, Evidence
-from latlab.analysis.trust_rules import RULES
+from latlab.analysis import (
+    card_checks,
+    clock_checks,
+    cpu_checks,
+    machine_checks,
+    ptp_checks,
+    queue_checks,
+    timer_checks,
+    trust_checks,
+)
+from latlab.analysis.evidence import CHECKS, Broken, Evidence
 from latlab.model.part import Verdict
-from latlab.model.rules import NAMES, Severity
+from latlab.model.rules import NAMES, RULES, Severity
 from latlab.result.types import Reason
+
+CHECKED_IN: Final = (
+    *(trust_checks, ptp_checks, queue_checks, timer_checks),
+    *(cpu_checks, card_checks, machine_checks, clock_checks),
+)
+"""Where checks are: a module's are there once it is imported."""
 
 _WORSE: Final = ("trusted", "suspect", "untrusted")
 
@@ -47,7 +62,7 @@ def judge(evidence: Evidence) -> list[Reason]:
     reasons = [
         reason_of(rule.id, rule.finding, rule.severity, ", ".join(where), expected, actual, remedy or rule.remedy)
         for rule in RULES
-        for (expected, actual, remedy), where in _alike(rule.broken(evidence)).items()
+        for (expected, actual, remedy), where in _alike(CHECKS[rule.id](evidence)).items()
     ]
     return sorted(reasons, key=lambda reason: -_WORSE.index(reason.severity))
 

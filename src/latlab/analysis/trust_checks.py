@@ -12,8 +12,7 @@ import numpy as np
 
 from latlab.analysis.clock_checks import to_bound_clocks
 from latlab.analysis.counts import REFUSED, counted
-from latlab.analysis.evidence import Broken, Evidence, GapSeen, RecordingSeen
-from latlab.analysis.metrics import METRICS
+from latlab.analysis.evidence import Broken, Evidence, GapSeen, RecordingSeen, checks
 from latlab.analysis.packetless import is_no_packets
 from latlab.analysis.trust_readings import (
     RECEIVING,
@@ -33,6 +32,7 @@ from latlab.analysis.worst import EXPLAINED
 from latlab.model.bridges import KINDS
 from latlab.model.errors import rejection_remedy
 from latlab.model.facts import Facts
+from latlab.model.metrics import METRICS
 from latlab.recordings.cell import Bridge, RecordedStream
 from latlab.result.types import Unstamped
 
@@ -50,6 +50,7 @@ _DAMAGED = "restore a complete copy of the file, and report the run again: check
 _ONE_WAY = tuple(metric.name for metric in METRICS if metric.crosses_hosts)
 
 
+@checks("cell-ended")
 def cell_ran_to_its_end(evidence: Evidence) -> Iterator[Broken]:
     """A cell that failed, was interrupted or never begun; one that this machine cannot build is none of these."""
     status, reason = evidence.cell.status, evidence.cell.reason
@@ -58,6 +59,7 @@ def cell_ran_to_its_end(evidence: Evidence) -> Iterator[Broken]:
         yield Broken(reason.where if reason else "", "status ok", f"{status}: {what}")
 
 
+@checks("agents-ended")
 def agents_came_to_their_end(evidence: Evidence) -> Iterator[Broken]:
     """Agents that failed; and in a cell that ended well those without their totals, so that nothing can be checked."""
     for agent in evidence.cell.agents:
@@ -67,6 +69,7 @@ def agents_came_to_their_end(evidence: Evidence) -> Iterator[Broken]:
             yield Broken(agent.name, "its totals at its end (`done` in cell.json)", "none")
 
 
+@checks("facts-taken")
 def facts_were_taken(evidence: Evidence) -> Iterator[Broken]:
     """Hosts of a cell that ended well of which it has no facts: of them no setting and no counter is judged."""
     if evidence.cell.status != "ok":
@@ -77,6 +80,7 @@ def facts_were_taken(evidence: Evidence) -> Iterator[Broken]:
                 yield Broken(host, f"facts {when} the streams", f"none in facts-{when}.json")
 
 
+@checks("recordings-whole")
 def recordings_are_whole(evidence: Evidence) -> Iterator[Broken]:
     """Recordings without their end, such as are not there, and damaged ones."""
     for name, found in evidence.findings.items():
@@ -95,6 +99,7 @@ def _damage(found: RecordingSeen, gap: GapSeen) -> str:
     return f"batch {gap.batch} is damaged: {rows} are in no figure"
 
 
+@checks("ring-full")
 def no_record_was_dropped(evidence: Evidence) -> Iterator[Broken]:
     """Agents whose ring was full."""
     for agent, done in totals(evidence):
@@ -102,6 +107,7 @@ def no_record_was_dropped(evidence: Evidence) -> Iterator[Broken]:
             yield Broken(agent, "ring_full 0", f"ring_full {full}")
 
 
+@checks("counts-agree")
 def every_packet_is_accounted_for(evidence: Evidence) -> Iterator[Broken]:
     """Counts of the same packets that differ: of an agent and its recordings, or of a stream's two ends."""
     # What an agent counted of its readings is what its other rows leave of all: no more right than their counts are.
@@ -154,6 +160,7 @@ def every_packet_is_accounted_for(evidence: Evidence) -> Iterator[Broken]:
             yield Broken(f"stream {stream.name}", "only packets that were sent", actual)
 
 
+@checks("timestamps-possible")
 def every_instant_is_possible(evidence: Evidence) -> Iterator[Broken]:
     """Timestamps before their agent began or after it ended, or before what has to come first."""
     streams = {stream.stream: stream for stream in evidence.cell.streams}
@@ -171,6 +178,7 @@ def every_instant_is_possible(evidence: Evidence) -> Iterator[Broken]:
             yield Broken(name, f"no {one.stamp} {one.why}", f"{of}, {first}: {which}")
 
 
+@checks("launches-scheduled")
 def launch_times_are_the_schedules(evidence: Evidence) -> Iterator[Broken]:
     """Recordings with launch times that are not start + offset + n × period."""
     for name, found in evidence.findings.items():
@@ -178,6 +186,7 @@ def launch_times_are_the_schedules(evidence: Evidence) -> Iterator[Broken]:
             yield Broken(name, "every launch time as scheduled", f"{plural(found.launch_mismatched, 'other')}")
 
 
+@checks("launches-honoured")
 def launch_times_are_honoured(evidence: Evidence) -> Iterator[Broken]:
     """Streams with launch times that leave by an interface without a qdisc that keeps them."""
     for stream in evidence.cell.streams:
@@ -196,6 +205,7 @@ def launch_times_are_honoured(evidence: Evidence) -> Iterator[Broken]:
             yield Broken(_launching(stream), f"another priority than {_NOT_PACED}", "fq sends that priority at once")
 
 
+@checks("launch-dropped")
 def no_launch_was_dropped_silently(evidence: Evidence) -> Iterator[Broken]:
     """Streams of whose packets with launch times nothing was heard again."""
     for stream in evidence.cell.streams:
@@ -213,6 +223,7 @@ def no_launch_was_dropped_silently(evidence: Evidence) -> Iterator[Broken]:
         yield Broken(_launching(stream), "an arrival, a timestamp of leaving or an error record of each", actual)
 
 
+@checks("xdp-carried")
 def xdp_bridge_carried_the_streams(evidence: Evidence) -> Iterator[Broken]:
     """XDP bridges that left most of the packets to the kernel bridge next to them: the figures are that one's."""
     for where, arrived, redirected, passed in _across_xdp(evidence):
@@ -220,6 +231,7 @@ def xdp_bridge_carried_the_streams(evidence: Evidence) -> Iterator[Broken]:
             yield _not_redirected(where, arrived, redirected, passed)
 
 
+@checks("xdp-carried-all")
 def xdp_bridge_carried_every_packet(evidence: Evidence) -> Iterator[Broken]:
     """XDP bridges that left some of the packets to the kernel bridge, and streams that it has to carry."""
     for where, arrived, redirected, passed in _across_xdp(evidence):
@@ -231,6 +243,7 @@ def xdp_bridge_carried_every_packet(evidence: Evidence) -> Iterator[Broken]:
                 yield Broken(f"stream {stream.name}", "from port to port", f"{bridge.host} itself is at one end")
 
 
+@checks("packets-arrived")
 def packets_arrived(evidence: Evidence) -> Iterator[Broken]:
     """Streams of which packets were sent after the warm-up, and none arrived; probes that were never answered.
 
@@ -265,6 +278,7 @@ def _port(stream: RecordedStream) -> str:
     return "its packets"
 
 
+@checks("vlan-tags-kept")
 def frames_kept_their_tags(evidence: Evidence) -> Iterator[Broken]:
     """Streams with a VLAN of which frames came to their listener without the tag: in the counts they are lost."""
     for host, name, count in untagged(evidence):
@@ -279,6 +293,7 @@ def frames_kept_their_tags(evidence: Evidence) -> Iterator[Broken]:
         yield Broken(f"stream {name}, {host}", "each frame with its VLAN tag", actual, remedy)
 
 
+@checks("clock-stepped")
 def clocks_were_not_stepped(evidence: Evidence) -> Iterator[Broken]:
     """Hosts whose REALTIME jumped against MONOTONIC, or TAI against REALTIME, between two readings."""
     for name, clocks in evidence.clocks.items():
@@ -298,6 +313,7 @@ def clocks_were_not_stepped(evidence: Evidence) -> Iterator[Broken]:
                 yield Broken(name, expected, f"a step of {duration(worst)}")
 
 
+@checks("arrived-early")
 def no_packet_arrived_before_it_left(evidence: Evidence) -> Iterator[Broken]:
     """One-way figures further below zero than the clocks' bound, and than packets may leave early."""
     streams = {stream.name: stream for stream in evidence.cell.streams}
@@ -312,6 +328,7 @@ def no_packet_arrived_before_it_left(evidence: Evidence) -> Iterator[Broken]:
             yield Broken(where, f"{duration(lowest)} or more", actual)
 
 
+@checks("clock-bound")
 def clock_offset_is_bounded(evidence: Evidence) -> Iterator[Broken]:
     """One-way figures between hosts whose clock offset nothing bounds, for some packets or for all."""
     expected = "a bound of the offset between the two clocks"
@@ -325,6 +342,7 @@ def clock_offset_is_bounded(evidence: Evidence) -> Iterator[Broken]:
             yield Broken(where, expected, "none in cell.json", remedy)
 
 
+@checks("clock-bound-large")
 def clock_bound_is_small(evidence: Evidence) -> Iterator[Broken]:
     """Streams whose median latency is not well above the clocks' bound."""
     for where, _, _, figures in metrics(evidence, "latency"):
@@ -336,6 +354,7 @@ def clock_bound_is_small(evidence: Evidence) -> Iterator[Broken]:
             yield Broken(where, expected, f"± {duration(bound)}")
 
 
+@checks("talker-punctual")
 def talker_is_punctual(evidence: Evidence) -> Iterator[Broken]:
     """Streams whose talker woke late by more than a period and its lead: once, or for one packet in a hundred.
 
@@ -353,6 +372,7 @@ def talker_is_punctual(evidence: Evidence) -> Iterator[Broken]:
         yield Broken(where, f"every wake-up within {what}, {duration(most)}", actual)
 
 
+@checks("rt-settings")
 def realtime_settings_are_in_force(evidence: Evidence) -> Iterator[Broken]:
     """Agents that found their settings other than asked for."""
     for agent in evidence.cell.agents:
@@ -360,6 +380,7 @@ def realtime_settings_are_in_force(evidence: Evidence) -> Iterator[Broken]:
             yield Broken(agent.name, "every realtime setting as asked for", problem)
 
 
+@checks("tuning-in-force")
 def tuning_is_in_force(evidence: Evidence) -> Iterator[Broken]:
     """Settings that could not be made, where the run goes on without them, and those that were others at the end."""
     if evidence.cell.status == "ok":  # in another the step that failed may be what ended it
@@ -379,6 +400,7 @@ _UNSTAMPED_ARRIVALS: Final = (
 )
 
 
+@checks("timestamps-there")
 def timestamps_are_there(evidence: Evidence) -> Iterator[Broken]:
     """Metrics for which too many packets lack a timestamp."""
     for where, name, _, figures in metrics(evidence, *(metric.name for metric in METRICS)):
@@ -404,6 +426,7 @@ def _missing_from_all(evidence: Evidence) -> Iterator[Broken]:
             yield Broken(f"stream {stream.name}", f"packets with {one.stamp}", actual, remedy)
 
 
+@checks("unstamped-alike")
 def unstamped_are_like_the_others(evidence: Evidence) -> Iterator[Broken]:
     """Streams in which the packets that lack a timestamp are later than others: figures without them look better."""
     for stream, one in _unstamped(evidence):
@@ -416,6 +439,7 @@ def unstamped_are_like_the_others(evidence: Evidence) -> Iterator[Broken]:
         yield Broken(f"stream {stream.name}", f"packets without {one.stamp} as late as the others", actual)
 
 
+@checks("timestamps-matched")
 def timestamps_match_their_packets(evidence: Evidence) -> Iterator[Broken]:
     """Recordings with rows of no packet, or with timestamps on no known clock."""
     for name, found in evidence.findings.items():
@@ -426,6 +450,7 @@ def timestamps_match_their_packets(evidence: Evidence) -> Iterator[Broken]:
             yield Broken(name, "clocks recorded with the timestamps", unusable)
 
 
+@checks("sends-succeeded")
 def every_send_succeeded(evidence: Evidence) -> Iterator[Broken]:
     """Streams of which the kernel refused packets."""
     for name, stream in evidence.streams.items():
@@ -438,6 +463,7 @@ def every_send_succeeded(evidence: Evidence) -> Iterator[Broken]:
             yield Broken(f"stream {name}", "no send errors", actual, next(filter(None, remedies), ""))
 
 
+@checks("icmp-rejected")
 def no_packet_was_answered_by_icmp(evidence: Evidence) -> Iterator[Broken]:
     """Streams whose talker got ICMP answers: a firewall rejects its packets, or nobody listens at their port."""
     streams = {stream.stream: stream for stream in evidence.cell.streams}
@@ -451,6 +477,7 @@ def no_packet_was_answered_by_icmp(evidence: Evidence) -> Iterator[Broken]:
                 yield Broken(f"stream {entry.name}", "no packet answered by ICMP", actual, remedy)
 
 
+@checks("socket-drops")
 def socket_kept_every_packet(evidence: Evidence) -> Iterator[Broken]:
     """Listeners whose socket dropped packets."""
     for agent, done in totals(evidence, *RECEIVING):
@@ -458,6 +485,7 @@ def socket_kept_every_packet(evidence: Evidence) -> Iterator[Broken]:
             yield Broken(agent, "socket_drops 0", f"socket_drops {drops}")
 
 
+@checks("packets-refused")
 def no_packet_was_refused(evidence: Evidence) -> Iterator[Broken]:
     """Listeners that were sent what is no packet of theirs."""
     for agent, done in totals(evidence, *RECEIVING):
@@ -467,6 +495,7 @@ def no_packet_was_refused(evidence: Evidence) -> Iterator[Broken]:
             yield Broken(agent, "no packets but the streams' own", counted(counts))
 
 
+@checks("cpu-stolen")
 def no_cpu_time_was_stolen(evidence: Evidence) -> Iterator[Broken]:
     """Hosts whose own host took CPU time away, all CPUs together, between the facts before and after.
 
@@ -482,6 +511,7 @@ def no_cpu_time_was_stolen(evidence: Evidence) -> Iterator[Broken]:
             yield Broken(host, expected, f"{share:.1%}")
 
 
+@checks("preempt-rt")
 def kernel_is_preempt_rt(evidence: Evidence) -> Iterator[Broken]:
     """Hosts whose kernel says it is not PREEMPT_RT."""
     for host, facts in evidence.facts_before.items():
@@ -489,6 +519,7 @@ def kernel_is_preempt_rt(evidence: Evidence) -> Iterator[Broken]:
             yield Broken(host, "a PREEMPT_RT kernel", str(fact(facts, "kernel", "release") or "another kernel"))
 
 
+@checks("cpus-isolated")
 def agents_cpus_are_isolated(evidence: Evidence) -> Iterator[Broken]:
     """Agents that ran on CPUs which the scheduler uses for others too. No packet waits for one that asks a ptp4l.
 

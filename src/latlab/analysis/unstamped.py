@@ -17,18 +17,13 @@ from numpy.typing import NDArray
 from latlab.analysis.counts import STAMPS, unknown
 from latlab.analysis.statistics import ranked
 from latlab.analysis.way import HARDWARE_WAY, ROUND_TRIP_WAY, WAKEUP_WAY
+from latlab.model.timestamps import RECORDED
 from latlab.result.types import Unstamped
 
 SENT: Final = (pl.col("send_error") == 0) & (pl.col("launch_error") == 0)
 RECEIVED: Final = pl.col("arrival").is_not_null()
 
-_OUGHT: Final = {
-    "tx_sched": SENT,
-    "tx_soft": SENT,
-    "tx_hard": SENT,
-    "rx_hard": RECEIVED,
-    "rx_soft": RECEIVED,
-}
+_OUGHT: Final = {one.name: SENT if one.side == "talker" else RECEIVED for one in RECORDED if one.may_lack}
 """Which packets should have each timestamp that a kernel or a card gives."""
 
 _SHARES: Final = (0.1, 0.01, 0.001)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -9,64 +10,56 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-SOFTWARE_WAY: Final = ("launch", "wake", "submit", "tx_sched", "tx_soft", "rx_soft", "rx_user")
-"""A packet's way through the software's timestamps: two hosts' system clocks, and no NIC's."""
+from latlab.model.timestamps import CARDS, RECORDED, STAGES, WAY
 
-HARDWARE_WAY: Final = ("launch", "wake", "submit", "tx_sched", "tx_soft", "tx_hard", "rx_hard", "rx_soft", "rx_user")
+HARDWARE_WAY: Final = WAY
 """The way of a value that begins at, ends at, or passes a NIC's timestamp."""
+
+SOFTWARE_WAY: Final = tuple(name for name in WAY if name not in CARDS)
+"""A packet's way through the software's timestamps: two hosts' system clocks, and no NIC's."""
 
 WAKEUP_WAY: Final = ("wake_due", "irq", "wake")
 """The way of `wakeup`, which counts from when the thread was to wake, not from the launch; a timer's with its irq."""
 
-ROUND_TRIP_WAY: Final = (
-    *SOFTWARE_WAY,
-    *("answer_submit", "answer_tx_sched", "answer_tx_soft", "answer_rx_soft", "answered"),
-)
+ANSWER: Final[Mapping[str, str]] = {
+    name: "answered" if name == "rx_user" else f"answer_{name}" for name in SOFTWARE_WAY[SOFTWARE_WAY.index("submit") :]
+}
+"""{timestamp: what it is called of an answer}. The answer's launch is the question's rx_user."""
+
+ROUND_TRIP_WAY: Final = (*SOFTWARE_WAY, *ANSWER.values())
 """The way of a question, and of its answer back: from one system clock to another and back to the first."""
 
-_ANSWERERS: Final = frozenset({"rx_soft", "rx_user", "answer_submit", "answer_tx_sched", "answer_tx_soft"})
+_ANSWERERS: Final = frozenset(
+    ANSWER.get(one.name, one.name) if one.side == "talker" else one.name
+    for one in RECORDED
+    if one.name in (ANSWER if one.side == "talker" else SOFTWARE_WAY)
+)
 """The timestamps of a round trip that are of who answers."""
 
 ONE_CLOCK: Final = "one clock"
 TWO_HOSTS: Final = "two hosts"
 NIC: Final = "a NIC"
 
+_STAGES: Final = {(start, one.name): stage for one in RECORDED for start, stage in one.ends.items()}
 INTERVALS: Final = {
     ("wake_due", "wake"): "wake-up",
     ("wake_due", "irq"): "interrupt",
     ("irq", "wake"): "dispatch",
-    ("launch", "wake"): "wake-up",
-    ("wake", "submit"): "prepare",
-    ("submit", "tx_sched"): "socket",
-    ("tx_sched", "tx_soft"): "qdisc",
-    ("tx_soft", "tx_hard"): "sending NIC",
-    ("tx_soft", "rx_soft"): "path",
-    ("tx_hard", "rx_hard"): "path",
-    ("rx_hard", "rx_soft"): "receiving NIC",
-    ("rx_soft", "rx_user"): "delivery",
-    ("rx_hard", "rx_user"): "delivery",
+    **_STAGES,
     ("rx_user", "answer_submit"): "turn",
-    ("answer_submit", "answer_tx_sched"): "answer: socket",
-    ("answer_tx_sched", "answer_tx_soft"): "answer: qdisc",
-    ("answer_tx_soft", "answer_rx_soft"): "answer: path",
-    ("answer_rx_soft", "answered"): "answer: delivery",
+    **{
+        (ANSWER[start], ANSWER[end]): f"answer: {stage}"
+        for (start, end), stage in _STAGES.items()
+        if start in ANSWER and end in ANSWER
+    },
 }
 """What happens between two timestamps, in a word."""
 
-HAPPENS: Final = {
-    "wake-up": "the talker's thread wakes; below zero where it wakes ahead (lead, busy wait)",
-    "prepare": "builds the packet; waits for the launch time if it woke ahead",
-    "socket": "send call, IP and UDP or packet socket, up to the qdisc",
-    "qdisc": "waits there: gates, launch time, queue; up to the driver",
-    "sending NIC": "driver's ring, DMA, the NIC's own launch time or gate",
-    "path": "wire, switch, VM host, virtual bridge",
-    "receiving NIC": "ring, interrupt (and its moderation), driver, up to the kernel's timestamp",
-    "delivery": "IP, socket, the listener's thread wakes",
+HAPPENS: Final[dict[str, str]] = {
+    **STAGES,
     "turn": "the answerer's program",
-    "answer: socket": "as for the question",
-    "answer: qdisc": "as for the question",
+    **{name: "as for the question" for name in INTERVALS.values() if name.startswith("answer: ")},
     "answer: path": "the path back",
-    "answer: delivery": "as for the question",
 }
 """{name of an interval: what happens in it}, as docs/explanation/where-the-time-went.md has it too."""
 

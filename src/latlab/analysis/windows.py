@@ -17,10 +17,11 @@ from numpy.typing import NDArray
 from latlab.analysis.anomalies.classes import BY_NAME
 from latlab.analysis.anomalies.find import Anomalies
 from latlab.analysis.confidence import confidence_of
-from latlab.analysis.metrics import METRICS, metric_values
+from latlab.analysis.metrics import metric_values
 from latlab.analysis.statistics import statistics
 from latlab.analysis.words import cause_in, duration
 from latlab.analysis.worst import EXPLAINED
+from latlab.model.metrics import METRICS
 from latlab.result.types import Beside, CleanStatistics, Cut, Episode, KeptWindow, PacketsKept, PassedOver, Windows
 
 Span = tuple[int, int]

@@ -26,6 +26,7 @@ ENVIRONMENT: Final = (
     Entry("LATLAB_AGENT", "The path of the agent; if not set, next to the running Python or on the PATH."),
     Entry("LATLAB_CACHE", "The folder of images; if not set, latlab in $XDG_CACHE_HOME or ~/.cache."),
     Entry("LATLAB_STATE", "The folder of the journals; if not set, /var/lib/latlab/journal."),
+    Entry("COLUMNS", "How many columns tables have where output goes to no terminal; 100 if not set."),
     Entry("NO_COLOR", "If it is set to any text, or TERM is dumb, no colours or other escape codes are printed."),
 )
 

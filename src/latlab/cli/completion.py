@@ -104,7 +104,7 @@ def complete_shown(ctx: typer.Context, incomplete: str) -> Suggested:
 
 def complete_metric(incomplete: str) -> Suggested:
     """Suggest metrics."""
-    from latlab.analysis.metrics import METRICS_BY_NAME
+    from latlab.model.metrics import METRICS_BY_NAME
 
     return _begun(incomplete, {name: metric.title for name, metric in METRICS_BY_NAME.items()})
 
@@ -121,6 +121,13 @@ def complete_format(incomplete: str) -> Suggested:
     from latlab.imports.table import FORMATS
 
     return _begun(incomplete, {one.name: one.what for one in FORMATS})
+
+
+def complete_printed(incomplete: str) -> Suggested:
+    """Suggest formats that `latlab report` prints."""
+    from latlab.report.formats import FORMATS
+
+    return _begun(incomplete, dict.fromkeys(("terminal", *FORMATS), ""))
 
 
 def complete_image(incomplete: str) -> Suggested:

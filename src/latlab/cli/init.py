@@ -11,6 +11,7 @@ import typer
 
 from latlab.cli.options import FILES, Json
 from latlab.cli.output import print_json, write
+from latlab.model.bridges import KINDS
 from latlab.model.errors import UsageError
 
 if TYPE_CHECKING:
@@ -53,7 +54,7 @@ QUESTIONS: Final = (
     Question("--guests", "How many virtual machines", "1"),
     Question("--subnet", "The network of the cable", "10.78.0.0/24", lambda given: bool(given.get("--sensor"))),
     Question("--image", "Their image", "debian-cloud", _has_guests),
-    Question("--bridge", "Bridges to compare: user tap macvtap xdp ovs ovs-afxdp vf vfio", "tap", _has_guests),
+    Question("--bridge", f"Bridges to compare: {' '.join(KINDS)}", "tap", _has_guests),
     Question("--direction", "Direction of the streams: down (to the guest), up, or both", "down"),
     Question("--period", "Period", "1ms"),
     Question("--size", "Size of a packet's payload", "64B"),

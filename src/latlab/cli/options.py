@@ -8,7 +8,7 @@ from typing import Annotated, Final
 
 import typer
 
-from latlab.cli.completion import complete_metric, complete_run, complete_scenario
+from latlab.cli.completion import complete_metric, complete_printed, complete_run, complete_scenario
 
 
 class PictureFormat(StrEnum):
@@ -18,13 +18,6 @@ class PictureFormat(StrEnum):
     SVG = "svg"
     PDF = "pdf"
     NONE = "none"
-
-
-class PrintFormat(StrEnum):
-    """How a result is printed."""
-
-    TERMINAL = "terminal"
-    MD = "md"
 
 
 MEASUREMENT: Final = "Measurement"
@@ -50,11 +43,16 @@ RunName = Annotated[
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document instead of text.")]
 Format = Annotated[
-    PrintFormat,
+    str,
     typer.Option(
-        "--format", metavar="FORMAT", rich_help_panel=FIGURES, help="Print for a terminal, or as Markdown (md)."
+        "--format",
+        metavar="FORMAT",
+        rich_help_panel=FIGURES,
+        help="Print for a terminal, or as text of another format such as md (Markdown).",
+        autocompletion=complete_printed,
     ),
 ]
+TERMINAL: Final = "terminal"
 Runs = Annotated[
     Path, typer.Option("--runs", metavar="FOLDER", rich_help_panel=FILES, help="The folder that runs are kept in.")
 ]

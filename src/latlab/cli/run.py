@@ -15,6 +15,7 @@ import typer
 from latlab.cli.completion import complete_shown
 from latlab.cli.options import (
     RUNS,
+    TERMINAL,
     CheckRepeat,
     Format,
     Formats,
@@ -25,7 +26,6 @@ from latlab.cli.options import (
     Live,
     Metrics,
     PictureFormat,
-    PrintFormat,
     RunName,
     Runs,
     ScenarioName,
@@ -101,7 +101,7 @@ def report(
     full: Full = False,
     window: Windows = None,
     picture: Formats = None,
-    printed: Format = PrintFormat.TERMINAL,
+    printed: Format = TERMINAL,
     strict: Strict = False,
     runs: Runs = RUNS,
     junit: JUnit = None,
@@ -124,6 +124,7 @@ def report(
     from latlab.report.windows import chosen_later
 
     _check_metrics(metric)
+    _check_format(printed)
     later = chosen_later(window or ())
     folder = _opened(run, runs)
     _finish(folder)
@@ -261,7 +262,7 @@ def report_run(
     strict: bool,
     metrics: list[str] | None,
     formats: list[PictureFormat] | None,
-    printed: PrintFormat = PrintFormat.TERMINAL,
+    printed: str = TERMINAL,
     full: bool = False,
     later: Sequence[Named] = (),
 ) -> int:
@@ -278,7 +279,7 @@ def report_run(
     drawn = [one for one in formats or [PictureFormat.PNG] if one != PictureFormat.NONE]
     # Begun now, it has imported what draws when the result is there.
     with picture_process(folder, drawn) or nullcontext() as beside:
-        console = make_console(stderr=as_json or printed == PrintFormat.MD)
+        console = make_console(stderr=as_json or printed != TERMINAL)
         with told_while("analysing", console):
             result = make_result(folder, later)
         if unread := unread_limits(folder.scenario_path):
@@ -292,10 +293,10 @@ def report_run(
             page = write_report(folder, formats=drawn, pictured=pictured, beside=beside)
     if as_json:
         print_json(result.document())
-    elif printed == PrintFormat.MD:
-        from latlab.report.markdown import result_markdown
+    elif printed != TERMINAL:
+        from latlab.report.formats import FORMATS
 
-        write(result_markdown(result, shown))
+        write(FORMATS[printed].result(result, shown))
     else:
         console = open_console()
         after = [f"Report: {page.resolve()}"]
@@ -325,10 +326,22 @@ def _next_lines(result: Result, path: Path) -> list[str]:
 
 def _check_metrics(names: list[str] | None) -> None:
     """Check the names. UsageError: one is no metric's."""
-    from latlab.analysis.metrics import METRICS_BY_NAME
     from latlab.model.errors import UsageError
+    from latlab.model.metrics import METRICS_BY_NAME
 
     for name in names or ():
         if name not in METRICS_BY_NAME:
             known = ", ".join(METRICS_BY_NAME)
             raise UsageError(f"there is no metric {name!r}", where="--metric", remedy=f"one of {known}")
+
+
+def _check_format(name: str) -> None:
+    """Check the name. UsageError: it is no format's."""
+    if name == TERMINAL:
+        return
+    from latlab.model.errors import UsageError
+    from latlab.report.formats import FORMATS
+
+    if name not in FORMATS:
+        known = ", ".join((TERMINAL, *FORMATS))
+        raise UsageError(f"there is no format {name!r}", where="--format", remedy=f"one of {known}")

@@ -10,27 +10,10 @@ import polars as pl
 from numpy.typing import NDArray
 
 from latlab.imports.base import PacketStream, Problem
+from latlab.model.timestamps import TIMESTAMPS
 
-STAMPS: Final = (
-    "launch",
-    "wake_due",
-    "wake",
-    "submit",
-    "sent",
-    "tx_sched",
-    "tx_soft",
-    "tx_hard",
-    "previous",
-    "first_point",
-    "second_point",
-    "rx_hard",
-    "rx_soft",
-    "rx_user",
-    "answered",
-)
-"""Every timestamp that any format has, in the order of a packet's way: those of our own tables, and `sent`, just after
-the send call, `first_point` and `second_point`, where captures were taken, `previous`, when the packet before it was at
-the first of these, and `answered`."""
+STAMPS: Final = tuple(one.name for one in TIMESTAMPS)
+"""Every timestamp that any format has, in the order of a packet's path."""
 
 _STEP_NS: Final = 1_000_000
 """A clock read again and again that goes back by more than this was set."""

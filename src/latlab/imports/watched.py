@@ -62,12 +62,16 @@ class _Seen:
         return re.sub(r"[^A-Za-z0-9._]+", "-", self.name).strip("-")
 
 
+class NothingSeenError(LabError):
+    """No packet of the flow was seen at any point."""
+
+
 def read_watched(watch: Watched, folder: Path, clocks: Sequence[ClockEdge] | None = None) -> Imported:
     """What the points saw: a stream for each flow between two points, and one for each flow at a point.
 
     folder: where the recordings are. clocks: cell.json's, by which the clocks of two kernels are put on one; None: they
-    are taken as they are, and differ by `clock_bound_ns` at most. LabError: no packet of the flow was seen anywhere,
-    which lists what was there instead; or a recording is damaged.
+    are taken as they are, and differ by `clock_bound_ns` at most. NothingSeenError lists what was there instead.
+    LabError: a recording is damaged.
     """
     seen, left_out, problems = _seen(watch, folder)
     if not any(len(one.point.seen_ns) for one in seen):
@@ -237,10 +241,10 @@ def _unseen(watch: Watched, every: Sequence[_Seen]) -> Iterator[Problem]:
         )
 
 
-def _nothing_seen(watch: Watched) -> LabError:
+def _nothing_seen(watch: Watched) -> NothingSeenError:
     lines = [_busiest(name, flows, "\n    ") for name, flows in _others(watch, watch.points)]
     what = "\n  ".join((f"no packet of {watch.flow!r} was seen at any point", *lines))
-    return LabError(what, remedy="correct the flow, or watch other interfaces")
+    return NothingSeenError(what, remedy="correct the flow, or watch other interfaces")
 
 
 def _others(watch: Watched, points: Sequence[WatchedPoint]) -> Iterator[tuple[str, list[OtherFlow]]]:

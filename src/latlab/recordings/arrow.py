@@ -132,7 +132,7 @@ SCHEMAS: Final[dict[str, pa.Schema]] = {
 """The columns of each table, by name."""
 
 _ADDED: Final[dict[str, tuple[str, ...]]] = {"sent": ("late",), "watched": ("segments",)}
-"""Columns at the end of a table that recordings of earlier agents lack: they are 0 in all rows."""
+"""Columns at the end of a table that recordings of earlier agents lack: 0 in all rows, timestamps null."""
 
 # Arrow columnar format, "Encapsulated message format": a marker, then a metadata length; zero ends it.
 _CONTINUATION: Final = b"\xff\xff\xff\xff"
@@ -226,7 +226,8 @@ def _read(path: Path, table: str, run_id: str | None) -> Recording:
     fields, recorded = list(SCHEMAS[table]), len(reader.schema)
     rows = pa.Table.from_batches(batches, pa.schema(fields[:recorded]))
     for field in fields[recorded:]:
-        rows = rows.append_column(field, pa.repeat(pa.scalar(0, field.type), rows.num_rows))
+        nothing = None if field.name.endswith("_ns") else 0
+        rows = rows.append_column(field, pa.repeat(pa.scalar(nothing, field.type), rows.num_rows))
     return Recording(_frame(rows), complete, metadata, gaps)
 
 
@@ -339,8 +340,8 @@ def _check_identity(path: Path, table: str, run_id: str | None, schema: pa.Schem
             raise _wrong(path, f"{key} = {value}", f"{key} = {metadata.get(key, 'absent')}")
     found = [(field.name, field.type) for field in schema]
     wanted = [(field.name, field.type) for field in SCHEMAS[table]]
-    earlier = wanted[: len(wanted) - len(_ADDED.get(table, ()))]
-    if found not in (wanted, earlier):
+    known = range(len(wanted) - len(_ADDED.get(table, ())), len(wanted) + 1)
+    if len(found) not in known or found != wanted[: len(found)]:
         raise _wrong(path, f"columns {_columns(SCHEMAS[table])}", f"columns {_columns(schema)}")
 
 

@@ -11,21 +11,20 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from latlab.model.timestamps import CARDS, TIMESTAMPS
 from latlab.recordings.recording_findings import Impossible
 from latlab.recordings.slots import Column, Mask
 
-_HARDWARE: Final = ("tx_hard", "rx_hard")
-_BEFORE: Final = {
-    "submit": ("wake", "before the talker woke for the same packet"),
-    "tx_sched": ("submit", "before the same packet was submitted"),
-    "tx_soft": ("submit", "before the same packet was submitted"),
-    "tx_hard": ("wake", "before the talker woke for the same packet"),
+_BEFORE_WHY: Final = {
+    "wake": "before the talker woke for the same packet",
+    "submit": "before the same packet was submitted",
 }
+_BEFORE: Final = {one.name: (one.not_before, _BEFORE_WHY[one.not_before]) for one in TIMESTAMPS if one.not_before}
 """What a timestamp cannot be before, and what is said of it then."""
+_AFTER_WHY: Final = {"rx_user": "after the application had the same packet"}
 _AFTER: Final = {
     "irq": ("wake", "after the thread had come to the same instant"),
-    "rx_soft": ("rx_user", "after the application had the same packet"),
-    "rx_hard": ("rx_user", "after the application had the same packet"),
+    **{one.name: (one.not_after, _AFTER_WHY[one.not_after]) for one in TIMESTAMPS if one.not_after},
 }
 """What a timestamp cannot be after."""
 _TOO_EARLY: Final = "before the agent's first reading of the clocks"
@@ -85,7 +84,7 @@ def drop_impossible(
             places = np.flatnonzero(wrong & column.valid[rows])
             if not len(places):
                 continue
-            another_clock = stamp in _HARDWARE and len(places) > MOST * np.count_nonzero(column.valid[rows])
+            another_clock = stamp in CARDS and len(places) > MOST * np.count_nonzero(column.valid[rows])
             found.append(Found(stamp, why, len(places), int(places[0]), left_out=not another_clock))
             if not another_clock:
                 # Two columns may share which rows have a value.
@@ -100,7 +99,7 @@ def _wrong(
     """(why it cannot be, bool [n]) of each reason there is for a timestamp."""
     at = columns[f"{stamp}_tai_ns"].values[rows]
     reasons: list[tuple[str, Mask]] = []
-    if stamp not in _HARDWARE:
+    if stamp not in CARDS:
         if readings.first_ns is not None:
             reasons.append((_TOO_EARLY, at < readings.first_ns))
         if readings.last_ns is not None:

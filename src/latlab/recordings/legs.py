@@ -12,16 +12,14 @@ from typing import Final
 
 import numpy as np
 
+from latlab.model.timestamps import RECORDED
 from latlab.recordings.arrow import read_recording
 from latlab.recordings.cell import ClockEdge, RecordedCell, RecordedStream
 from latlab.recordings.clock_offset import offset_between
 from latlab.recordings.run_folder import CellFolder
 from latlab.recordings.slots import Column
 
-_ANSWERERS_OWN: Final = (
-    *("launch_tai_ns", "wake_due_tai_ns", "wake_tai_ns", "submit_tai_ns"),
-    *("tx_sched_tai_ns", "tx_soft_tai_ns"),
-)
+_ANSWERERS_OWN: Final = tuple(one.column for one in RECORDED if one.side == "talker" and one.by != "card")
 """The timestamps of an answer that are on the answerer's system clock; a NIC's is compared with none."""
 
 

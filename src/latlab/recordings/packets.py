@@ -19,6 +19,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import DTypeLike, NDArray
 
+from latlab.model import timestamps
 from latlab.model.errors import LabError, reads_files
 from latlab.recordings.arrow import Recording, no_recording, read_recording
 from latlab.recordings.cell import RecordedCell, RecordedStream, Totals
@@ -48,8 +49,7 @@ _SOURCES: Final = (".sent.arrow", ".received.arrow", ".timer.arrow", ".packets.p
 _PIECE: Final = 1 << 20
 """Rows scattered at a time: enough to be fast, few enough that temporary arrays stay small."""
 
-_STAMP_COLUMNS: Final = {0: "tx_sched_tai_ns", 1: "tx_soft_tai_ns", 2: "tx_hard_tai_ns"}
-_HARDWARE_KIND: Final = 2
+_KINDS: Final = {int(one.recorded_as): one for one in timestamps.STAMPS}
 _LAUNCH_ERRORS: Final = {3: 1, 4: 2}
 _DROPPED_LATE: Final = 3
 """`late` of a packet that its talker did not hand over: it woke for it, and never submitted it."""
@@ -57,16 +57,7 @@ _DROPPED_LATE: Final = 3
 _COLUMNS: Final[dict[str, DTypeLike]] = {
     "stream": np.uint16,
     "sequence": np.uint64,
-    "launch_tai_ns": np.int64,
-    "wake_due_tai_ns": np.int64,
-    "wake_tai_ns": np.int64,
-    "submit_tai_ns": np.int64,
-    "tx_sched_tai_ns": np.int64,
-    "tx_soft_tai_ns": np.int64,
-    "tx_hard_tai_ns": np.int64,
-    "rx_hard_tai_ns": np.int64,
-    "rx_soft_tai_ns": np.int64,
-    "rx_user_tai_ns": np.int64,
+    **{one.column: np.int64 for one in timestamps.RECORDED},
     "clock_bound_ns": np.int64,
     "arrival": np.uint64,
     "send_error": np.int32,
@@ -89,6 +80,10 @@ _ALL: Final = slice(None)
 _SENT_COLUMNS: Final = ("wake_due_tai_ns", "wake_tai_ns", "late")
 _SUBMITTED_COLUMNS: Final = (("error", "send_error"), ("submit_tai_ns", "submit_tai_ns"))
 """(recorded, in the packet table) of packets that were handed over."""
+_SENT_LATER: Final = tuple(one for one in timestamps.SENT if one.name not in ("launch", "wake_due", "wake", "submit"))
+"""What senders record of a packet besides, where they do."""
+_BACK: Final = tuple(reversed(timestamps.RECEIVED))
+"""What a listener's host records, the application's timestamp first: those before it are held against it."""
 
 
 @dataclass
@@ -331,9 +326,9 @@ class _Join:
         clocks, found = self._read(agent, "clocks")
         readings = Readings.of(clocks.table, whole=found.complete and not found.is_short)
         for numbers, stamps, table in (
-            (agent.sends, ("wake", "submit"), "sent"),
-            (agent.sends, ("tx_sched", "tx_soft", "tx_hard"), "stamps"),
-            (agent.receives, ("rx_user", "rx_soft", "rx_hard"), "received"),
+            (agent.sends, [one.name for one in timestamps.SENT if one.by == "thread"], "sent"),
+            (agent.sends, [one.name for one in timestamps.STAMPS], "stamps"),
+            (agent.receives, [one.name for one in _BACK], "received"),
         ):
             seen = self._found(agent, table)
             for number in numbers if seen else ():
@@ -428,6 +423,8 @@ class _Join:
             for recorded, name in _SUBMITTED_COLUMNS:
                 self.columns[name].values[rows] = _numbers(piece, recorded)[take]
                 self.columns[name].valid[rows] = submitted
+            for one in _SENT_LATER:
+                _scatter_present(self.columns[one.column], rows, piece[one.recorded_as], take, None)
 
     def _stamps(
         self, finder: Finder, real_to_tai: RealToTai | None, recording: Recording, found: RecordingFindings
@@ -438,16 +435,16 @@ class _Join:
                 if kind in _LAUNCH_ERRORS:
                     rows, _ = _locate(of_kind, finder, launch_error.valid, found)
                     launch_error.values[rows] = _LAUNCH_ERRORS[kind]
-                elif kind not in _STAMP_COLUMNS:
+                elif kind not in _KINDS:
                     found.stray += of_kind.height
-                elif kind != _HARDWARE_KIND and real_to_tai is None:
-                    found.unconverted += of_kind.height
-                else:
-                    column = self.columns[_STAMP_COLUMNS[kind]]
-                    rows, take = _locate(of_kind, finder, column.valid, found, once=kind == _HARDWARE_KIND)
+                elif (by_card := _KINDS[kind].by == "card") or real_to_tai is not None:
+                    column = self.columns[_KINDS[kind].column]
+                    rows, take = _locate(of_kind, finder, column.valid, found, once=by_card)
                     stamp = _numbers(of_kind, "stamp_ns")[take]
-                    convert = None if kind == _HARDWARE_KIND else real_to_tai
+                    convert = None if by_card else real_to_tai
                     column.values[rows] = convert(stamp) if convert else stamp
+                else:
+                    found.unconverted += of_kind.height
 
     def _received(
         self, finder: Finder, real_to_tai: RealToTai | None, recording: Recording, found: RecordingFindings
@@ -464,12 +461,13 @@ class _Join:
                 arrival.values[of_stream] = position + np.uint64(arrived[number])
                 arrived[number] += len(of_stream)
             self.columns["rx_user_tai_ns"].values[rows] = _numbers(piece, "rx_user_tai_ns")[take]
-            _scatter_present(self.columns["rx_hard_tai_ns"], rows, piece["rx_hard_phc_ns"], take, None)
-            soft = piece["rx_soft_real_ns"]
-            if real_to_tai is None:
-                found.unconverted += soft.count()
-            else:
-                _scatter_present(self.columns["rx_soft_tai_ns"], rows, soft, take, real_to_tai)
+            for one in _BACK[1:]:
+                recorded, by_kernel = piece[one.recorded_as], one.by == "kernel"
+                if by_kernel and real_to_tai is None:
+                    found.unconverted += recorded.count()
+                else:
+                    convert = real_to_tai if by_kernel else None
+                    _scatter_present(self.columns[one.column], rows, recorded, take, convert)
 
     def _read(self, agent: _Agent, table: str) -> tuple[Recording, RecordingFindings]:
         path = self.folder.recording(agent.verb, agent.name, table)

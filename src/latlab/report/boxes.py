@@ -78,10 +78,14 @@ def boxes(result: Result, metric: str) -> Boxes | None:
 
 
 def _found(repetitions: Sequence[rows.Row]) -> _Found | None:
-    measured = [row.measured for row in repetitions if row.measured]
-    ends = [(one.min, one.p50, one.p99 if one.p99 is not None else one.max, one.max) for one in measured]
-    whole = [(least, p50, p99, most) for least, p50, p99, most in ends if None not in (least, p50, p99, most)]
-    if not whole or len(whole) < len(repetitions):
+    """What is drawn of them; None: there is none, or one has no figures. Without a p99 the bar ends at the maximum."""
+    whole: list[tuple[float, float, float, float]] = []
+    for row in repetitions:
+        one = row.measured
+        if one is None or one.min is None or one.p50 is None or one.max is None:
+            return None
+        whole.append((one.min, one.p50, one.max if one.p99 is None else one.p99, one.max))
+    if not whole:
         return None
     least, p50, p99, most = zip(*whole, strict=True)
     return _Found(min(least), median(p50), median(p99), max(most))

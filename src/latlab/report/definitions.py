@@ -5,26 +5,15 @@ from __future__ import annotations
 from typing import Final
 
 from latlab.analysis.interrupt_way import STOPS
+from latlab.analysis.way import ANSWER
+from latlab.model import timestamps
 
 TRACED: Final = ("irq", "softirq", "backlog", "waking", "run")
 
 TIMESTAMPS: tuple[tuple[str, str], ...] = (
-    ("launch", "when the packet is to leave, by the schedule: start + offset + sequence × period"),
-    ("wake", "the talker's thread woke for it"),
-    ("submit", "just before the send call"),
-    ("tx_sched", "the kernel: it entered the qdisc layer"),
-    ("tx_soft", "the kernel: it was handed to the network driver"),
-    ("tx_hard", "the sending network card's own clock"),
-    ("rx_hard", "the receiving network card's own clock"),
-    ("rx_soft", "the receiving kernel: it came out of the driver"),
-    ("rx_user", "the listening application had it"),
+    *((one.name, one.said) for one in timestamps.TIMESTAMPS),
     *((stop, f"the listener's kernel, where it was traced: {STOPS[stop].replace('`', '')}") for stop in TRACED),
-    ("wake_due", "when the thread was to wake: the launch, less lead and busy wait; of a timer the instant itself"),
-    ("answer_submit, answer_tx_sched, answer_tx_soft, answer_rx_soft", "of a probe: the same of the answer"),
-    ("sent", "of imported packets: just after the send call"),
-    ("answered", "the application that asks had the answer"),
-    ("first_point, second_point", "of imported and of watched packets: when two capture points saw them"),
-    ("previous", "of watched packets: when the first point saw the packet before"),
+    (", ".join(name for name in ANSWER.values() if name.startswith("answer_")), "of a probe: the same of the answer"),
 )
 
 STATISTICS: tuple[tuple[str, str], ...] = (

@@ -14,8 +14,8 @@ import numpy as np
 import polars as pl
 
 from latlab.analysis.anomalies import CLASSES
-from latlab.analysis.anomalies.stages import APPLICATION, DRIVER, KERNEL, PATH, QDISC, SOCKET, TALKER
 from latlab.model.errors import check_is_file
+from latlab.model.metrics import METRICS_BY_NAME
 from latlab.recordings.cell import RecordedCell, RecordedStream
 from latlab.recordings.run_folder import RunFolder
 from latlab.report import rows
@@ -24,39 +24,14 @@ from latlab.scenario import format_duration
 
 SQUARE, CIRCLE, DIAMOND, HEXAGON = "square", "circle", "diamond", "hexagon"
 
-GLYPHS: Final[Mapping[str, tuple[str, str]]] = {
-    "loss_burst": ("L", SQUARE),
-    "throttled": ("T", HEXAGON),
-    "stall": ("S", SQUARE),
-    "missed_slot": ("M", SQUARE),
-    "reorder": ("R", SQUARE),
-    "warm_up": ("W", HEXAGON),
-    "late_sender": ("A", CIRCLE),
-    "periodic": ("P", CIRCLE),
-    "unexplained": ("?", CIRCLE),
-    "clock_step": ("J", DIAMOND),
-    "clock_swing": ("C", DIAMOND),
-    "path_change": ("H", DIAMOND),
-    "oscillation": ("O", DIAMOND),
-    "drift": ("D", DIAMOND),
-}
-"""{class: its letter and shape}. Duplicates are at no instant that is known."""
+GLYPHS: Final[Mapping[str, tuple[str, str]]] = {one.name: (one.letter, one.shape) for one in CLASSES if one.letter}
+"""{class: its letter and shape}, of those whose packets are known."""
 
 PLACES_OF: Final[Mapping[str, frozenset[str]]] = {
-    "wakeup": frozenset({TALKER}),
-    "lateness": frozenset({TALKER, SOCKET, QDISC, DRIVER}),
-    "path": frozenset({PATH}),
-    "delivery": frozenset({KERNEL, APPLICATION}),
-    "latency": frozenset({TALKER, SOCKET, QDISC, DRIVER, PATH, KERNEL}),
+    name: frozenset(metric.places) for name, metric in METRICS_BY_NAME.items() if metric.places
 }
 """{metric: the places that a packet passes in it}; the others go all the way."""
-_HAPPENS: Final[Mapping[str, frozenset[str]]] = {
-    "late_sender": frozenset({TALKER}),
-    "missed_slot": frozenset({SOCKET, QDISC, DRIVER}),
-    "clock_step": frozenset({PATH}),
-    "clock_swing": frozenset({PATH}),
-    "path_change": frozenset({PATH}),
-}
+_HAPPENS: Final[Mapping[str, frozenset[str]]] = {one.name: frozenset(one.places) for one in CLASSES if one.places}
 """{class: where it happens}, of those whose episodes do not say it; what is lost or overtaken is so in every metric."""
 
 CUT_LABEL: Final = "cut from the clean windows"

@@ -6,10 +6,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
-from latlab.analysis.metrics import METRICS, METRICS_BY_NAME, PROBE_METRICS, TIMER_METRICS
-from latlab.analysis.metrics import Metric as MetricKind
 from latlab.analysis.reception import RECEPTION
 from latlab.analysis.words import left_out_text, plural
+from latlab.model.metrics import METRICS, METRICS_BY_NAME, PROBE_METRICS, TIMER_METRICS
+from latlab.model.metrics import Metric as MetricKind
 from latlab.recordings.cell import RecordedStream
 from latlab.recordings.run_folder import RunFolder
 from latlab.report import anomalies, definitions, files, rows, where
@@ -38,6 +38,7 @@ from latlab.report.gates import ENTRY_HEADINGS, Scheduled, entry_rows, port_titl
 from latlab.report.places import cell_title
 from latlab.report.published import headline
 from latlab.report.sections import (
+    SECTIONS,
     Shown,
     figures_of,
     intervals_of,
@@ -56,6 +57,13 @@ _USUAL_COUNTS: Final = ("scheduled", "sent", "received", "lost")
 _FEW: Final = 12
 """A fold of so many rows is open at once."""
 _METRICS: Final = ("metric", "formula", "name")
+_PLACED: Final = frozenset(
+    (
+        *("cells", "intervals", "variation", "comparison", "stages", "missing", "anomalies", "losses", "loads"),
+        *("gates", "ptp", "clocks", "testbed", "tools", "limits", "trust"),
+    )
+)
+"""The report's sections that the page has at places of its own."""
 
 
 def page_metrics(result: Result) -> tuple[str, ...]:
@@ -81,12 +89,20 @@ def page_sections(shown: Shown, folder: RunFolder, sweeps: Sequence[Sweep], sche
         Section("testbed", list(_testbed(shown)), "Test bed"),
         Section("gates", [*_schedules(shown, scheduled), *parts_of("gates", shown)], "Gate schedules"),
         Section("counts", list(_counts(shown)), "Counts and loads"),
+        *other_sections(shown),
         Section("environment", list(_environment(shown, folder)), "Environment"),
         Section("steps", list(_steps(shown)), "Steps and agents"),
         Section("definitions", list(_definitions()), "Definitions"),
         Section("run", list(_run(folder, shown.result)), "Run"),
     ]
     return [one for one in sections if filled(one.parts)]
+
+
+def other_sections(shown: Shown) -> Iterator[Section]:
+    """The report's sections that have no place of their own on the page, by their names."""
+    for name in SECTIONS:
+        if name not in _PLACED:
+            yield Section(name, parts_of(name, shown), name.capitalize(), shown.label)
 
 
 # Figures

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from latlab.analysis.counts import counted
-from latlab.analysis.metrics import IMPORTED_METRICS, METRICS_BY_NAME, PROBE_METRICS, TIMER_METRICS
 from latlab.analysis.way import ONE_CLOCK, interval_name
+from latlab.model.metrics import IMPORTED_METRICS, METRICS_BY_NAME, PROBE_METRICS, TIMER_METRICS
 from latlab.report.launches import early_notes
 from latlab.report.places import cell_name, dimension_keys, dimension_text, short_headings
 from latlab.report.testbed import label_text, sent_otherwise

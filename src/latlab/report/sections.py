@@ -10,8 +10,8 @@ from typing import Any, Final
 
 from latlab.analysis.accept import EXCEEDED
 from latlab.analysis.counts import counted
-from latlab.analysis.metrics import TIMER_METRICS
 from latlab.analysis.words import plural
+from latlab.model.metrics import TIMER_METRICS
 from latlab.model.rules import OTHERS, RULES
 from latlab.recordings.cell import RecordedCell
 from latlab.recordings.run_folder import RunFolder

@@ -22,9 +22,10 @@ T = TypeVar("T")
 
 READY_S = 20.0
 STOP_S = 20.0
-TRACING = ("trace", "timer")
-"""What may make a tracing instance: thousands of files before Linux 6.6, for a guest in emulation 10 s of work."""
-TRACING_PATIENCE = 3.0
+PATIENCE = {"trace": 3.0, "timer": 3.0, "drops": 3.0, "watch": 6.0}
+"""By how much longer verbs are waited for: those that may make a tracing instance, thousands of files before Linux 6.6,
+which for a guest in emulation is 10 s of work, and those whose BPF programs the kernel checks: there longer still.
+"""
 STDERR_LINES = 5
 
 
@@ -147,7 +148,7 @@ class Agent:
         return RecordedAgent.model_validate({**whose, **said})
 
     async def _within(self, awaited: asyncio.Future[T], seconds: float, fault: str) -> T:
-        seconds *= self.host.patience * (TRACING_PATIENCE if self._argv[1] in TRACING else 1)
+        seconds *= self.host.patience * PATIENCE.get(self._argv[1], 1.0)
         try:
             with self.host.waiting():
                 async with asyncio.timeout(seconds):

@@ -282,6 +282,7 @@ class _Cell:
         )
         self._ptp = PtpWatch(self._scenario, site, bed.hosts, self._places, self._recordings)
         self._drops = DropWatch(self._scenario, bed.hosts, self._places, self._recordings, folder)
+        self._alone: asyncio.Future[None] | None = None
         self._flows = FlowWatch(self._scenario, bed, self._places, self._recordings, folder)
         self._tools = Tools(self._scenario, bed, self._places, self._recordings, folder)
         loads = plan_loads(self._scenario, load_duration_ns(self._scenario), self._places)
@@ -309,6 +310,8 @@ class _Cell:
             failure = await self._bed.cause_of(error)
         except BaseException as error:
             failure = error
+        if self._alone:
+            self._alone.cancel()
         self._listener(Phase("stopping"))
         self._finely(False)
         await _all_of_these(
@@ -405,7 +408,9 @@ class _Cell:
         talking: set[asyncio.Future[Any]] = {agent.done for agent in self._talking} | {*self._tools.asking}
         if not talking:
             # Flows alone are measured for as long as streams would be.
-            talking.add(asyncio.ensure_future(self._flows.pause((START_LEAD_NS + self._scenario.duration) / SECOND_NS)))
+            lasts_ns = START_LEAD_NS + self._scenario.duration
+            self._alone = asyncio.ensure_future(self._flows.pause(lasts_ns / SECOND_NS))
+            talking.add(self._alone)
         watching = {agent.done for agent in self._flows.agents}
         running = talking | watching | {agent.done for agent in self._listening}
         loop = asyncio.get_running_loop()

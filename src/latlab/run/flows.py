@@ -10,7 +10,7 @@ import polars as pl
 from latlab.hosts import Host
 from latlab.imports.base import Imported, PacketStream, Problem
 from latlab.imports.packets import packet_table
-from latlab.imports.watched import read_watched
+from latlab.imports.watched import NothingSeenError, read_watched
 from latlab.imports.write import packets_entry
 from latlab.model.errors import LabError, UsageError
 from latlab.recordings.cell import ClockEdge, RecordedStream, WatchedFlow
@@ -221,14 +221,10 @@ def _entry(number: int, stream: PacketStream, flow: str) -> RecordedStream:
 def _read(flow: WatchedFlow, folder: CellFolder, clocks: Sequence[ClockEdge]) -> Imported:
     try:
         return read_watched(flow, folder.path, clocks)
+    except NothingSeenError as error:
+        finding, expected = "no packet of a flow was seen", f"packets of {flow.flow!r}"
+        problem = Problem("packets-arrived", finding, "suspect", expected, error.what, error.remedy)
     except LabError as error:
-        problem = Problem(
-            "packets-arrived",
-            "no packet of a flow was seen",
-            "suspect",
-            f"packets of {flow.flow!r}",
-            error.what,
-            error.remedy,
-            flow.name,
-        )
-        return Imported(TOOL, "", "", notes=tuple(flow.notes), problems=(problem,))
+        finding, expected = "a recording of a flow cannot be read", "a whole recording of each kernel"
+        problem = Problem("recordings-whole", finding, "suspect", expected, error.what, error.remedy, error.where)
+    return Imported(TOOL, "", "", notes=tuple(flow.notes), problems=(problem,))

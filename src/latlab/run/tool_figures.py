@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Final
 
 import polars as pl
 
@@ -39,7 +41,7 @@ def tool_figures(ran: ToolRan, number: int, log: Path, folder: CellFolder) -> To
     """
     plan = ran.plan
     try:
-        found = _read(ran, log)
+        found = READERS[plan.kind](ran, log)
         figures = [_of_probe(plan, one) for one in found.figures]
     except LabError:
         raise
@@ -70,25 +72,50 @@ def tool_figures(ran: ToolRan, number: int, log: Path, folder: CellFolder) -> To
     return ToolMeasured(ran.version, list(ran.commands), kept, entry.model_copy(update=own))
 
 
-def _read(ran: ToolRan, log: Path) -> Imported:
+def _ddsperf(ran: ToolRan, _: Path) -> Imported:
     plan = ran.plan
-    if plan.kind == "ddsperf":
-        told = measured(plan, ran.output.stdout, ran.output.stderr)
-        return ddsperf.round_trips(told, plan.name, plan.asker, plan.answerer, ran.version)
-    if plan.kind == "netperf":
-        require_paced(plan, ran.output.stdout)
-        return read_round_trips(
-            ran.output.stdout, plan.name, plan.asker, plan.answerer, ran.version, paced=plan.period_ns is not None
-        )
-    read = {"sockperf": sockperf.read, "cyclictest": cyclictest.read_json, "timerlat": rtla.read}[plan.kind]
-    found = read([log], Given())
+    told = measured(plan, ran.output.stdout, ran.output.stderr)
+    return ddsperf.round_trips(told, plan.name, plan.asker, plan.answerer, ran.version)
+
+
+def _netperf(ran: ToolRan, _: Path) -> Imported:
+    plan, printed = ran.plan, ran.output.stdout
+    require_paced(plan, printed)
+    paced = plan.period_ns is not None
+    return read_round_trips(printed, plan.name, plan.asker, plan.answerer, ran.version, paced=paced)
+
+
+def _sockperf(_: ToolRan, log: Path) -> Imported:
+    return sockperf.read([log], Given())
+
+
+def _cyclictest(_: ToolRan, log: Path) -> Imported:
+    found = _of_one_thread(cyclictest.read_json([log], Given()))
+    if any(one.tally is None for one in found.figures):
+        raise ValueError("it printed no histogram in a known format, and was to print one")
+    return found
+
+
+def _timerlat(_: ToolRan, log: Path) -> Imported:
+    return _of_one_thread(rtla.read([log], Given()))
+
+
+READERS: Final[Mapping[str, Callable[[ToolRan, Path], Imported]]] = {
+    "ddsperf": _ddsperf,
+    "netperf": _netperf,
+    "sockperf": _sockperf,
+    "cyclictest": _cyclictest,
+    "timerlat": _timerlat,
+}
+"""{kind: how what it measured is read}, of each of `probes.table.TOOLS`."""
+
+
+def _of_one_thread(found: Imported) -> Imported:
     of_threads = {one.stream for one in found.figures}
     if len(of_threads) > 1:
         raise ValueError(
             f"it measured {len(of_threads)} threads ({', '.join(sorted(of_threads))}), and was to measure one"
         )
-    if plan.kind == "cyclictest" and any(one.tally is None for one in found.figures):
-        raise ValueError("it printed no histogram in a known format, and was to print one")
     return found
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import AfterValidator, Field
 
@@ -29,15 +29,30 @@ Switch = Annotated[
 ]
 
 
-class LocalHost(Part):
+class HostBase(Part):
+    """What a kind of host is, whatever its name."""
+
+    is_here: ClassVar[bool] = False
+    """This machine in its own network namespace, where there are others' devices and programs, too."""
+    is_namespace: ClassVar[bool] = False
+    """A network namespace of its machine, made for the run."""
+    is_emulated: ClassVar[bool] = False
+    """A machine that latlab makes for the run."""
+
+
+class LocalHost(HostBase):
     """This machine, in its own network namespace."""
+
+    is_here: ClassVar[bool] = True
 
     kind: Literal["local"]
     switch: Switch = ()
 
 
-class NetnsHost(Part):
+class NetnsHost(HostBase):
     """A network namespace of a machine, made for the run and removed afterwards."""
+
+    is_namespace: ClassVar[bool] = True
 
     kind: Literal["netns"]
     on: Reference | None = Field(
@@ -51,7 +66,7 @@ class NetnsHost(Part):
     switch: Switch = ()
 
 
-class SshHost(Part):
+class SshHost(HostBase):
     """A machine that is reached over ssh, in its own network namespace."""
 
     kind: Literal["ssh"]
@@ -59,8 +74,10 @@ class SshHost(Part):
     switch: Switch = ()
 
 
-class BoardHost(Part):
+class BoardHost(HostBase):
     """A machine that QEMU emulates, with a kernel of its own, in its own network namespace."""
+
+    is_emulated: ClassVar[bool] = True
 
     kind: Literal["board"]
     image: ImageName | None = Field(

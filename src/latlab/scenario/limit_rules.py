@@ -18,7 +18,7 @@ from latlab.scenario.limits import (
     Limit,
     parse_limit,
 )
-from latlab.scenario.probes import Between, OnOne, ProbeBase, TimerProbe
+from latlab.scenario.probes import Between, OnOne, TimerProbe
 from latlab.scenario.sketch import Sketch, known, where_known
 from latlab.scenario.streams import Stream, launches
 
@@ -67,7 +67,7 @@ def _limit_fits(sketch: Sketch, limit: Limit) -> Iterator[Finding]:
         yield Finding(where, f"{limit.group} belongs to the whole probe", limit.path.replace(f".{leg}.", ".", 1))
 
 
-def _timer_has(probe: ProbeBase, name: str, leg: str, limit: Limit) -> Iterator[Finding]:
+def _timer_has(probe: OnOne, name: str, leg: str, limit: Limit) -> Iterator[Finding]:
     where = ("accept", limit.path)
     is_own = isinstance(probe, TimerProbe)
     if leg:
@@ -76,17 +76,10 @@ def _timer_has(probe: ProbeBase, name: str, leg: str, limit: Limit) -> Iterator[
         counted = f"{name}.counts.{' or '.join(TIMER_COUNTED)}" if is_own else f"{name}.wakeup"
         yield Finding(where, f"{probe.kind} counts no {limit.statistic}", counted)
     elif limit.group not in (*TIMER_METRICS, COUNTS):
-        yield Finding(where, f"{name} is a timer: it sends nothing", f"one of {', '.join(_told(probe))}")
-    elif limit.group != COUNTS and limit.group not in _told(probe):
+        yield Finding(where, f"{name} is a timer: it sends nothing", f"one of {', '.join(probe.metrics)}")
+    elif limit.group != COUNTS and limit.group not in probe.metrics:
         why = "without a trace a timer" if is_own else probe.kind
-        yield Finding(where, f"{why} has no {limit.group}", f"one of {', '.join(_told(probe))}")
-
-
-def _told(probe: ProbeBase) -> tuple[str, ...]:
-    """The metrics that a probe of one machine has."""
-    if isinstance(probe, TimerProbe) and probe.trace is False:
-        return ("wakeup",)
-    return {"cyclictest": ("wakeup",), "timerlat": ("wakeup", "interrupt")}.get(probe.kind, TIMER_METRICS)
+        yield Finding(where, f"{why} has no {limit.group}", f"one of {', '.join(probe.metrics)}")
 
 
 def limits_can_be_measured(sketch: Sketch) -> Iterator[Finding]:

@@ -6,15 +6,16 @@ from dataclasses import dataclass
 
 from pydantic_core import PydanticCustomError
 
+from latlab.model import metrics
 from latlab.scenario.findings import Finding, shown, unknown
 from latlab.scenario.units import DURATION, parse_duration
 
 COUNTS = "counts"
-METRICS = ("wakeup", "lateness", "path", "delivery", "latency", "latency_user", "arrival_offset")
+METRICS = tuple(one.name for one in metrics.METRICS)
 """Of a stream, and of a leg of a probe."""
-PROBE_METRICS = ("round_trip", "round_trip_sent", "turn")
+PROBE_METRICS = tuple(one.name for one in metrics.PROBE_METRICS)
 """Of a probe as a whole: of questions and their answers."""
-TIMER_METRICS = ("wakeup", "interrupt", "dispatch")
+TIMER_METRICS = tuple(one.name for one in metrics.TIMED)
 """Of a timer."""
 STATISTICS = ("min", "mean", "p50", "p90", "p99", "p99.9", "p99.99", "max", "stddev", "pk_pk")
 COUNTED = (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import AfterValidator, Field
 
@@ -42,6 +42,11 @@ FOLDER = "/var/tmp"
 class LoadBetween(Part):
     """What every load has that is sent: where it comes from and where it goes."""
 
+    is_ours: ClassVar[bool] = False
+    """Whether latlab's own agents are it, which end when they are told."""
+    has_control: ClassVar[bool] = True
+    """Whether its ends have a TCP connection of control next to what they send."""
+
     from_: Reference = Field(alias="from", description="the host or guest that sends the load")
     to: Reference = Field(description="the host or guest that receives the load")
     via: EndText | None = Field(default=None, description="the sender's host.interface, if several links join the two")
@@ -50,15 +55,26 @@ class LoadBetween(Part):
 class Flood(LoadBetween):
     """UDP packets from latlab's own agent."""
 
+    is_ours: ClassVar[bool] = True
+    has_control: ClassVar[bool] = False
+    protocol: ClassVar[str] = "udp"
+
     kind: Literal["flood"]
     size: Payload = Field(default=1400, description="bytes of UDP payload in a packet")
     rate: RateOrMax = Field(default=None, description="UDP payload of all flows together; max: as fast as possible")
     flows: int = Field(default=1, ge=1, le=64, description="UDP flows, each to its own port")
     priority: Priority = Field(default=0, description="socket priority (SO_PRIORITY), 0 to 15")
 
+    @property
+    def instances(self) -> int:
+        """Its flows."""
+        return self.flows
+
 
 class Iperf3(LoadBetween):
     """iperf3, one client and one server for each instance."""
+
+    priority: ClassVar[int] = 0
 
     kind: Literal["iperf3"]
     instances: Instances = Field(default=1, description="clients that run at the same time")
@@ -70,6 +86,9 @@ class Iperf3(LoadBetween):
 class Netperf(LoadBetween):
     """netperf, always as fast as it goes."""
 
+    priority: ClassVar[int] = 0
+    rate: ClassVar[int | None] = None
+
     kind: Literal["netperf"]
     instances: Instances = Field(default=1, description="clients that run at the same time")
     test: Literal["UDP_STREAM", "TCP_STREAM"] = Field(default="UDP_STREAM", description="netperf's test (-t)")
@@ -77,9 +96,17 @@ class Netperf(LoadBetween):
         default=None, description="bytes written at once (-m); netperf's own choice if not given"
     )
 
+    @property
+    def protocol(self) -> str:
+        """Of its test."""
+        return "tcp" if self.test == "TCP_STREAM" else "udp"
+
 
 class LoadOn(Part):
     """What every load has that keeps one host or guest busy, and sends nothing."""
+
+    is_ours: ClassVar[bool] = False
+    """Whether latlab's own agent is it, which ends when it is told."""
 
     on: Reference = Field(description="the host or guest that it runs on")
     workers: Instances = Field(default=1, description="how many work at the same time, 1 to 32")
@@ -87,6 +114,10 @@ class LoadOn(Part):
 
 class Busy(LoadOn):
     """latlab's own agent, which asks what is beneath it for something that is quickly done, again and again."""
+
+    is_ours: ClassVar[bool] = True
+    worker_size: ClassVar[int | None] = None
+    folder: ClassVar[str | None] = None
 
     kind: Literal["busy"]
     what: Literal["exits", "calls"] = Field(
@@ -108,6 +139,16 @@ class StressNg(LoadOn):
     path: FolderPath | None = Field(
         default=None, description="of io: the folder that its files are in while it runs; /var/tmp if not given"
     )
+
+    @property
+    def worker_size(self) -> int | None:
+        """Bytes of memory, or of file, of each worker; None of what has neither."""
+        return None if self.what == "cpu" else self.size or WORKER_SIZE
+
+    @property
+    def folder(self) -> str | None:
+        """The folder of its files; None of what has none."""
+        return (self.path or FOLDER) if self.what == "io" else None
 
 
 Load = Annotated[Flood | Iperf3 | Netperf | Busy | StressNg, Field(discriminator="kind")]

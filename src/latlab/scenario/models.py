@@ -25,7 +25,7 @@ from latlab.scenario.parts import End, ItemName, Listed, Part, Reference, Scenar
 from latlab.scenario.probes import Between, PingProbe, Probe, ProbeName, TimerProbe
 from latlab.scenario.ptp import Ptp, Timestamps
 from latlab.scenario.published import Published, known_metric
-from latlab.scenario.shapers import ShapedInterface, Shaper, port_speed
+from latlab.scenario.shapers import ShapedInterface, Shaper, Taprio, port_speed
 from latlab.scenario.streams import Stream, launches
 from latlab.scenario.trigger import TriggerText
 from latlab.scenario.trust import Trust
@@ -429,13 +429,13 @@ class Scenario(Part):
     @property
     def cycle(self) -> int:
         """The least common multiple of the schedules' cycles, ns; 0 without any. Streams start at a multiple of it."""
-        cycles = [shaper.cycle for shaper in self.shapers.values() if shaper.kind == "taprio"]
+        cycles = [shaper.cycle for shaper in self.shapers.values() if isinstance(shaper, Taprio)]
         return lcm(*cycles) if cycles else 0
 
     @property
     def scheduled_hosts(self) -> frozenset[str]:
         """Those at an interface of which a schedule opens and closes gates."""
-        return frozenset(str(at).partition(".")[0] for at, shaper in self.shapers.items() if shaper.kind == "taprio")
+        return frozenset(str(at).partition(".")[0] for at, shaper in self.shapers.items() if isinstance(shaper, Taprio))
 
     def limits(self) -> list[Limit]:
         """The accepted limits, in the scenario's order."""

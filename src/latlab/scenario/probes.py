@@ -6,6 +6,7 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
+from latlab.model.metrics import TIMED
 from latlab.scenario.findings import Raw, shown, wrong
 from latlab.scenario.parts import End, EndText, ItemName, Part, Priority, Reference
 from latlab.scenario.streams import PROBE_BYTES, UDP_PAYLOAD_MAX, default_pcp
@@ -236,6 +237,11 @@ class OnOne(ProbeBase):
         default=1_000_000, description="time between expiries of the timer"
     )
 
+    @property
+    def metrics(self) -> tuple[str, ...]:
+        """Those that it has: the whole, and the parts that it tells apart."""
+        return tuple(one.name for one in TIMED)
+
 
 class TimerProbe(OnOne):
     """latlab's own timer: how late it wakes a thread, every expiry recorded."""
@@ -260,17 +266,32 @@ class TimerProbe(OnOne):
         "also how its thread is woken and starts to run, and what was interrupted",
     )
 
+    @property
+    def metrics(self) -> tuple[str, ...]:
+        """Without a trace the whole alone."""
+        return ("wakeup",) if self.trace is False else super().metrics
+
 
 class CyclictestProbe(OnOne):
     """rt-tests' cyclictest."""
 
     probe: Literal["cyclictest"]
 
+    @property
+    def metrics(self) -> tuple[str, ...]:
+        """The thread's."""
+        return ("wakeup",)
+
 
 class TimerlatProbe(OnOne):
     """The kernel's timerlat tracer, by rtla."""
 
     probe: Literal["timerlat"]
+
+    @property
+    def metrics(self) -> tuple[str, ...]:
+        """The thread's, and the interrupt's."""
+        return ("wakeup", "interrupt")
 
 
 Probe = Annotated[

@@ -49,8 +49,3 @@ def _write_defaults(described: dict[str, Any], part: type[Part]) -> None:
     for key, field in described["properties"].items():
         if "default" in field and key in written:
             field["default"] = written[key]
-
-
-def write_schema() -> None:
-    """Make the shipped file again from the models."""
-    SCHEMA_FILE.write_text(schema_text(), encoding="utf-8")

@@ -82,7 +82,7 @@ def score(synthetic: Synthetic, anomalies: Anomalies) -> Score:
 
 
 def _excused(truth: Truth, code: int) -> NDArray[np.bool_]:
-    excused: NDArray[np.bool_] = (truth.excused & np.uint16(1 << code)) != 0
+    excused: NDArray[np.bool_] = (truth.excused & np.uint32(1 << code)) != 0
     return excused
 
 

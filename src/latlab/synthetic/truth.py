@@ -94,12 +94,12 @@ class TrueEpisode:
 class Truth:
     """Per packet, and in episodes, what is the matter.
 
-    class_of uint8 [packets]: codes of `classes.CODE`, 0 for nothing. excused uint16 [packets]: bit c is set where the
+    class_of uint8 [packets]: codes of `classes.CODE`, 0 for nothing. excused uint32 [packets]: bit c is set where the
     class with code c may be said, or not. periods: (class of what is periodic, period in ns).
     """
 
     class_of: Codes
-    excused: NDArray[np.uint16]
+    excused: NDArray[np.uint32]
     packet_limit_ns: int
     level_limit_ns: int
     shift_limit_ns: int
@@ -135,7 +135,7 @@ def find_truth(description: Description, way: Way, clean: Way, lost: NDArray[np.
     """The truth of a run: `way` with its ingredients, `clean` without. lost: bool [packets]."""
     packet_limit, level_limit, shift_limit = limits(description, clean)
     n = description.packets
-    truth = Truth(np.zeros(n, np.uint8), np.zeros(n, np.uint16), packet_limit, level_limit, shift_limit)
+    truth = Truth(np.zeros(n, np.uint8), np.zeros(n, np.uint32), packet_limit, level_limit, shift_limit)
     _held_by_noise(truth, description, clean)
     _levels(truth, description, way)
     _warm_ups(truth, description, way, clean)
@@ -152,7 +152,7 @@ def find_truth(description: Description, way: Way, clean: Way, lost: NDArray[np.
 
 def _excuse(truth: Truth, where: NDArray[np.bool_] | Int64, *names: str) -> None:
     for name in names:
-        truth.excused[where] |= np.uint16(1 << CODE[name])
+        truth.excused[where] |= np.uint32(1 << CODE[name])
 
 
 def _say(truth: Truth, where: Int64, name: str) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from latlab.hosts import MACHINE, GuestHost, Host, LocalHost, NetnsHost
+from latlab.scenario import NetnsHost as Namespace
 from latlab.scenario import Scenario
 from latlab.testbed.cards import card_steps
 from latlab.testbed.groups import group_steps
@@ -58,9 +59,9 @@ def make_hosts(scenario: Scenario, site: Site) -> dict[str, Host]:
     machines: dict[str, Host] = {MACHINE: LocalHost(MACHINE), **machine_hosts(scenario, site)}
     hosts = dict(machines)
     for name, host in scenario.hosts.items():
-        if host.kind == "local":
+        if host.is_here:
             hosts[name] = LocalHost(name)
-        elif host.kind == "netns":
+        elif isinstance(host, Namespace):
             hosts[name] = NetnsHost(name, namespace_name(site.tag, name), machines[host.on or MACHINE])
     for name, guest in scenario.guests.items():
         there = site.on(scenario.machine_of(name))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from latlab.model.bridges import KINDS
-from latlab.scenario import End, Link, Scenario
+from latlab.scenario import End, Link, NetnsHost, Scenario
 from latlab.testbed.bridges.joints import mac_of
 from latlab.testbed.namespaces import ipv6_off, namespace_name
 from latlab.testbed.site import Site
@@ -22,7 +22,7 @@ def card_steps(scenario: Scenario, site: Site) -> Iterator[Step]:
     Nothing is undone: the board is gone after the cell.
     """
     for name, host in scenario.hosts.items():
-        for card in host.cards if host.kind == "netns" else ():
+        for card in host.cards if isinstance(host, NetnsHost) else ():
             if not is_handed_on(scenario, End(name, card)):
                 yield Step(
                     host=site.on(scenario.machine_of(name)).name,

@@ -104,7 +104,7 @@ def _veth(scenario: Scenario, link: Link, number: int, site: Site) -> list[Step]
 
 def half_of(scenario: Scenario, end: End, site: Site) -> Half:
     """The interface of a host, as its machine reaches it."""
-    namespace = namespace_name(site.tag, end.host) if scenario.hosts[end.host].kind == "netns" else None
+    namespace = namespace_name(site.tag, end.host) if scenario.hosts[end.host].is_namespace else None
     return Half(end, site.on(scenario.machine_of(end.host)).name, namespace)
 
 

@@ -20,7 +20,7 @@ def namespace_steps(scenario: Scenario, site: Site) -> list[Step]:
     return [
         step
         for name, host in scenario.hosts.items()
-        if host.kind == "netns"
+        if host.is_namespace
         for step in _steps(name, namespace_name(site.tag, name), site.on(scenario.machine_of(name)).name)
     ]
 

@@ -7,7 +7,7 @@ from functools import partial
 
 from latlab.hosts.tools import install_remedy
 from latlab.model.errors import LabError, LatlabError, UsageError
-from latlab.scenario import End, Flow, LoadBetween, Loaded, Scenario, Tuning
+from latlab.scenario import BoardHost, End, Flow, LoadBetween, Loaded, Scenario, Tuning
 from latlab.scenario.findings import Path, show_path, shown
 from latlab.scenario.parts import parse_end
 from latlab.scenario.streams import CLOCK_PORT
@@ -114,7 +114,7 @@ def _interfaces(scenario: Scenario, machine: Machine, where: Where) -> Problems:
     for number, link in enumerate(scenario.links):
         created = scenario.link_is_created(link)
         for side, end in enumerate(link.ends):
-            if scenario.hosts[end.host].kind != "local" or created != (end.interface in machine.interfaces):
+            if not scenario.hosts[end.host].is_here or created != (end.interface in machine.interfaces):
                 continue
             place = where(("links", number, "ends", side))
             if created:
@@ -132,7 +132,7 @@ def _interfaces(scenario: Scenario, machine: Machine, where: Where) -> Problems:
                 )
     for segment in scenario.segments():
         for end in segment.ends if segment.vlan is not None else ():
-            if scenario.hosts[end.host].kind == "local" and end.interface in machine.interfaces:
+            if scenario.hosts[end.host].is_here and end.interface in machine.interfaces:
                 yield UsageError(
                     f"this machine has an interface {end.interface} already",
                     where=where(segment.path),
@@ -195,7 +195,7 @@ def _capabilities(scenario: Scenario) -> set[str]:
     needed = {"CAP_NET_ADMIN"}
     here = _here(scenario)
     if here & {guest.host for guest in scenario.guests.values()} or any(
-        scenario.hosts[name].kind == "netns" for name in here
+        scenario.hosts[name].is_namespace for name in here
     ):
         needed |= {"CAP_SYS_ADMIN"}
     if here & {guest.host for guest in scenario.guests.values()}:
@@ -287,7 +287,7 @@ def _ports(scenario: Scenario, machine: Machine, where: Where) -> Problems:
             needed[end, port] = ("loads", plan.name)
     for (end, port), place in needed.items():
         taken = {(ANY, port), (str(scenario.address(end).ip), port)} & machine.udp
-        if taken and end.host in scenario.hosts and scenario.hosts[end.host].kind == "local":
+        if taken and end.host in scenario.hosts and scenario.hosts[end.host].is_here:
             remedy = f"stop the program that uses it: `ss -ulpn sport = :{port}`"
             remedy += ", or give the stream another `port`" if place[0] == "streams" else ""
             remedy += ", or give the probe another `port`" if _has_port(scenario, place) else ""
@@ -300,7 +300,7 @@ def _cards_clocks(scenario: Scenario, machine: Machine, where: Where) -> Problem
     """Cards of this machine whose own clocks are to be what PTP keeps."""
     for needs in ptp_needs(scenario, _here(scenario)):
         host, device = needs.end
-        printed = machine.say(("ethtool", "-T", device)) if scenario.hosts[host].kind == "local" else None
+        printed = machine.say(("ethtool", "-T", device)) if scenario.hosts[host].is_here else None
         if needs.in_hardware and printed and (lacks := stamps(printed)) != STAMPS:
             place = where(("clock", "ptp", "ports", str(needs.end)))
             yield UsageError(f"{needs.end} has {lacks}", where=place, remedy=SOFTWARE_REMEDY)
@@ -329,7 +329,7 @@ def _build_command(image: str, kind: object) -> str:
 def _images(scenario: Scenario, machine: Machine, where: Where) -> Problems:
     """The images that boards and guests of ours start from."""
     needed = {("guests", name): scenario.image_of(name) for name, guest in scenario.guests.items() if guest.is_ours}
-    needed |= {("hosts", name): host.image_name for name, host in scenario.hosts.items() if host.kind == "board"}
+    needed |= {("hosts", name): host.image_name for name, host in scenario.hosts.items() if isinstance(host, BoardHost)}
     built = images_by_name() if needed else {}
     for place, image in needed.items():
         if image not in built:

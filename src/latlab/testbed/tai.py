@@ -37,7 +37,7 @@ def _counts_tai(scenario: Scenario, site: Site, read: Callable[[str], str]) -> I
     """An emulated board, which is ours, is told; of any other machine it is an error if it does not know."""
     host = scenario.hosts.get(site.name)
     agent = (site.agent, "tai")
-    if host is not None and host.kind == "board":
+    if host is not None and host.is_emulated:
         yield Step(
             host=site.name,
             title=f"set {site.name}'s TAI offset",

@@ -101,7 +101,8 @@ def _words(parent: str, vlan: int, egress: Mapping[int, int], ingress: Mapping[i
 def _made(scenario: Scenario, half: Half, number: int, vlan: Vlan, site: Site) -> Iterator[Step]:
     end, parent, group = half.end, scenario.parent_of(half.end).interface, str(group_of(site.tag))
     device = f"/sys/class/net/{end.interface}"
-    if scenario.hosts[end.host].kind in ("local", "ssh"):
+    host = scenario.hosts[end.host]
+    if not host.is_namespace and not host.is_emulated:
         yield Step(
             host=half.machine,
             title=f"{end.host} has no interface {end.interface} yet",

@@ -13,7 +13,7 @@ from made import SECOND, episodes, found, only, stream
 from partial import partial
 
 from latlab.analysis.anomalies.host_records import RECEIVING, SENDING, HostRecord, Throttle, host_records
-from latlab.analysis.anomalies.stages import APPLICATION, PATH, TALKER
+from latlab.model.timestamps import APPLICATION, PATH, TALKER
 from latlab.recordings.cell import RecordedCell, RecordedStream
 from latlab.synthetic.description import Stall, Step, Swing, Throttling
 

@@ -11,8 +11,8 @@ from latlab.analysis.anomalies.blocks import block_spreads
 from latlab.analysis.anomalies.classes import NONE
 from latlab.analysis.anomalies.clock_records import records_of
 from latlab.analysis.anomalies.found import Found, Seen, packets
-from latlab.analysis.anomalies.stages import PATH, PLACES
 from latlab.analysis.words import duration
+from latlab.model.timestamps import PATH, PLACES
 
 Int64 = NDArray[np.int64]
 Float64 = NDArray[np.float64]

@@ -3,7 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Literal
+
+from latlab.model.timestamps import DRIVER, PATH, QDISC, SOCKET, TALKER
+
+Shape = Literal["square", "circle", "diamond", "hexagon"]
+"""Squares are what happened to packets on their path, circles what single late packets were, diamonds what moved all of
+them, hexagons what is the measurement's own."""
 
 NONE: Final = 0
 """The code of packets that nothing is the matter with."""
@@ -23,7 +29,8 @@ class AnomalyClass:
 
     name: its id, in documents. title: for people. meaning: one sentence. evidence: what its episodes have. searches:
     how it is found. cut: whether clean windows leave its episodes out, of themselves or (`sometimes`) as an episode's
-    evidence says.
+    evidence says. letter, shape: its mark in a series; none where it is at no instant that is known. places: those of
+    latlab.model.timestamps at which it happens, where its episodes do not say it; empty: any.
     """
 
     name: str
@@ -32,6 +39,9 @@ class AnomalyClass:
     evidence: str
     searches: tuple[Search, ...] = ()
     cut: bool = False
+    letter: str = ""
+    shape: Shape = "square"
+    places: tuple[str, ...] = ()
 
 
 _MOVED: Final = (
@@ -68,6 +78,7 @@ CLASSES: Final[tuple[AnomalyClass, ...]] = (
                 "single losses, which are counted; packets never sent",
             ),
         ),
+        letter="L",
     ),
     AnomalyClass(
         "throttled",
@@ -85,6 +96,8 @@ CLASSES: Final[tuple[AnomalyClass, ...]] = (
             ),
         ),
         cut=True,
+        letter="T",
+        shape="hexagon",
     ),
     AnomalyClass(
         "stall",
@@ -103,6 +116,7 @@ CLASSES: Final[tuple[AnomalyClass, ...]] = (
                 "path whose packets nearly always arrive in bursts, for example behind a gate that opens once for many",
             ),
         ),
+        letter="S",
     ),
     AnomalyClass(
         "missed_slot",
@@ -116,6 +130,8 @@ CLASSES: Final[tuple[AnomalyClass, ...]] = (
                 "without a schedule or a cycle the class is unexplained",
             ),
         ),
+        letter="M",
+        places=(SOCKET, QDISC, DRIVER),
     ),
     AnomalyClass(
         "reorder",
@@ -127,6 +143,7 @@ CLASSES: Final[tuple[AnomalyClass, ...]] = (
                 "the order of arrival",
             ),
         ),
+        letter="R",
     ),
     AnomalyClass(
         "warm_up",
@@ -143,6 +160,8 @@ CLASSES: Final[tuple[AnomalyClass, ...]] = (
             ),
         ),
         cut=True,
+        letter="W",
+        shape="hexagon",
     ),
     AnomalyClass(
         "late_sender",
@@ -156,6 +175,9 @@ CLASSES: Final[tuple[AnomalyClass, ...]] = (
                 "a late wake-up that a gate or a launch time makes up for",
             ),
         ),
+        letter="A",
+        shape="circle",
+        places=(TALKER,),
     ),
     AnomalyClass(
         "periodic",
@@ -172,12 +194,16 @@ CLASSES: Final[tuple[AnomalyClass, ...]] = (
                 "frequent events at random times",
             ),
         ),
+        letter="P",
+        shape="circle",
     ),
     AnomalyClass(
         "unexplained",
         "Unexplained",
         "packets were late, or all latencies shifted, and no other class explains it",
         "`late_ns`, `where`, `limit_ns`; if all latencies shifted, as for a `clock_step`, with `where`",
+        letter="?",
+        shape="circle",
     ),
     AnomalyClass(
         "clock_step",
@@ -189,6 +215,9 @@ CLASSES: Final[tuple[AnomalyClass, ...]] = (
         "of the port), `compared` and `taken_off` (`by`, `min_ns`, `max_ns`, `looks`)",
         _MOVED,
         cut=True,
+        letter="J",
+        shape="diamond",
+        places=(PATH,),
     ),
     AnomalyClass(
         "clock_swing",
@@ -197,6 +226,9 @@ CLASSES: Final[tuple[AnomalyClass, ...]] = (
         "as for a `clock_step`",
         _MOVED,
         cut=True,
+        letter="C",
+        shape="diamond",
+        places=(PATH,),
     ),
     AnomalyClass(
         "path_change",
@@ -205,6 +237,9 @@ CLASSES: Final[tuple[AnomalyClass, ...]] = (
         "not shift",
         "as for a `clock_step`",
         _MOVED,
+        letter="H",
+        shape="diamond",
+        places=(PATH,),
     ),
     AnomalyClass(
         "oscillation",
@@ -212,12 +247,16 @@ CLASSES: Final[tuple[AnomalyClass, ...]] = (
         "the usual latency rose and fell regularly throughout the run, and no clock's record shows it",
         "`period_ns`, `pk_pk_ns`, `cycles`, `share` of the level's variance, `where`; `others`: period and amplitude "
         "of further waves, in the share, too; of the clocks as for a `clock_step`",
+        letter="O",
+        shape="diamond",
     ),
     AnomalyClass(
         "drift",
         "Drift",
         "the usual latency rose or fell throughout the run, and no clock's record shows it",
         "as for a `clock_step`",
+        letter="D",
+        shape="diamond",
     ),
     AnomalyClass(
         "duplicate",

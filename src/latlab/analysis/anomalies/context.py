@@ -54,7 +54,7 @@ class Context:
     duplicated: int = 0
 
     def hosts_at(self, place: str) -> tuple[HostRecord, ...]:
-        """The hosts that packets may have been held on at one of `stages.PLACES`, as far as facts name any."""
+        """The hosts that packets may have been held on at one of `timestamps.PLACES`, as far as facts name any."""
         return tuple(one for one in self.hosts if place in one.places)
 
     def throttles_at(self, place: str) -> tuple[Throttle, ...]:

@@ -16,8 +16,8 @@ from latlab.analysis.anomalies.context import Context
 from latlab.analysis.anomalies.found import Found, Holds, Seen, Several, Told, packets
 from latlab.analysis.anomalies.host_records import HostRecord
 from latlab.analysis.anomalies.signals import Signals
-from latlab.analysis.anomalies.stages import APPLICATION, PLACES, TALKER
 from latlab.analysis.words import duration
+from latlab.model.timestamps import APPLICATION, PLACES, TALKER
 from latlab.result.types import Evidence
 
 Int64 = NDArray[np.int64]

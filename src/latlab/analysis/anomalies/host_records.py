@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Final
 
-from latlab.analysis.anomalies.stages import APPLICATION, DRIVER, KERNEL, PATH, QDISC, SOCKET, TALKER
 from latlab.analysis.trust_readings import fact
 from latlab.analysis.words import duration
 from latlab.model.facts import Facts
+from latlab.model.timestamps import APPLICATION, DRIVER, KERNEL, PATH, QDISC, SOCKET, TALKER
 from latlab.recordings.cell import RecordedCell, RecordedStream
 
 SENDING: Final = frozenset({TALKER, SOCKET, QDISC, DRIVER, PATH})
@@ -39,7 +39,7 @@ class Throttle:
 
 @dataclass(frozen=True)
 class HostRecord:
-    """One host. places: those of `stages.PLACES` that are on it. throttles: how its kernel holds threads back.
+    """One host. places: those of `timestamps.PLACES` that are on it. throttles: how its kernel holds threads back.
 
     throttled: whether its log said so between the facts before and after; None: it had said so before, and says it once
     a boot, or nobody can read it. stolen_ns: CPU time that its hypervisor gave to others in between; None: unknown.

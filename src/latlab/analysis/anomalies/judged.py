@@ -12,8 +12,8 @@ from latlab.analysis.anomalies.blocks import spread_over
 from latlab.analysis.anomalies.limit import MIXED
 from latlab.analysis.anomalies.parts import Part
 from latlab.analysis.anomalies.signals import Signals
-from latlab.analysis.anomalies.stages import TALKER
 from latlab.analysis.anomalies.thresholds import Thresholds
+from latlab.model.timestamps import TALKER
 from latlab.result.types import Gap, LateLimits, Range
 
 OF_EXPONENTIAL: Final = 0.8462

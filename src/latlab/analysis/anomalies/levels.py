@@ -12,9 +12,9 @@ from latlab.analysis.anomalies.blocks import running_median, runs, shorth
 from latlab.analysis.anomalies.clock_records import Records, records_of
 from latlab.analysis.anomalies.course import Course, course_of, one_way_ns, tolerance_ns
 from latlab.analysis.anomalies.found import Found, Seen, packets
-from latlab.analysis.anomalies.stages import PATH
 from latlab.analysis.anomalies.usual import change_point
 from latlab.analysis.words import duration
+from latlab.model.timestamps import PATH
 from latlab.result.types import Evidence
 
 Int64 = NDArray[np.int64]

@@ -14,8 +14,8 @@ from latlab.analysis.anomalies.clock_records import records_of
 from latlab.analysis.anomalies.found import Found, Seen
 from latlab.analysis.anomalies.limit import either
 from latlab.analysis.anomalies.signals import Signals
-from latlab.analysis.anomalies.stages import PATH, PLACES
 from latlab.analysis.words import duration
+from latlab.model.timestamps import PATH, PLACES
 from latlab.result.types import Evidence
 
 Int64 = NDArray[np.int64]

@@ -14,9 +14,10 @@ from numpy.typing import NDArray
 from latlab.analysis.anomalies.blocks import spread_over
 from latlab.analysis.anomalies.limit import Usual, either
 from latlab.analysis.anomalies.neighbours import beside_neighbours
-from latlab.analysis.anomalies.stages import TALKER, Stages
+from latlab.analysis.anomalies.stages import Stages
 from latlab.analysis.anomalies.thresholds import Thresholds
 from latlab.analysis.anomalies.trains import find_trains, with_trains
+from latlab.model.timestamps import TALKER
 
 Int64 = NDArray[np.int64]
 Float64 = NDArray[np.float64]

@@ -13,8 +13,8 @@ from latlab.analysis.anomalies.blocks import run_starts
 from latlab.analysis.anomalies.comb import Comb, find_combs
 from latlab.analysis.anomalies.found import Float64, Found, Int64, Seen, Several
 from latlab.analysis.anomalies.singles import late_where
-from latlab.analysis.anomalies.stages import PLACES
 from latlab.analysis.words import duration
+from latlab.model.timestamps import PLACES
 
 OTHERS: Final = {
     "stall": ("stall", "stalls"),

@@ -19,11 +19,12 @@ from latlab.analysis.anomalies.limit import Usual, either
 from latlab.analysis.anomalies.neighbours import Beside, beside_neighbours
 from latlab.analysis.anomalies.parts import Part, find_parts
 from latlab.analysis.anomalies.slow_start import find_slow_start
-from latlab.analysis.anomalies.stages import QDISC, Stages
+from latlab.analysis.anomalies.stages import Stages
 from latlab.analysis.anomalies.thresholds import Thresholds
 from latlab.analysis.anomalies.trains import NO_TRAINS, Spans, find_trains, with_trains
 from latlab.analysis.anomalies.usual import crowded
 from latlab.analysis.counts import reordered_sequences
+from latlab.model.timestamps import QDISC
 from latlab.result.types import Bursts
 
 Int64 = NDArray[np.int64]

@@ -11,41 +11,18 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from latlab.model.timestamps import PATH, RECORDED, WAY
+
 Float64 = NDArray[np.float64]
 Rows = NDArray[np.int64]
 
-WAY: Final = ("launch", "wake", "submit", "tx_sched", "tx_soft", "tx_hard", "rx_hard", "rx_soft", "rx_user")
-
-TALKER, SOCKET, QDISC, DRIVER = "talker", "socket", "qdisc", "driver"
-PATH, KERNEL, APPLICATION = "path", "kernel", "application"
-
-PLACES: Final = {
-    TALKER: "the talker, before it submitted them",
-    SOCKET: "the talker's kernel, before the qdisc",
-    QDISC: "the qdisc",
-    DRIVER: "the talker's driver or NIC",
-    PATH: "the path",
-    KERNEL: "the listener's kernel",
-    APPLICATION: "the listener, between its kernel and its application",
-}
-"""Where packets can be held, as far as timestamps show, and how that is said."""
-
-AFTER: Final = {
-    "wake": TALKER,
-    "submit": TALKER,
-    "tx_sched": SOCKET,
-    "tx_soft": QDISC,
-    "tx_hard": DRIVER,
-    "rx_hard": PATH,
-    "rx_soft": KERNEL,
-    "rx_user": APPLICATION,
-}
+AFTER: Final = {one.name: one.place for one in RECORDED if one.place}
 """The stretch that ends at a timestamp; that from the talker's side to the listener's is the path, whatever ends it."""
 
 ONE_WAY: Final = (("tx_hard", "rx_hard"), ("tx_soft", "rx_soft"), ("launch", "rx_hard"), ("launch", "rx_soft"))
 """Between which two timestamps a packet is on its path from host to host: the first pair that a stream has."""
 
-_SENT: Final = frozenset(WAY[: WAY.index("rx_hard")])
+_SENT: Final = frozenset(one.name for one in RECORDED if one.side == "talker")
 _SAMPLE: Final = 200_000
 
 

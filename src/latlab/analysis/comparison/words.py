@@ -9,6 +9,7 @@ from typing import Final
 
 from latlab.analysis.comparison.compare import LABELS, TIMESTAMPS, Difference
 from latlab.analysis.comparison.effect import ALPHA
+from latlab.model.metrics import METRICS_BY_NAME
 
 VIRTUAL: Final = "virtual time"
 
@@ -23,11 +24,6 @@ _AT: Final = {
     "mean": "on average",
     "stddev": "in standard deviation",
     "pk_pk": "peak to peak",
-}
-_MORE_LESS: Final = {
-    **dict.fromkeys(("wakeup", "lateness", "arrival_offset", "interrupt", "user_return"), ("later", "earlier")),
-    **dict.fromkeys(("path", "delivery", "latency", "latency_user", "transit", "dispatch"), ("slower", "faster")),
-    **dict.fromkeys(("round_trip", "half_round_trip", "sent_latency", "sent_latency_user"), ("slower", "faster")),
 }
 _SPREAD: Final = ("wider", "narrower")
 _SPREADS: Final = ("stddev", "pk_pk")
@@ -88,7 +84,7 @@ def direction(one: Difference) -> str:
 
 def directions(metric: str, statistic: str) -> tuple[str, str]:
     """What a figure that is more is, and one that is less: ("slower", "faster")."""
-    return _SPREAD if statistic in _SPREADS else _MORE_LESS.get(metric, ("higher", "lower"))
+    return _SPREAD if statistic in _SPREADS else METRICS_BY_NAME[metric].more_less
 
 
 def signed(ns: float, half_ns: float) -> str:

@@ -9,10 +9,10 @@ from itertools import accumulate, pairwise
 from typing import Final
 
 from latlab.analysis.interrupt_way import GUEST_TIMER_WAY, GUEST_WAY, WAY_IN, interval_name
-from latlab.analysis.metrics import METRICS_BY_NAME
 from latlab.analysis.reception import RECEPTION
 from latlab.analysis.way import HARDWARE_WAY, NIC, ROUND_TRIP_WAY, WAKEUP_WAY
 from latlab.analysis.worst import CHAINS_SHOWN
+from latlab.model.metrics import METRICS_BY_NAME
 from latlab.report import rows
 from latlab.report.charts.sheet import (
     BESIDE_IN,

@@ -16,8 +16,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final
 
-from latlab.analysis.metrics import METRICS_BY_NAME
 from latlab.analysis.reception import RECEPTION
+from latlab.model.metrics import METRICS_BY_NAME
 from latlab.recordings.run_folder import RunFolder
 from latlab.report import rows
 from latlab.report.charts.chain import chain_chart, chain_views

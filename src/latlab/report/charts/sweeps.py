@@ -11,9 +11,9 @@ from typing import Final
 from pydantic_core import PydanticCustomError
 
 from latlab.analysis.axis import log_axis
-from latlab.analysis.metrics import METRICS_BY_NAME
 from latlab.analysis.words import plural
 from latlab.model.errors import LatlabError
+from latlab.model.metrics import METRICS_BY_NAME
 from latlab.recordings.run_folder import RunFolder
 from latlab.report import rows
 from latlab.report.charts.sweep import FIGURES, Line, Panel, Point, Reach, Sweep, on_common_axes

@@ -99,7 +99,7 @@ def _lacking(scenario: Scenario, site: Site, name: str, guest: Guest, domain: st
     if guest.bridge not in DEVICES:
         what = f"a running domain cannot use {guest.bridge}: libvirt takes a tap or macvtap"
         yield LabError(what, where=f"{where}.bridge", remedy=f"one of {', '.join(DEVICES)}; or a kernel or disk")
-    if scenario.hosts[guest.host].kind != "local":
+    if not scenario.hosts[guest.host].is_here:
         what = f"libvirt's domains are on this machine itself, and {guest.host} is a namespace"
         yield LabError(what, where=f"{where}.host", remedy="a host of kind local")
     yield from lacking(scenario, site, name)

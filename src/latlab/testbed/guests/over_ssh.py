@@ -18,7 +18,6 @@ from latlab.testbed.site import Site
 from latlab.testbed.ssh_steps import agent_put, agent_runs, reached
 from latlab.testbed.step import Check, Step, own_folder
 
-OURS = ("flood", "busy")
 """The loads that our agent is, which ends with its standard input."""
 USER = "root"
 HERE = "127.0.0.1"
@@ -45,7 +44,7 @@ def ssh_host(scenario: Scenario, site: Site, name: str) -> SshHost:
     if guest.domain is None:
         options = ("-o", f"HostName={HERE}", "-o", f"HostKeyAlias={name}", *user)
         port = forwarded_port(site.tag, list(scenario.guests).index(name))
-        if scenario.hosts[guest.host].kind == "netns":
+        if scenario.hosts[guest.host].is_namespace:
             through = ("ip", "netns", "exec", namespace_name(site.tag, guest.host))
     return SshHost(
         name,
@@ -113,7 +112,7 @@ def lacking(scenario: Scenario, site: Site, name: str) -> Iterator[LabError]:
             yield LabError(f"{tool} is missing", where=f"guests.{name}.ssh", remedy=install_remedy(tool))
     for load_name, load in scenario.loads.items():
         ends = (load.from_, load.to) if isinstance(load, LoadBetween) else (load.on,)
-        if load.kind not in OURS and name in ends:
+        if not load.is_ours and name in ends:
             what = f"{load.kind} is ended by signals, which ssh does not pass on to {name}"
             remedy = "kind: flood" if isinstance(load, LoadBetween) else "kind: busy"
             yield LabError(what, where=f"loads.{load_name}", remedy=remedy)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from latlab.model.errors import LatlabError
-from latlab.scenario import Scenario
+from latlab.scenario import BoardHost, Scenario
 from latlab.testbed.agent_binary import AGENT, find_agent, find_agents
 from latlab.testbed.guests.origin import images_by_name, unbuilt_image
 from latlab.testbed.guests.start import start_conditions
@@ -26,7 +26,7 @@ def planned_site(scenario: Scenario) -> Site:
         agent = AGENT
     built = images_by_name()
     needed = {scenario.image_of(name) for name, guest in scenario.guests.items() if guest.is_ours}
-    needed |= {host.image_name for host in scenario.hosts.values() if host.kind == "board"}
+    needed |= {host.image_name for host in scenario.hosts.values() if isinstance(host, BoardHost)}
     images = {name: built.get(name) or unbuilt_image(name) for name in sorted(needed)}
     site = Site(TAG, agent=agent, agents=agents, images=images)
     site = replace(site, others=planned_sites(scenario, site))

@@ -7,6 +7,7 @@ from typing import Any
 
 from latlab.scenario import Scenario
 from latlab.scenario.guests import facts_of
+from latlab.scenario.loads import LoadBetween
 from latlab.testbed.bridges.joints import joints
 from latlab.testbed.bridges.table import BRIDGES
 from latlab.testbed.guests.qemu import snapshot_key
@@ -50,7 +51,7 @@ def _inward(scenario: Scenario) -> dict[str, tuple[tuple[str, int], ...]]:
     for plan in plan_loads(scenario, 0, Places()):
         if plan.sink in found:
             ports = range(plan.port, plan.port + plan.instances + 1)
-            # iperf3 and netperf have a TCP connection of control next to their UDP.
-            kinds = ("udp",) if plan.kind == "flood" else ("tcp", "udp")
+            load = scenario.loads[plan.name]
+            kinds = ("tcp", "udp") if isinstance(load, LoadBetween) and load.has_control else ("udp",)
             found[plan.sink] += [(kind, port) for port in ports for kind in kinds]
     return {name: tuple(dict.fromkeys(ports)) for name, ports in found.items()}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from latlab.scenario import Busy, Flow, LoadOn, Scenario, StressNg
-from latlab.scenario.loads import FOLDER, WORKER_SIZE, Flood, Iperf3, LoadBetween, Netperf
+from latlab.scenario.loads import Flood, Iperf3, LoadBetween, Netperf
 from latlab.testbed.loads.base import Cores, LoadPlan, Work
 from latlab.testbed.places import Places
 
@@ -36,11 +36,6 @@ def ports_of(scenario: Scenario, flow: Flow) -> range:
     return range(flow.port, flow.port + max(own, 1))
 
 
-def instances_of(load: Sent) -> int:
-    """How many flows or clients the load has."""
-    return load.flows if load.kind == "flood" else load.instances
-
-
 def _on_one(scenario: Scenario, name: str, load: Busy | StressNg, seconds: int, places: Places) -> LoadPlan:
     return LoadPlan(
         name=name,
@@ -61,15 +56,8 @@ def _on_one(scenario: Scenario, name: str, load: Busy | StressNg, seconds: int, 
         source_agent=places.agent(load.on),
         sink_agent="",
         source_cores=cores_of(scenario, load.on),
-        work=_work(load),
+        work=Work(load.what, load.worker_size, load.folder),
     )
-
-
-def _work(load: Busy | StressNg) -> Work:
-    if load.kind == "busy" or load.what == "cpu":
-        return Work(load.what)
-    folder = (load.path or FOLDER) if load.what == "io" else None
-    return Work(load.what, load.size or WORKER_SIZE, folder)
 
 
 def _between(scenario: Scenario, name: str, load: Sent, port: int, seconds: int, places: Places) -> LoadPlan:
@@ -84,10 +72,10 @@ def _between(scenario: Scenario, name: str, load: Sent, port: int, seconds: int,
         listen_address=str(route.listen),
         source_interface=places.device(route.talker_end),
         size=load.size,
-        rate_bps=None if load.kind == "netperf" else load.rate,
-        instances=instances_of(load),
-        protocol=_protocol(load),
-        priority=load.priority if load.kind == "flood" else 0,
+        rate_bps=load.rate,
+        instances=load.instances,
+        protocol=load.protocol,
+        priority=load.priority,
         port=port,
         seconds=seconds,
         source_agent=places.agent(load.from_),
@@ -95,12 +83,6 @@ def _between(scenario: Scenario, name: str, load: Sent, port: int, seconds: int,
         source_cores=cores_of(scenario, load.from_),
         sink_cores=cores_of(scenario, load.to),
     )
-
-
-def _protocol(load: Sent) -> str:
-    if load.kind == "iperf3":
-        return load.protocol
-    return "tcp" if load.kind == "netperf" and load.test == "TCP_STREAM" else "udp"
 
 
 def cores_of(scenario: Scenario, host: str) -> Cores:
@@ -117,7 +99,7 @@ def _ports(scenario: Scenario) -> dict[str, int]:
     for name, load in scenario.loads.items():
         if not isinstance(load, LoadBetween):
             continue
-        count = 1 + instances_of(load)
+        count = 1 + load.instances
         while clash := taken & set(range(port, port + count)):
             port = max(clash) + 1
         ports[name] = port

@@ -1,0 +1,62 @@
+"""A flow that is watched on its way into a guest: on the host, at the guest's tap, and in the guest."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from guest_runs import TWO_HOSTS, guest_run, image_cache
+from latlab_command import Place
+
+pytestmark = [
+    pytest.mark.real,
+    pytest.mark.skipif(
+        not Path("/sys/kernel/btf/vmlinux").exists(),
+        reason="this kernel has no BTF, so no BPF program sees its packets",
+    ),
+]
+
+MS, S = 10**6, 10**9
+AT = ["sensor.eth0:out", "ecu.eth0:in", "vm1.tap:out", "vm1.eth0:in"]
+PERIOD_MS, DURATION_S = 20, 3
+COUNT = DURATION_S * 1000 // PERIOD_MS
+SCENARIO: dict[str, Any] = {
+    "name": "into-the-guest",
+    **TWO_HOSTS,
+    "guests": {"vm1": {"host": "ecu", "uplink": "eth0", "bridge": "tap", "vhost": "off", "acceleration": "tcg"}},
+    "streams": {
+        "control": {"talker": "sensor", "listener": "vm1", "period": f"{PERIOD_MS}ms", "size": "100B", "port": 5700}
+    },
+    "flows": {"seen": {"match": "udp port 5700", "at": AT}},
+    "duration": f"{DURATION_S}s",
+    "settle": "4s",
+}
+
+
+def test_a_flow_is_followed_from_a_host_into_a_guest_on_one_clock(place: Place, pytestconfig: pytest.Config) -> None:
+    before = place.trace()
+    run = guest_run(place, image_cache(pytestconfig), SCENARIO)
+    assert place.trace() == before
+    cell = run.result["all"]
+    assert cell["status"] == "ok", run
+    assert cell["flows"][0]["packets"] == dict.fromkeys(AT, COUNT)
+    streams = cell["streams"]
+
+    def transit(first: int, second: int) -> dict[str, Any]:
+        name = "seen." + "-to-".join(AT[at].replace(":", "-") for at in (first, second))
+        return dict(streams[name]["metrics"]["transit"])
+
+    for first in range(3):
+        for second in range(first + 1, 4):
+            assert (transit(first, second)["n"], transit(first, second)["lost"]) == (COUNT, 0)
+    # On the host there is one clock; the guest's is known by the page that both look at.
+    assert transit(0, 2)["uncertainty_ns"] == 0
+    into, whole = transit(2, 3), transit(0, 3)
+    bound = whole["uncertainty_ns"]
+    assert 0 < bound < 100 * MS
+    assert streams["seen.vm1.tap-out-to-vm1.eth0-in"]["clock"] == "shared page"
+    assert into["min"] >= -bound
+    # A packet is seen before its own timestamp of leaving is taken, and after that of its arrival.
+    path = streams["control"]["metrics"]["path"]
+    assert whole["p50"] >= path["p50"] - bound - path["uncertainty_ns"]
