@@ -30,6 +30,7 @@ METAVARS = {
         "CONDITION",
         "FLAVOUR",
         "ARCH",
+        "RELEASE",
         "N",
         "KEY",
         "KIND",

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
-from bridge_bed import CAPTURED, PLAIN, TAG, TAGGED, joint_of, on_a_cable, with_guest
+from bridge_bed import PLAIN, TAG, TAGGED, joint_of, on_a_cable, with_guest
 from lab_machine import scenario
 
 from latlab.testbed.bridges.base import Joint
@@ -190,6 +190,31 @@ def test_what_else_a_function_has_is_an_error(key: str) -> None:
         on_the_card(vm1={"vf": {key: "on"}})
 
 
-def recorded(name: str) -> str:
-    """What `ip -j link show dev eth1` of iproute2 6.1 printed on a machine with an igb."""
-    return (Path(CAPTURED) / name).read_text()
+NEWER = [
+    {"vf": 0, "link_type": "ether", "address": "06:00:00:00:00:00", "broadcast": "ff:ff:ff:ff:ff:ff", "vlan_list": [{}],
+     "spoofchk": True, "link_state": "auto", "trust": False},
+    {"vf": 1, "link_type": "ether", "address": "06:00:00:00:00:01", "broadcast": "ff:ff:ff:ff:ff:ff",
+     "vlan_list": [{"vlan": 5, "qos": 3}], "spoofchk": False, "link_state": "auto", "trust": True},
+]  # fmt: skip
+"""As newer versions of iproute2 print them (print_vfinfo() in ip/ipaddress.c)."""
+OLDER = [{"vf": 0, "mac": "06:00:00:00:00:00"}, {"vf": 1, "mac": "06:00:00:00:00:01", "vlan": 5, "qos": 3}]
+"""As older ones do, by a driver that reports neither spoof check nor trust."""
+
+
+@pytest.mark.parametrize(
+    ("functions", "read"),
+    [
+        (NEWER, {"mac": "06:00:00:00:00:01", "vlan": "5 3", "trust": "on", "spoofchk": "off"}),
+        (OLDER, {"mac": "06:00:00:00:00:01", "vlan": "5 3", "trust": "unknown", "spoofchk": "unknown"}),
+        (NEWER[:1], dict.fromkeys(("mac", "vlan", "trust", "spoofchk"), "no virtual function 1")),
+        ([], dict.fromkeys(("mac", "vlan", "trust", "spoofchk"), "no virtual function 1")),
+    ],
+    ids=["newer", "older", "another's", "none"],
+)
+def test_each_setting_is_read_back_of_the_guest_s_own_function(
+    functions: list[dict[str, Any]], read: dict[str, str]
+) -> None:
+    _, tagged = on_the_card(vm1={}, vm2={"uplink": "near.5"})
+    shown = json.dumps([{"ifname": "near", **({"vfinfo_list": functions} if functions else {})}])
+    found = {step.do[7]: step.check.read(shown) for step in steps_of(tagged, tree()) if "vf" in step.do and step.check}
+    assert found == read

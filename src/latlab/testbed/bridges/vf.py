@@ -191,7 +191,7 @@ def _made(joint: Joint, site: Site) -> Iterator[Step]:
     )
     yield Step(
         host=joint.host,
-        title=f"make {wanted} virtual functions of {card}",
+        title=f"make virtual functions of {card}: {wanted}",
         do=("sh", "-ec", MAKE, "sh", at, wanted),
         undo=("sh", "-ec", REMOVE, "sh", card, at, "{queues}"),
         present=("sh", "-c", ARE_THERE, "sh", at, wanted),
