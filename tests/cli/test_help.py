@@ -29,6 +29,7 @@ METAVARS = {
         "FORMAT",
         "CONDITION",
         "FLAVOUR",
+        "RELEASE",
         "ARCH",
         "RELEASE",
         "N",
