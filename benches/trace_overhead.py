@@ -29,7 +29,7 @@ import polars as pl
 from bed import need_root
 from numpy.typing import NDArray
 
-from latlab.errors import LabError
+from latlab.model.errors import LabError
 from latlab.recordings.arrow import read_recording
 from latlab.run.events import CellEnded, Event, Phase
 from latlab.run.matrix import run

@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, settings
 from lanes import LANE, LANES, Lane, Sharing, own_cpu
 from marks import alone_last, mark
 
-from latlab.errors import LabError
+from latlab.model.errors import LabError
 from latlab.recordings.run_folder import RunFolder
 from latlab.result.store import typed
 from latlab.testbed.images.archives import other_components

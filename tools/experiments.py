@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Final
 
 from latlab import load
-from latlab.errors import LabError
+from latlab.model.errors import LabError
 from published import FIVE
 from published.experiment import Part
 from published.pages import ROOT, write_pages

@@ -17,7 +17,7 @@ from latlab.analysis.anomalies import CLASSES, THRESHOLDS
 from latlab.analysis.anomalies.stages import AFTER
 from latlab.analysis.missing_stages import REASONS
 from latlab.analysis.words import duration
-from latlab.errors import UsageError
+from latlab.model.errors import UsageError
 from latlab.model.metrics import IMPORTED_METRICS, METRICS, POPULATIONS, PROBE_METRICS, TIMER_METRICS, Metric
 from latlab.model.rules import IDS, OTHERS, RULES
 from latlab.model.timestamps import PLACES

@@ -13,7 +13,7 @@ from dataclasses import replace
 from latlab.analysis.evidence import Evidence
 from latlab.analysis.late import MEASURED
 from latlab.analysis.trust import judge, without_waived
-from latlab.errors import LatlabError
+from latlab.model.errors import LatlabError
 from latlab.model.facts import Facts
 from latlab.recordings.cell import Guest, Ready, Realtime, RecordedAgent, RecordedCell
 from latlab.report.thresholds import thresholds_of

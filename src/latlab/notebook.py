@@ -5,19 +5,22 @@ from __future__ import annotations
 import json
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
 from latlab.analysis.statistics import NAMES
-from latlab.errors import UsageError, making_sense_of, reads_files
+from latlab.model.errors import UsageError, making_sense_of, reads_files
 from latlab.recordings.packets import is_joined, join_cell
 from latlab.recordings.run_folder import CellFolder, RunFolder
 from latlab.result import Metric, Result, load_result
 
+if TYPE_CHECKING:
+    from latlab.report.charts.files import Chart
+
 
 class Run:
-    """A run's tables. Durations are ns, instants TAI ns."""
+    """A run's tables and charts. Durations are ns, instants TAI ns."""
 
     def __init__(self, folder: RunFolder) -> None:
         self.folder = folder
@@ -72,6 +75,24 @@ class Run:
                 for metric, figures in measured.metrics.items()
             ]
             return pl.DataFrame(rows, schema=_METRIC_COLUMNS)
+
+    def chart(self, kind: str, stream: str | None = None, metric: str | None = None) -> Chart:
+        """A chart of the report, which a notebook shows: the first of this kind, of this stream and metric if given.
+
+        kind: "series", "ccdf", "repeats", "together", "chain", "comparison", "tail", "sweep", "clocks", "timers" or
+        "gates". `figure()` gives it to matplotlib, `save("NAME.pdf")` writes it as PNG, SVG or PDF.
+        UsageError: the run has no such chart. LabError as `result`.
+        """
+        from latlab.report.charts.files import KINDS, Charts
+
+        found = next(Charts(self.folder, self.result).of(kind, stream, metric), None)
+        if found is None:
+            raise UsageError(
+                f"no chart {' '.join(filter(None, (kind, stream, metric)))}",
+                where=str(self.folder.path),
+                remedy=f"kinds are {', '.join(KINDS)}; a chart is there where the result has its figures",
+            )
+        return found
 
 
 def _figures(metric: Metric) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from agent_process import Agent, tai_ns
 from agent_streams import MS, recording
 from timer_runs import assert_all_recorded, over, rows, timer_spec, waited
 
-from latlab.errors import LabError
+from latlab.model.errors import LabError
 from latlab.recordings.arrow import read_recording
 
 HOUR_NS = 3_600_000 * MS

@@ -21,7 +21,7 @@ from agent_relay import Relay, Rule, double, drop, hold
 from lab_machine import run
 from test_watched_frames import programs
 
-from latlab.errors import LabError, UsageError
+from latlab.model.errors import LabError, UsageError
 from latlab.recordings.run_folder import RunFolder
 from latlab.report.result import make_result
 from latlab.run.watch import Asked, finish_watch, is_unfinished_watch, watch

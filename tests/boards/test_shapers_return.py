@@ -11,9 +11,9 @@ import yaml
 from board_place import BoardPlace
 from kept_board import kept_board
 
-from latlab.errors import LabError
 from latlab.hosts import MACHINE, Host, LocalHost
 from latlab.hosts.guest import GUEST_AGENT, BoardHost
+from latlab.model.errors import LabError
 from latlab.scenario import load_scenario
 from latlab.testbed.apply import TestBed
 from latlab.testbed.bridges.joints import joints

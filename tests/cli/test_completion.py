@@ -14,8 +14,8 @@ from typer.testing import CliRunner
 from latlab.cli import app
 from latlab.cli.app import VERBS
 from latlab.cli.completion import SCRIPTS, Shell
-from latlab.errors import EXIT_USAGE
 from latlab.imports.table import FORMATS
+from latlab.model.errors import EXIT_USAGE
 from latlab.model.metrics import METRICS_BY_NAME
 from latlab.model.rules import IDS
 

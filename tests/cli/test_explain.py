@@ -13,8 +13,8 @@ from latlab.analysis import interrupt_way, way
 from latlab.analysis.anomalies import CLASSES
 from latlab.analysis.missing_stages import REASONS
 from latlab.cli import app
-from latlab.errors import EXIT_USAGE, UsageError
 from latlab.explain import explained, topics
+from latlab.model.errors import EXIT_USAGE, UsageError
 from latlab.model.metrics import METRICS_BY_NAME
 from latlab.model.rules import OTHERS, RULES
 from latlab.model.timestamps import PLACES

@@ -10,10 +10,10 @@ import pytest
 from command_pages import ROOT, context, parse, shown, verbs
 from typer.testing import CliRunner
 
-from latlab import errors
 from latlab.cli import app
 from latlab.cli.app import ENVIRONMENT, EXIT_CODES, GROUPS, IMAGE_VERBS, VERBS
 from latlab.cli.help import ARGUMENTS, OPTIONS, TERM_MAX, Verbs
+from latlab.model import errors
 
 DOCS = Path(__file__).parents[2]
 METAVARS = {
@@ -29,6 +29,7 @@ METAVARS = {
         "FORMAT",
         "CONDITION",
         "FLAVOUR",
+        "RELEASE",
         "ARCH",
         "RELEASE",
         "N",

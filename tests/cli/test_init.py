@@ -20,7 +20,7 @@ from typer.testing import CliRunner
 import latlab.cli
 from latlab.cli import app
 from latlab.cli.init import DEFAULTS, QUESTIONS
-from latlab.errors import EXIT_OK, EXIT_USAGE
+from latlab.model.errors import EXIT_OK, EXIT_USAGE
 from latlab.scenario import BRIDGES, Loaded, load_scenario, load_text
 from latlab.scenario.draft import DIRECTIONS, LOADS, Draft, Place, draft_text
 

@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 import latlab.cli
 from latlab.cli import app
 from latlab.cli.ready_made import ready_made, scenario_path
-from latlab.errors import EXIT_USAGE, UsageError
+from latlab.model.errors import EXIT_USAGE, UsageError
 
 ROOT = Path(__file__).parents[2]
 NAMES = sorted(path.stem for path in (ROOT / "scenarios").glob("*.yaml"))

@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 import latlab.cli
-from latlab.errors import EXIT_LAB, file_remedy, rejection_remedy, system_error
+from latlab.model.errors import EXIT_LAB, file_remedy, rejection_remedy, system_error
 
 REMEDIES = {
     errno.ENOSPC: "free space, or choose another folder for the runs",

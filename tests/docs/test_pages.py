@@ -35,7 +35,7 @@ CODE = re.compile(r"`([^`\n]+)`")
 LINK = re.compile(r"\[([^\]]+)\]\([^)]+\)")
 _ERRORS = {"send_error": pl.Int32, "launch_error": pl.UInt8}
 
-SHARED = {"errors", "model"}
+SHARED = {"model"}
 """Everything may import these."""
 
 
@@ -172,7 +172,7 @@ def test_files_named_in_the_pages_are_there(path: Path) -> None:
 def test_the_arrows_make_no_circle_and_every_package_is_drawn() -> None:
     order = list(TopologicalSorter(arrows()).static_order())
     packages = {path.parent.name for path in (ROOT / "src/latlab").glob("*/__init__.py")}
-    assert set(order) == packages | {"errors"}
+    assert set(order) == packages
 
 
 @pytest.mark.parametrize("package", sorted(arrows().keys() - {"cli"}))

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 from guest_place import GuestPlace
 
-from latlab.errors import LabError
 from latlab.hosts import MACHINE, Host, LocalHost
+from latlab.model.errors import LabError
 from latlab.testbed import running_service
 from latlab.testbed.apply import TestBed
 from latlab.testbed.guests import steps

@@ -9,7 +9,7 @@ import pytest
 from guest_place import GUEST, GuestPlace
 from lab_machine import run as shell
 
-from latlab.errors import UsageError
+from latlab.model.errors import UsageError
 from latlab.run import matrix
 from latlab.testbed.hardware import guest_address
 from latlab.testbed.site import STATE, Site

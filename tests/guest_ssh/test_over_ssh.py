@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from lab_machine import scenario
 
-from latlab.errors import LabError
 from latlab.hosts import SshHost, host_from
+from latlab.model.errors import LabError
 from latlab.scenario import Scenario
 from latlab.testbed import make_hosts
 from latlab.testbed.bridges.joints import joints

@@ -8,8 +8,8 @@ import signal
 
 import pytest
 
-from latlab.errors import LabError
 from latlab.hosts import Host, LocalHost, NetnsHost, host_from
+from latlab.model.errors import LabError
 
 HERE = LocalHost("ecu")
 

@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 from own_machine import EXIT, INPUT, INPUT_END, MORE, OUT, START, OwnMachine, Record
 
-from latlab.errors import LabError
 from latlab.hosts import Lost, NetnsHost, TurnsHost, signal_group, standstill, turns
 from latlab.hosts.turns import PID
+from latlab.model.errors import LabError
 
 
 def echo(heard: list[Record]) -> list[Record]:

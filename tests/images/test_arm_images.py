@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from latlab.errors import LabError, UsageError
+from latlab.model.errors import LabError, UsageError
 from latlab.testbed.images import archives, base, build
 from latlab.testbed.images.base import find_ingredients
 from latlab.testbed.images.board_recipe import BOARDS, ONLY_X86, board_recipe

@@ -18,7 +18,7 @@ import pytest
 from booting import Run, booted
 from cpio_reader import Found, at, dynamic_programs, modules_dep, read
 
-from latlab.errors import LabError, UsageError
+from latlab.model.errors import LabError, UsageError
 from latlab.testbed.agent_binary import find_agent
 from latlab.testbed.images import (
     Image,

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from cpio_reader import read
 
-from latlab.errors import LabError, UsageError
+from latlab.model.errors import LabError, UsageError
 from latlab.testbed.agent_binary import find_agent
 from latlab.testbed.images import Image, build_image, clean_images, find_image, list_images, snapshot_path
 

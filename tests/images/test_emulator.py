@@ -12,7 +12,7 @@ from typing import cast
 
 import pytest
 
-from latlab.errors import LabError, UsageError
+from latlab.model.errors import LabError, UsageError
 from latlab.testbed.images import Image, emulator, other_qemu
 from latlab.testbed.images.archives import LISTS, backports
 from latlab.testbed.images.board_recipe import board_recipe

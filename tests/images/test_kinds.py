@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from latlab.errors import UsageError
+from latlab.model.errors import UsageError
 from latlab.testbed.images.kinds import READY_MADE, sort_of
 from latlab.testbed.images.recipe import DDS_PROGRAMS, PROGRAMS
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from cpio_reader import Found, modules_dep, read
 
-from latlab.errors import LabError
+from latlab.model.errors import LabError
 from latlab.testbed.images import Image
 from latlab.testbed.images.elf import module_facts
 from latlab.testbed.images.kernel_source import source_files

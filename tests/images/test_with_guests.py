@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from cpio_reader import read
 
-from latlab.errors import LabError
+from latlab.model.errors import LabError
 from latlab.testbed.images import Image
 from latlab.testbed.images.image import DESCRIPTION, NESTED_INITRAMFS
 from latlab.testbed.images.kinds import DEFAULTS, GUEST_KIND

@@ -9,7 +9,7 @@ import pytest
 from capture_files import Packet, ethernet, ipv4, pcap, probe, udp
 from foreign import Importing, text
 
-from latlab.errors import UsageError
+from latlab.model.errors import UsageError
 
 SECOND = 1_700_000_000_000_000_000
 SENT: list[Packet] = [(SECOND + n * 1_000_000, probe(n)) for n in range(30)]

@@ -25,7 +25,7 @@ from capture_files import (
 )
 from foreign import Importing
 
-from latlab.errors import UsageError
+from latlab.model.errors import UsageError
 
 T = 1_700_000_000 * 10**9
 MS = 1_000_000

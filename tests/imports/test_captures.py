@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from capture_files import MAC_A, block, enhanced, ethernet, interface, ipv4, ipv6, pcap, pcapng, probe, section, udp
 
-from latlab.errors import UsageError
 from latlab.imports.capture import read_capture
 from latlab.imports.frames import Found, find_payload, flow_text, payload_of
+from latlab.model.errors import UsageError
 
 T = 1_700_000_000 * 10**9 + 123_456_789
 

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from foreign import CAPTURED
 
-from latlab.errors import UsageError
 from latlab.imports.write import import_files
+from latlab.model.errors import UsageError
 from latlab.recordings.run_folder import RunFolder
 from latlab.report.comparison.document import compare
 from latlab.report.comparison.lines import remarks

@@ -8,7 +8,7 @@ from math import ceil
 import pytest
 from foreign import Importing, text
 
-from latlab.errors import UsageError
+from latlab.model.errors import UsageError
 
 
 def own_percentile(histogram: dict[str, int], cycles: int, p: float) -> int | None:

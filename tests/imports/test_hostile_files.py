@@ -15,11 +15,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from isochron_log import HEADER, log, usual
 
-from latlab.errors import LatlabError
 from latlab.imports.base import Given, Imported, lines_of
 from latlab.imports.packets import packet_table
 from latlab.imports.table import FORMATS
 from latlab.imports.write import import_files
+from latlab.model.errors import LatlabError
 
 GIVEN = Given(columns="qSwstTaRrA")
 TEXTS = sorted(path for path in CAPTURED.iterdir() if path.suffix in (".txt", ".json", ".csv", ".log"))

@@ -10,7 +10,7 @@ import pytest
 from capture_files import Packet, ethernet, ipv4, ipv6, pcap, pcapng, probe, udp
 from foreign import Importing, text
 
-from latlab.errors import UsageError
+from latlab.model.errors import UsageError
 
 T = 1_700_000_000 * 10**9
 WRAPPED = 2**64 - 7

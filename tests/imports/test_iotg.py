@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from foreign import Importing, text
 
-from latlab.errors import UsageError
+from latlab.model.errors import UsageError
 
 
 def test_latencies_are_those_of_the_log_from_the_send_call(importing: Importing) -> None:

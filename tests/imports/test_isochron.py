@@ -8,7 +8,7 @@ import pytest
 from foreign import CAPTURED, Importing, text
 from isochron_log import ADVANCE_NS, BASE_NS, CYCLE_NS, HEADER, RECEIVED, SENT, header, log, usual
 
-from latlab.errors import UsageError
+from latlab.model.errors import UsageError
 
 SUMMED = {
     "Path delay": "path",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from foreign import Importing, text
 
-from latlab.errors import UsageError
+from latlab.model.errors import UsageError
 
 LETTERS = "qSwstTaRrA"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from foreign import Importing, text
 
-from latlab.errors import UsageError
+from latlab.model.errors import UsageError
 
 
 def test_the_last_line_counts_since_it_counts_from_the_start(importing: Importing) -> None:

@@ -7,7 +7,7 @@ import re
 import pytest
 from foreign import Importing, text
 
-from latlab.errors import UsageError
+from latlab.model.errors import UsageError
 
 
 def test_each_context_of_each_cpu_is_a_metric_of_its_own(importing: Importing) -> None:

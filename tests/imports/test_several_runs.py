@@ -9,7 +9,7 @@ import pytest
 from foreign import Importing, named, text
 from isochron_log import log, usual
 
-from latlab.errors import UsageError
+from latlab.model.errors import UsageError
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import re
 import pytest
 from foreign import Importing, text
 
-from latlab.errors import UsageError
+from latlab.model.errors import UsageError
 
 
 def printed(name: str, what: str) -> float:

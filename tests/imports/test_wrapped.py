@@ -11,7 +11,7 @@ from collections.abc import Callable
 import pytest
 from foreign import Importing, named, text
 
-from latlab.errors import UsageError
+from latlab.model.errors import UsageError
 
 LINES = text("cyclictest-summary-twice.txt").splitlines()[:3]
 PLAIN = "\n".join(LINES) + "\n"

@@ -12,7 +12,7 @@ import pytest
 from recorded import cell_document, stream_of, write_cell
 
 import latlab
-from latlab.errors import LabError, UsageError
+from latlab.model.errors import LabError, UsageError
 from latlab.recordings.packets import build_packets
 from latlab.recordings.run_folder import RunFolder
 from latlab.report.result import make_result

@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from recorded import TAI_MINUS_REAL, Row, cell_document, recording_bytes, stream_of, write_cell
 
-from latlab.errors import LabError
+from latlab.model.errors import LabError
 from latlab.recordings import packets as packets_module
 from latlab.recordings.packets import build_packets, join_cell, read_findings, whole_packets
 from latlab.recordings.real_to_tai import RealToTai

@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 from recorded import Row, recorded_cell, recording_bytes
 
-from latlab.errors import LabError
+from latlab.model.errors import LabError
 from latlab.recordings.arrow import read_recording
 from latlab.recordings.ptp_series import PtpSeries, read_ptp
 from latlab.recordings.run_folder import CellFolder

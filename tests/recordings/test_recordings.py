@@ -12,7 +12,7 @@ import pyarrow as pa  # type: ignore[import-untyped]
 import pytest
 from recorded import Row, checked_bytes, recording_bytes
 
-from latlab.errors import LabError
+from latlab.model.errors import LabError
 from latlab.recordings.arrow import SCHEMAS, Gap, read_recording
 
 Written = Callable[[str, Iterable[Iterable[Row]]], bytes]

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from latlab.analysis import summary
-from latlab.errors import LabError, UsageError
+from latlab.model.errors import LabError, UsageError
 from latlab.recordings.run_folder import RESULT_FORMAT, RUN_FORMAT, RunFolder, list_runs, write_json
 from latlab.run import matrix as measured
 

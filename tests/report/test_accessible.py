@@ -90,7 +90,7 @@ def test_the_arrows_choose_another_metric(browser: Browser, reported_run: Path) 
 
 
 CUT = """[...document.querySelectorAll("table, svg, canvas, pre, figcaption, p, li, h1, h2, h3")]
-  .filter((one) => one.checkVisibility() && !one.closest(".scroll, pre, .clock svg"))
+  .filter((one) => one.checkVisibility() && !one.closest(".scroll, pre"))
   .map((one) => [one.getBoundingClientRect().right, one]).filter(([right]) => right > innerWidth + 1)
   .map(([right, one]) => `${right} ${one.outerHTML.slice(0, 120)}`)"""
 

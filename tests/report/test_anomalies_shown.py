@@ -26,8 +26,7 @@ from latlab.report.anomalies import (
 )
 from latlab.report.build import write_report
 from latlab.report.document import Lines
-from latlab.report.gfm import escaped
-from latlab.report.markdown import result_markdown
+from latlab.report.markdown import escaped, result_markdown
 from latlab.report.result import make_result
 from latlab.report.sections import Shown, parts_of
 from latlab.report.terminal import print_result

@@ -13,13 +13,11 @@ from compared_run import US, with_comparisons, write_figures_run
 
 from latlab.analysis.comparison.compare import ONE_REPETITION
 from latlab.analysis.comparison.words import at_least
+from latlab.report.charts.comparison import compared_metrics, panel
 from latlab.report.comparison.document import compare
-from latlab.report.comparison.forest import panel
 from latlab.report.comparison.lines import probability
-from latlab.report.comparison.page import compared_metrics
 from latlab.report.comparison.wanted import Wanted
-from latlab.report.gfm import escaped
-from latlab.report.markdown import result_markdown
+from latlab.report.markdown import escaped, result_markdown
 from latlab.result.comparison import Compared
 from latlab.result.store import typed
 from latlab.result.types import Interval

@@ -13,8 +13,7 @@ import numpy as np
 import polars as pl
 import pytest
 from browser import Elements
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
-from matplotlib.patches import Rectangle
+from drawn_parts import lines, points, texts
 from PIL import Image
 
 import latlab.report
@@ -22,13 +21,11 @@ from latlab.analysis.chain import chain_of_metric
 from latlab.analysis.interrupt_way import GUEST_TIMER_WAY, INTERVALS, interval_name
 from latlab.analysis.metrics import metric_values
 from latlab.model.metrics import METRICS_BY_NAME
-from latlab.report import chain_table
-from latlab.report.chain_page import chain_drawing
-from latlab.report.chain_pictures import chain_figure, write_chain_picture
-from latlab.report.chain_view import Bar, ChainView, Interval, chain_view
+from latlab.report.charts.chain import Bar, ChainView, Interval, chain_chart, chain_table, chain_view
+from latlab.report.charts.sheet import Sheet, write_chart
+from latlab.report.html import new_environment
 from latlab.report.markdown import part_lines
-from latlab.report.palette import WAY_COLOURS
-from latlab.report.sections import chain_part
+from latlab.report.palette import COLOURS, LOST_COLOUR, WAY_COLOURS, WAY_INKS
 from latlab.result.types import Chain
 
 REPORT = Path(latlab.report.__file__).parent
@@ -112,43 +109,59 @@ def test_cells_share_their_scales_and_short_bars_are_shown_closer_too(software: 
     assert only.whole
 
 
-def patches(axes: Any) -> list[Rectangle]:
-    return [one for one in axes.patches if isinstance(one, Rectangle)]
+def drawn(view: ChainView, *, wide: bool = True) -> list[Sheet]:
+    """The pieces that have bars: of each cell, once for each row of scales."""
+    return [one for one in chain_chart(view).pieces(wide=wide) if one.told]
 
 
-def test_every_interval_of_every_cell_is_drawn_where_it_was_on_both_scales(software: ChainView) -> None:
-    figure = chain_figure(software, "caption")
-    expected = sorted(
-        (min(one.from_ns, one.to_ns) / 1000, abs(one.ns) / 1000) for bar in bars(software) for one in bar.segments
-    )
-    assert len(figure.axes) == 2
-    for axes in figure.axes:
-        drawn = sorted((one.get_x(), one.get_width()) for one in patches(axes))
-        assert np.allclose(drawn, expected)
-    beyond = [line for line in figure.axes[0].lines if line.get_gid() == "beyond"]
+def intervals(view: ChainView, piece: Sheet) -> list[tuple[float, float]]:
+    """(from, to) of what is drawn of any interval, inches."""
+    names = {*(one.name for one in view.intervals), "back"}
+    found = [path for name in names for path in lines(piece, name)]
+    return sorted((min(x for x, _ in path), max(x for x, _ in path)) for path in found)
+
+
+def test_every_bar_of_every_cell_ends_where_it_did_on_one_scale(software: ChainView) -> None:
+    """The last interval of each bar, in the panel that has everything: as far from the start as its value says."""
+    found = []
+    for cell, piece in zip(software.cells, drawn(software), strict=True):
+        _, ((start, _), _) = lines(piece, "start")
+        whole = [path for path in lines(piece, "path") if path[0][0] >= start]
+        assert len(whole) == len(cell.bars)
+        found += [(max(x for x, _ in path) - start, bar.value_ns) for path, bar in zip(whole, cell.bars, strict=True)]
+    per_ns = max(width for width, _ in found) / max(ns for _, ns in found)
+    for width, ns in found:
+        assert width == pytest.approx(per_ns * ns, abs=0.01)
+
+
+def test_bars_that_go_beyond_the_closer_scale_say_so(software: ChainView) -> None:
+    beyond = [point for piece in drawn(software) for point in points(piece, "beyond")]
     assert len(beyond) == sum(bar.ends_ns[1] > software.scales[0].high_ns for bar in bars(software)) > 0
-    assert not [line for line in figure.axes[1].lines if line.get_gid() == "beyond"]
+    assert len({x for x, _ in beyond}) == 1, "at the closer scale's edge"
+
+
+def test_in_a_narrow_window_scales_lie_below_each_other(software: ChainView) -> None:
+    narrow = drawn(software, wide=False)
+    assert len(narrow) == 2 * len(software.cells)
+    assert {len(lines(piece, "start")) for piece in narrow} == {1}
+    assert max(right for piece in narrow for _, right in intervals(software, piece)) < narrow[0].width_in < 4
 
 
 def test_the_line_of_the_start_is_next_to_bars_and_crosses_nothing_that_is_written(software: ChainView) -> None:
-    figure = chain_figure(software, "caption")
-    for axes in figure.axes:
-        starts = [line.get_ydata() for line in axes.lines if line.get_gid() == "start"]
-        assert len(starts) == len(software.cells)
-        places = axes.get_yticks()
-        inside = [sum(low < place < high for place in places) for low, high in starts]
-        assert inside == [len(cell.bars) for cell in software.cells]
-        assert all(before[1] + 0.4 < after[0] for before, after in pairwise(starts)), "names stand between them"
+    for cell, piece in zip(software.cells, drawn(software), strict=True):
+        ((_, top), (_, bottom)), *_ = lines(piece, "start")
+        heights = [part.y for part, _ in piece.parts if getattr(part, "ha", "") == "right" and "typical" in part.text]
+        assert all(top < y < bottom for y in heights)
+        name = next(part for part, _ in piece.parts if getattr(part, "text", "") == cell.name)
+        assert name.y + 0.12 < top
 
 
 def test_every_interval_has_its_colour_s_ink_and_a_key(hardware: ChainView) -> None:
-    figure = chain_figure(hardware, "caption")
-    (legend,) = figure.legends
-    assert [text.get_text() for text in legend.get_texts()] != []
-    texts = {text.get_text() for text in legend.get_texts()}
-    assert texts == {*(one.name for one in hardware.intervals), "below zero"}
+    chart = chain_chart(hardware)
+    key = chart.pieces()[0]
+    assert set(texts(key)) == {*(one.name for one in hardware.intervals), "below zero: goes back"}
     file = io.BytesIO()
-    figure.savefig(file, dpi=150)
+    chart.figure("caption").savefig(file, dpi=150)
     with Image.open(file) as image:
         pixels = np.asarray(image.convert("RGB")).astype(int)
     for one in hardware.intervals:
@@ -181,54 +194,59 @@ def test_neighbours_are_told_apart_by_the_colour_blind_too(seen: Any) -> None:
         assert all(np.linalg.norm(one - other) > 15 for one, other in pairwise(way))
 
 
+def contrast(one: str, other: str) -> float:
+    """As WCAG 2.1 has it."""
+
+    def luminance(colour: str) -> float:
+        rgb = np.array(mpl.colors.to_rgb(colour))
+        linear = np.where(rgb <= 0.04045, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4)
+        return float(linear @ (0.2126, 0.7152, 0.0722))
+
+    low, high = sorted((luminance(one), luminance(other)))
+    return (high + 0.05) / (low + 0.05)
+
+
+def test_figures_in_bars_can_be_read_in_light_and_dark() -> None:
+    style = (REPORT / "assets" / "report.css").read_text()
+    light, dark = (dict(re.findall(r"--([\w-]+): (#\w+)", part)) for part in style.split("@media", 2)[:2])
+    names = {colour: f"cell-{number}" for number, colour in enumerate(COLOURS)} | {LOST_COLOUR: "lost"}
+    for colour, ink in zip(WAY_COLOURS, WAY_INKS, strict=True):
+        for theme in (light, dark):
+            paper = theme["paper"] if ink == "white" else ink
+            assert contrast(theme[names.get(colour, "quiet")], paper) >= 4.5, (colour, ink)
+
+
 def test_a_name_is_drawn_as_it_is(hardware: ChainView) -> None:
-    figure = chain_figure(hardware, "caption")
-    figure.draw_without_rendering()
-    assert EVIL in {text.get_text() for text in figure.texts}
+    chart = chain_chart(hardware)
+    assert EVIL in texts(chart)
+    chart.figure("caption").draw_without_rendering()
 
 
 def test_files_are_the_same_each_time_they_are_drawn(tmp_path: Path) -> None:
     view = chain_view("control", "delivery", [("one", cell("delivery"))])
     kinds = ("png", "svg", "pdf")
-    first = write_chain_picture(view, tmp_path / "a", caption="c", formats=kinds)
-    second = write_chain_picture(view, tmp_path / "b", caption="c", formats=kinds)
+    first = write_chart(chain_chart(view), tmp_path / "a", caption="c", formats=kinds)
+    second = write_chart(chain_chart(view), tmp_path / "b", caption="c", formats=kinds)
     assert [path.name for path in first] == [f"control-delivery-chain.{kind}" for kind in kinds]
     assert [path.read_bytes() for path in first] == [path.read_bytes() for path in second]
 
 
 def page(view: ChainView) -> str:
-    environment = Environment(
-        loader=FileSystemLoader(REPORT / "templates"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    template = environment.from_string('{% from "charts.html.j2" import chain %}{{ chain(drawing) }}')
-    return template.render(drawing=chain_drawing(view))
+    template = new_environment().from_string('{% from "charts.html.j2" import drawn %}{{ drawn(drawing) }}')
+    return template.render(drawing=chain_chart(view))
 
 
 def test_the_page_draws_the_same_bars_without_script_or_style(software: ChainView, hardware: ChainView) -> None:
-    elements = Elements(page(software)).found
+    markup = page(software)
+    elements = Elements(markup).found
     assert not any("style" in one or any(name.startswith("on") for name in one) for one in elements)
     shown = [one for one in elements if one.tag == "svg" and one.get("role") == "img"]
-    assert len(shown) == len(bars(software)) * len(software.scales)
-    assert [one["aria-label"] for one in shown] == [bar.told for bar in bars(software)] * len(software.scales)
+    assert len(shown) == len(software.cells) * (1 + len(software.scales)), "wide, and narrow"
+    for bar in bars(software):
+        assert bar.told in markup
     markup = page(hardware)
     assert "<script" not in markup
     assert "&lt;script&gt;" in markup
-
-
-def test_on_the_page_s_whole_scale_intervals_lie_side_by_side(software: ChainView) -> None:
-    drawing = chain_drawing(software)
-    whole, scale = drawing.scales[-1], software.scales[-1]
-    for one, shown in zip(bars(software), (bar for part in whole.cells for bar in part.bars), strict=True):
-        assert not shown.beyond
-        end = max(drawn.left + drawn.width for drawn in shown.intervals)
-        assert end == pytest.approx(100 * (one.value_ns - scale.low_ns) / (scale.high_ns - scale.low_ns), abs=0.01)
-    for part in drawing.scales:
-        for bar in (bar for found in part.cells for bar in found.bars):
-            assert all(0 <= one.left <= one.left + one.width <= 100.001 for one in bar.intervals)
 
 
 def test_labels_and_note_say_that_bars_are_means_and_of_which_packets(software: ChainView) -> None:
@@ -236,11 +254,8 @@ def test_labels_and_note_say_that_bars_are_means_and_of_which_packets(software: 
         "typical: mean of p40 to p60; mean p99–p99.9: from p99 on, below p99.9; "
         "mean ≥ p99.9: of all from p99.9 on; worst: one alone"
     )
-    assert chain_drawing(software).note == software.note
-    assert f"- {software.note}" in list(part_lines(chain_part(software)))
-    figure = chain_figure(software, "caption")
-    (drawn,) = [text for text in figure.texts if text.get_text() == software.note]
-    assert drawn.get_window_extent().x1 < figure.bbox.x1
+    assert chain_chart(software).said == (f"{software.note}, µs",)
+    assert f"- {software.note}" in list(part_lines(chain_table(software)))
 
 
 def test_without_a_p99_9_the_group_above_p99_goes_to_the_end_and_says_so() -> None:
@@ -251,16 +266,20 @@ def test_without_a_p99_9_the_group_above_p99_goes_to_the_end_and_says_so() -> No
     assert "mean ≥ p99: of all from p99 on" in view.note and "p99.9" not in view.note
 
 
-def test_the_style_sheet_has_a_colour_for_every_interval() -> None:
-    style = (REPORT / "assets" / "report.css").read_text()
-    for number in range(len(WAY_COLOURS)):
-        assert re.search(rf"\.way-{number} {{ --tone: var\(--[\w-]+\)", style)
-
-
 def test_the_table_adds_up_and_names_every_interval(software: ChainView) -> None:
-    headings = chain_table.headings(software)
-    assert headings == ("cell", "bar", "packets", "wake-up", "prepare", "socket", "qdisc", "path", "latency")
-    found = list(chain_table.table_rows(software))
+    table = chain_table(software)
+    assert tuple(table.headings) == (
+        "cell",
+        "bar",
+        "packets",
+        "wake-up",
+        "prepare",
+        "socket",
+        "qdisc",
+        "path",
+        "latency",
+    )
+    found = table.rows
     assert [row[:2] for row in found[:4]] == [
         ("bridge tap", what) for what in ("typical", "mean p99–p99.9", "mean ≥ p99.9", "worst")
     ]
@@ -279,7 +298,7 @@ def test_where_the_worst_were_made_late_is_said(software: ChainView) -> None:
     assert 50 < int(counted[2]) < 100
     (remark,) = slow.remarks
     assert re.fullmatch(r"wake-up is below zero in \d+ of 4000 packets: woken before the launch", remark)
-    assert chain_table.sentences(software)[1].startswith("bridge macvtap: of the worst 100 packets")
+    assert chain_table(software).remarks[2].startswith("bridge macvtap: of the worst 100 packets")
 
 
 def test_an_interval_below_zero_between_nics_is_laid_to_their_clocks(hardware: ChainView) -> None:
@@ -293,16 +312,16 @@ def test_a_metric_of_one_interval_has_nothing_to_choose_between() -> None:
     view = chain_view("control", "path", [("one", cell("path"))])
     assert [one.name for one in view.intervals] == ["path"]
     assert (view.cells[0].grew, view.start) == ("", "tx_soft")
-    assert chain_table.sentences(view) == []
+    assert chain_table(view).remarks == [view.note]
 
 
 def test_markdown_shows_the_table_s_texts(hardware: ChainView) -> None:
-    markdown = "\n".join(part_lines(chain_part(hardware)))
-    for row in chain_table.table_rows(hardware):
+    markdown = "\n".join(part_lines(chain_table(hardware)))
+    for row in chain_table(hardware).rows:
         for text in row[1:]:
             assert f"| {text} |" in markdown
     lines = [line for line in markdown.splitlines() if line.startswith("| ")]
-    assert {len(re.findall(r"(?<!\\)\|", line)) for line in lines} == {len(chain_table.headings(hardware)) + 1}
+    assert {len(re.findall(r"(?<!\\)\|", line)) for line in lines} == {len(chain_table(hardware).headings) + 1}
     assert r"\<script\>" in markdown
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,7 @@ from latlab.analysis.words import duration
 from latlab.recordings.arrow import FORMAT, SCHEMAS
 from latlab.recordings.run_folder import RunFolder
 from latlab.report.build import write_report
-from latlab.report.clock_series import HEIGHT, WIDTH, ClockChart, clock_charts
+from latlab.report.charts.clocks import HEIGHT, WIDTH, ClockChart, clock_charts
 from latlab.report.result import make_result
 
 OFFSETS_NS = [None, -40, 60, None, 10]
@@ -57,21 +56,17 @@ def charts(folder: RunFolder) -> list[ClockChart]:
     return list(clock_charts(folder, make_result(folder)))
 
 
-def points(path: str) -> list[tuple[float, float]]:
-    return [(float(x), float(y)) for x, y in re.findall(r"([\d.]+) ([\d.]+)", path)]
-
-
 def test_an_offset_is_drawn_where_it_is_known_on_one_scale_with_our_own_readings(charts: list[ClockChart]) -> None:
     ptp, bounds = charts
     assert ptp.title == "ecu.eth0 (slave): offset from its master as ptp4l reports it; band: as latlab measures it"
-    drawn = points(ptp.line_path)
+    drawn = ptp.line
     assert [x for x, _ in drawn] == [WIDTH / 4, WIDTH / 2, WIDTH]
     # The scale is from −140 to 100 ns, the band's own ends, downwards.
     assert [y for _, y in drawn] == pytest.approx([(100 - ns) / 240 * HEIGHT for ns in (-40, 60, 10)], abs=0.1)
     assert (ptp.low, ptp.high, ptp.span) == ("−140 ns", "100 ns", "4 s")
-    assert len(points(ptp.band_path)) == 2 * len(OFFSETS_NS)
+    assert len(ptp.band) == 2 * len(OFFSETS_NS)
     assert bounds.title == "ecu's clock − sensor's lies in the band (exchange)" and not bounds.line
-    lower = points(bounds.band_path)[len(OFFSETS_NS) :]
+    lower = bounds.band[len(OFFSETS_NS) :]
     assert [x for x, _ in lower] == [WIDTH, WIDTH * 3 / 4, WIDTH / 2, WIDTH / 4, 0]
     assert [y for _, y in lower] == pytest.approx([(200 + 10 * n) / 240 * HEIGHT for n in (4, 3, 2, 1, 0)], abs=0.1)
 
@@ -99,7 +94,7 @@ def test_clocks_that_run_apart_are_drawn_next_to_their_line_so_that_the_band_is_
     assert chart.title.endswith(f", after subtracting a straight line: {duration(FAR_NS)} at the start, +2 ppm")
     # The line has a fifth of the 100 ns.
     assert (chart.low, chart.high) == ("−220 ns", "280 ns")
-    lower = [y for _, y in points(chart.band_path)[5:]]
+    lower = [y for _, y in chart.band[5:]]
     assert lower == pytest.approx([HEIGHT, HEIGHT, HEIGHT * 400 / 500, HEIGHT, HEIGHT], abs=0.1)
     assert chart.title in chart.told
 
@@ -120,7 +115,8 @@ def test_a_rate_has_its_sign(folder: RunFolder, rate_ppb: int, told: str) -> Non
 def test_the_page_has_them_with_words_for_who_does_not_see_them(folder: RunFolder) -> None:
     make_result(folder)
     page = write_report(folder, formats=()).read_text()
-    assert page.count('<path class="band"') == 2 and page.count('<path class="line"') == 1
+    _, _, clocks = page.partition("<strong>Clocks over time</strong>")
+    assert clocks[: clocks.index("</figure>")].count('role="img"') == 2
     assert "as ptp4l reports it; band: as latlab measures it: from −140 ns to 100 ns in 4 s" in page
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from compared_run import FACTS, write_figures_run
 
-from latlab.errors import UsageError
+from latlab.model.errors import UsageError
 from latlab.report.comparison.document import compare, exit_code
 from latlab.report.comparison.wanted import wanted
 from latlab.result.comparison import ComparisonDocument

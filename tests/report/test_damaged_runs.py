@@ -18,8 +18,8 @@ from rich.console import Console
 
 import latlab
 import latlab.cli
-from latlab.errors import EXIT_LAB, EXIT_USAGE, LatlabError, making_sense_of
 from latlab.listing import print_runs
+from latlab.model.errors import EXIT_LAB, EXIT_USAGE, LatlabError, making_sense_of
 from latlab.recordings.run_folder import RunFolder, list_runs
 from latlab.report.build import write_report
 from latlab.report.result import make_result

@@ -8,21 +8,17 @@ import re
 from pathlib import Path
 from typing import Any
 
-import matplotlib as mpl
-import numpy as np
 import pytest
 import yaml
-from matplotlib.patches import Rectangle
-from matplotlib.text import Text
-from PIL import Image
+from drawn_parts import lines, overlapping, texts
 from rich.console import Console
 
-from latlab.errors import UsageError
 from latlab.gates_listing import BAR_COLUMNS, bars, print_gates
+from latlab.model.errors import UsageError
+from latlab.report.charts.gates import gates_chart
+from latlab.report.charts.sheet import Lines
 from latlab.report.gates import Promised, as_document, scenario_ports, schedules
-from latlab.report.gates_picture import gates_figure, write_gates_picture
 from latlab.report.palette import COLOURS
-from latlab.report.style import STYLE
 from latlab.scenario import Cell, load_scenario
 
 GATES = [
@@ -204,46 +200,32 @@ MANY = {
 }
 
 
-def test_the_picture_has_ink_for_each_open_gate_in_its_colour(tmp_path: Path) -> None:
-    found = shown(tmp_path)
-    with mpl.rc_context(STYLE):
-        figure = gates_figure("gates", found)
-        file = io.BytesIO()
-        figure.savefig(file, dpi=figure.dpi)
-    with Image.open(file) as image:
-        pixels = np.asarray(image.convert("RGB")).astype(float)
-    (axes,) = figure.axes
-    box = axes.get_window_extent()
-    panel = pixels[int(pixels.shape[0] - box.y1) : int(pixels.shape[0] - box.y0), int(box.x0) : int(box.x1)]
+def test_each_open_gate_is_drawn_in_its_colour(tmp_path: Path) -> None:
+    (piece,) = [one for one in gates_chart("gates", shown(tmp_path)).pieces() if one.told]
+    width = max(x for path in lines(piece, "lane") for x, _ in path) - min(lines(piece, "lane")[0])[0]
+    windows = [part for part, _ in piece.parts if isinstance(part, Lines) and part.name == "window"]
     for traffic_class, share in {0: 101 / 503, 1: 1.0, 2: 109 / 503, 3: 190 / 503}.items():
-        ink = np.array(mpl.colors.to_rgb(COLOURS[traffic_class])) * 255 * 0.3 + 242 * 0.7
-        columns = (np.abs(panel - ink).max(axis=2) < 3).any(axis=0)
-        assert columns.mean() == pytest.approx(share, abs=0.02)
+        spans = [path for one in windows if one.fill == COLOURS[traffic_class] for path in one.paths]
+        inked = sum(max(x for x, _ in path) - min(x for x, _ in path) for path in spans)
+        assert inked / width == pytest.approx(share)
 
 
 @pytest.mark.parametrize("parts", [{}, {"streams": MANY, "shapers": {"sensor.eth0": ASSISTED}}], ids=["plain", "full"])
-def test_no_text_of_the_picture_overlaps_another_or_leaves_it(tmp_path: Path, parts: Any) -> None:
-    with mpl.rc_context(STYLE):
-        figure = gates_figure("gates", shown(tmp_path, loads={"netperf": NETPERF}, **parts))
-        figure.draw_without_rendering()
-        boxes = [
-            (one.get_text(), one.get_window_extent())
-            for one in figure.findobj(Text)
-            if isinstance(one, Text) and one.get_text().strip() and one.get_visible()
-        ]
-    whole = figure.bbox
-    for number, (said, box) in enumerate(boxes):
-        assert box.x0 >= whole.x0 and box.x1 <= whole.x1 and box.y0 >= whole.y0 and box.y1 <= whole.y1, said
-        assert not [other for other, there in boxes[:number] if box.overlaps(there)], said
+@pytest.mark.parametrize("wide", [True, False])
+def test_no_text_overlaps_another_or_leaves_the_chart(tmp_path: Path, parts: Any, wide: bool) -> None:
+    chart = gates_chart("gates", shown(tmp_path, loads={"netperf": NETPERF}, **parts))
+    pieces = chart.pieces(wide=wide)
+    assert sum(len(texts(piece)) for piece in pieces) > 15
+    assert [overlapping(piece) for piece in pieces] == [[]] * len(pieces)
 
 
 def test_windows_of_txtime_assist_are_drawn_early_too(tmp_path: Path) -> None:
-    with mpl.rc_context(STYLE):
-        (axes,) = gates_figure("gates", shown(tmp_path, shapers={"sensor.eth0": ASSISTED})).axes
-    outlines = [
-        one for one in axes.patches if isinstance(one, Rectangle) and not one.get_fill() and not one.get_hatch()
+    (piece,) = [
+        one for one in gates_chart("gates", shown(tmp_path, shapers={"sensor.eth0": ASSISTED})).pieces() if one.told
     ]
-    assert sorted(one.get_x() for one in outlines) == [0, 453_000]
+    (left, _), *_, (right, _) = sorted(lines(piece, "lane")[0])
+    starts = sorted((min(path)[0] - left) / (right - left) * 503_000 for path in lines(piece, "as-they-appear"))
+    assert starts == pytest.approx([0, 453_000], abs=1)
 
 
 @pytest.mark.parametrize("kind", ["png", "svg", "pdf"])
@@ -251,10 +233,10 @@ def test_the_same_schedules_make_the_same_file(tmp_path: Path, kind: str) -> Non
     found = shown(tmp_path)
     paths = [tmp_path / f"{name}.{kind}" for name in ("one", "other")]
     for path in paths:
-        write_gates_picture("gates", found, path)
+        gates_chart("gates", found).save(path)
     assert paths[0].read_bytes() == paths[1].read_bytes()
 
 
 def test_a_picture_of_an_unknown_kind_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"end it in \.png, \.svg or \.pdf"):
-        write_gates_picture("gates", shown(tmp_path), tmp_path / "gates.jpeg")
+        gates_chart("gates", shown(tmp_path)).save(tmp_path / "gates.jpeg")

@@ -14,9 +14,9 @@ from rich.console import Console
 
 from latlab.analysis.words import duration
 from latlab.recordings.run_folder import RunFolder
-from latlab.report import anomalies, late_limits
+from latlab.report import anomalies
+from latlab.report.anomalies import LIMITS_HEADINGS, bursts_text, late_note, late_rows, late_text
 from latlab.report.build import write_report
-from latlab.report.late_limits import HEADINGS, bursts_text, late_note, late_rows, late_text
 from latlab.report.markdown import result_markdown
 from latlab.report.result import make_result
 from latlab.report.terminal import print_result
@@ -99,7 +99,7 @@ def test_where_nothing_bounds_the_clocks_lateness_is_reported_beyond_what_is_usu
     result = clean.result()
     block = only_block(result)
     limits, latency = block["late_limits"], block["metrics"]["latency_user"]
-    assert late_limits.UNKNOWN not in lateness(block)
+    assert anomalies.UNKNOWN not in lateness(block)
     latency["uncertainty_ns"] = None
     for key in ("usual_ns", "from_ns"):
         limits[key] = {name: value - 15_000_000 for name, value in limits[key].items()}
@@ -107,9 +107,9 @@ def test_where_nothing_bounds_the_clocks_lateness_is_reported_beyond_what_is_usu
     assert told.startswith(
         f"lateness threshold {duration(limits['above_ns']['middle'])} beyond the packets around from launch"
     )
-    assert late_limits.UNKNOWN in told and "-15" not in told
+    assert anomalies.UNKNOWN in told and "-15" not in told
     (row,) = late_rows(typed(result))
-    found = dict(zip(HEADINGS, row, strict=True))
+    found = dict(zip(LIMITS_HEADINGS, row, strict=True))
     assert found["usual"] == found["late from"] == "not known" and "not known" not in found["late beyond usual by"]
     limits |= {"out_of_reach": True, "largest_ns": limits["usual_ns"]["middle"] + 9_000}
     above = duration(limits["from_ns"]["middle"] - limits["usual_ns"]["middle"])
@@ -122,10 +122,10 @@ def test_where_neighbours_are_alike_it_is_said_from_when_on_one_is_late_next_to_
     limits = only_block(result)["late_limits"]
     assert limits["beside_ns"] is None
     (row,) = late_rows(typed(result))
-    assert dict(zip(HEADINGS, row, strict=True))["or later than its neighbours by"] == ""
+    assert dict(zip(LIMITS_HEADINGS, row, strict=True))["or later than its neighbours by"] == ""
     limits |= {"beside_ns": {"least": 9_000, "middle": 9_500, "greatest": 10_000}}
     (row,) = late_rows(typed(result))
-    assert dict(zip(HEADINGS, row, strict=True))["or later than its neighbours by"] == "9.0 … 10.0"
+    assert dict(zip(LIMITS_HEADINGS, row, strict=True))["or later than its neighbours by"] == "9.0 … 10.0"
     assert "), or 9.5 µs later than the packets before and after it" in late_text(
         Stream.model_validate(only_block(result))
     )
@@ -162,14 +162,14 @@ def test_every_late_packet_was_compared_with_limits_within_those_that_are_report
 def test_the_limits_stand_next_to_the_thresholds_a_row_a_stream(marked: RunFolder) -> None:
     result = marked.result()
     (row,) = late_rows(typed(result))
-    found = dict(zip(HEADINGS, row, strict=True))
+    found = dict(zip(LIMITS_HEADINGS, row, strict=True))
     limits = only_block(result)["late_limits"]
     assert found["packets judged"] == str(limits["packets"])
     assert found["late sender: before submit more than"].split(" … ")[0] == f"{limits['sender_ns']['least'] / 1000:.1f}"
     assert found["wake-up suspect beyond"] == f"{PERIOD_NS / 1000:.1f}"
     assert "50%" in late_note(typed(result))
     page, markdown = write_report(marked, formats=()).read_text(), result_markdown(typed(result), ["latency"])
-    assert late_limits.TITLE in page and late_limits.TITLE in markdown
+    assert anomalies.LIMITS_TITLE in page and anomalies.LIMITS_TITLE in markdown
     for text in row:
         assert text in page and text.replace("_", "\\_") in markdown
 
@@ -188,7 +188,7 @@ def test_packets_that_come_in_bursts_are_said_to_in_words_and_in_the_table(clean
     only_block(result)["late_limits"] = often
     assert lateness(only_block(result)) == f"{before}; {bursts(often)}"
     (row,) = late_rows(typed(result))
-    assert dict(zip(HEADINGS, row, strict=True))["in bursts"] == bursts(often)
+    assert dict(zip(LIMITS_HEADINGS, row, strict=True))["in bursts"] == bursts(often)
 
 
 def test_what_has_no_schedule_says_that_it_was_not_looked_for(result: dict[str, Any]) -> None:

@@ -15,7 +15,9 @@ from partial import partial
 from latlab.analysis.anomalies import NAMES
 from latlab.recordings.cell import RecordedCell, RecordedStream
 from latlab.recordings.run_folder import RunFolder
-from latlab.report import mark_pictures
+from latlab.report.charts import series
+from latlab.report.charts.series import series_chart, series_figure
+from latlab.report.charts.sheet import write_chart
 from latlab.report.marks import (
     GLYPHS,
     MARKED_MOST,
@@ -26,7 +28,6 @@ from latlab.report.marks import (
     marks_of,
     page_marks,
 )
-from latlab.report.pictures import series_figure, write_pictures
 from latlab.report.result import make_result
 from latlab.report.view import View, view
 from latlab.result.store import typed
@@ -112,8 +113,8 @@ def marks(**severity: list[float]) -> Marks:
 
 def test_a_panel_has_the_worst_of_each_class_before_the_second_worst() -> None:
     many = marks(stall=[1.0, 9.0, 5.0, 7.0], unexplained=list(range(1, 31)), clock_swing=[3.0])
-    found = mark_pictures.placed(many, (0, 20 * S))
-    assert len(found) == mark_pictures.MOST
+    found = series.placed(many, (0, 20 * S))
+    assert len(found) == series.MOST
     said = [(one.mark.class_, one.mark.severity) for one in found]
     assert said[:3] == [("stall", 9.0), ("unexplained", 30), ("clock_swing", 3.0)]
     assert said[3:5] == [("stall", 7.0), ("unexplained", 29)]
@@ -121,12 +122,12 @@ def test_a_panel_has_the_worst_of_each_class_before_the_second_worst() -> None:
 
 def test_letters_that_would_cover_each_other_stand_in_two_rows_and_no_more() -> None:
     close = Marks({"stall": 5}, tuple(Mark("stall", n, n, n + 1, 1.0, "it") for n in range(5)), (), ())
-    assert [one.row for one in mark_pictures.placed(close, (0, 20 * S))] == [0, 1]
+    assert [one.row for one in series.placed(close, (0, 20 * S))] == [0, 1]
 
 
 def test_a_mark_beyond_the_axis_has_no_place_and_one_that_reaches_into_it_has() -> None:
     told = (Mark("stall", 1, 9 * S, 11 * S, 1.0, "it"), Mark("stall", 2, 30 * S, 31 * S, 2.0, "it"))
-    found = mark_pictures.placed(Marks({"stall": 2}, told, (), ()), (10 * S, 20 * S))
+    found = series.placed(Marks({"stall": 2}, told, (), ()), (10 * S, 20 * S))
     assert [(one.mark.number, one.at) for one in found] == [(1, 10.0)]
 
 
@@ -136,7 +137,7 @@ def gids(figure: Any, gid: str) -> list[Any]:
 
 def test_a_picture_has_letters_hatching_and_bars_and_says_what_they_mean(shown: View) -> None:
     figure = series_figure(shown, "caption")
-    assert len(gids(figure, "mark")) == mark_pictures.MOST
+    assert len(gids(figure, "mark")) == series.MOST
     assert len(gids(figure, "cut")) == len(gids(figure, "chosen")) == 1
     letters = [text.get_text() for text in figure.axes[0].texts]
     assert letters.count("S") == STALLS and letters.count("C") == 1 and "A" in letters and "?" in letters
@@ -163,17 +164,17 @@ def test_a_picture_without_anything_to_mark_is_as_high_as_ever(shared_run: Path)
         for block in cell["streams"].values():
             block["anomalies"], block["windows"] = {}, None
     plain = view(folder, typed(result), "control", "latency")
-    assert mark_pictures.key_lines(plain, [[] for _ in plain.traces], 9.0) == []
+    assert series.key_lines(plain, [[] for _ in plain.traces], 9.0) == []
     assert not gids(series_figure(plain, "caption"), "mark")
 
 
 @pytest.mark.parametrize("kind", ["png", "svg", "pdf"])
 def test_marks_are_in_pictures_of_every_format(shown: View, tmp_path: Path, kind: str) -> None:
-    first, _ = write_pictures(shown, tmp_path, caption="c", formats=(kind,))
+    (first,) = write_chart(series_chart(shown), tmp_path, formats=(kind,))
     assert first.stat().st_size > 5_000
     if kind == "svg":
         text = first.read_text()
-        assert text.count('id="mark') == mark_pictures.MOST and ">S</text>" in text
+        assert text.count('id="mark') == series.MOST and ">S</text>" in text
 
 
 def test_imported_cells_and_old_results_have_pages_without_marks(new_run: Callable[..., Path]) -> None:
@@ -220,7 +221,7 @@ def test_a_metric_without_any_value_has_the_time_axis_of_its_packets(tmp_path: P
     unbounded = view(folder, make_result(folder), "control", "latency")
     (trace,) = unbounded.traces
     assert len(trace.value_ns) == 0 and unbounded.span_ns == (1 * S, 12 * S - 1_000_000)
-    write_pictures(unbounded, tmp_path, formats=("png",), caption="it")
+    write_chart(series_chart(unbounded), tmp_path)
     (panel, _) = series_figure(unbounded, "it").axes
     assert panel.get_xlim() == pytest.approx((1, 12), abs=0.1)
     assert sum(text.get_text() == "S" for text in panel.texts) == 2

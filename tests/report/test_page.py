@@ -203,6 +203,11 @@ OPEN_ALL = """for (const one of document.querySelectorAll("details"))
       await new Promise((done) => setTimeout(done, 300));"""
 
 
+def still_packed(dom: str) -> list[str]:
+    """Parts that wait to be opened; charts for narrow windows wait for one."""
+    return re.findall(r'(?<!class="narrow">)<div data-part="\d+">', dom)
+
+
 def test_facts_steps_and_plan_are_there_once_packed_and_unpacked_when_they_are_opened(
     new_run: Callable[..., Path],
 ) -> None:
@@ -215,7 +220,7 @@ def test_facts_steps_and_plan_are_there_once_packed_and_unpacked_when_they_are_o
     dom = acted(page, OPEN_ALL)
     assert "# on &lt;sensor&gt;\nethtool -K eth0 gro off" in dom
     assert '<th scope="row">kernel.release</th><td>6.1.0-26-amd64</td>' in dom
-    assert "data-part" not in dom.partition("<script")[0]
+    assert not still_packed(dom)
 
 
 def test_what_other_metrics_add_up_to_is_held_once_and_drawn_to_the_nanosecond(reported_run: Path) -> None:
@@ -282,7 +287,7 @@ def test_what_the_run_says_cannot_become_markup_or_script(new_run: Callable[...,
     page = write_report(folder, formats=())
     assert page.read_text().count("<script") == 10
     dom = acted(page, OPEN_ALL)
-    assert body(dom)["data-ready"] == "true" and "data-part" not in dom.partition("<script")[0]
+    assert body(dom)["data-ready"] == "true" and not still_packed(dom)
     assert "data-hacked" not in body(dom)
     assert [element for element in Elements(dom).found if element.tag == "img"] == []
     assert len([element for element in Elements(dom).found if element.tag == "script"]) == 11, (

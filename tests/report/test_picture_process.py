@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from latlab.recordings.run_folder import RunFolder
-from latlab.report import picture_process as module
 from latlab.report.build import write_report
-from latlab.report.picture_process import PictureProcess, picture_process
+from latlab.report.charts import files as module
+from latlab.report.charts.files import PictureProcess, picture_process
 
 
 def pictures(run: Path) -> dict[str, bytes]:
@@ -32,7 +32,8 @@ def test_the_pictures_are_the_same_with_it_without_it_and_when_it_is_killed(new_
     with PictureProcess(RunFolder(run)) as beside:
         assert drawn(run, beside) == alone
     with PictureProcess(RunFolder(run)) as beside:
-        os.kill(beside._process.pid, signal.SIGKILL)
+        (process,) = beside._pool._processes.values()
+        os.kill(process.pid, signal.SIGKILL)
         assert drawn(run, beside) == alone
 
 
@@ -43,16 +44,12 @@ def test_what_fails_there_is_an_error_here(new_run: Callable[..., Path]) -> None
         drawn(run, beside)
 
 
-def test_it_ends_with_its_input_and_with_the_context(new_run: Callable[..., Path]) -> None:
-    folder = RunFolder(new_run())
-    with PictureProcess(folder) as beside:
-        process = beside._process
-        assert process.stdin
-        process.stdin.close()
-        assert process.wait(timeout=600) == 0
-    with PictureProcess(folder) as beside:
-        process = beside._process
-    assert process.poll() is not None
+def test_it_ends_with_the_context(new_run: Callable[..., Path]) -> None:
+    with PictureProcess(RunFolder(new_run())) as beside:
+        (process,) = beside._pool._processes.values()
+        assert process.is_alive()
+    process.join(timeout=600)
+    assert process.exitcode == 0
 
 
 def test_it_is_asked_for_where_it_helps(new_run: Callable[..., Path], monkeypatch: pytest.MonkeyPatch) -> None:

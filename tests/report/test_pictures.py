@@ -16,9 +16,10 @@ from PIL import Image
 
 from latlab.analysis.axis import Axis
 from latlab.recordings.run_folder import RunFolder
+from latlab.report.charts.series import ccdf_chart, ccdf_figure, series_chart, series_figure
+from latlab.report.charts.sheet import write_chart
 from latlab.report.legend import Key
 from latlab.report.palette import COLOURS, LOST_COLOUR
-from latlab.report.pictures import ccdf_figure, series_figure, write_pictures
 from latlab.report.view import View, view
 from latlab.result.store import typed
 
@@ -131,7 +132,8 @@ def test_an_axis_with_both_signs_has_round_ticks_all_over_and_says_from_where_on
 
 
 def test_files_are_named_by_stream_and_metric(shared_run: Path, tmp_path: Path) -> None:
-    written = write_pictures(shown(shared_run), tmp_path, caption="c", formats=("png", "svg", "pdf"))
+    charts = [make(shown(shared_run)) for make in (series_chart, ccdf_chart)]
+    written = [path for one in charts for path in write_chart(one, tmp_path, formats=("png", "svg", "pdf"))]
     assert sorted(path.name for path in written) == sorted(
         f"control-latency{kind}.{ending}" for kind in ("", "-ccdf") for ending in ("png", "svg", "pdf")
     )
@@ -141,7 +143,7 @@ def test_files_are_named_by_stream_and_metric(shared_run: Path, tmp_path: Path) 
 
 def test_a_stream_s_name_cannot_lead_out_of_the_folder(shared_run: Path, tmp_path: Path) -> None:
     odd = replace(shown(shared_run), stream="../up/stream")
-    for path in write_pictures(odd, tmp_path / "pictures", caption="c"):
+    for path in write_chart(series_chart(odd), tmp_path / "pictures"):
         assert path.parent == tmp_path / "pictures"
 
 

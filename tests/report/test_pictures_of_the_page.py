@@ -9,20 +9,19 @@ from typing import Any
 
 import pytest
 from compared_run import with_comparisons, write_figures_run
-from matplotlib.collections import LineCollection
-from matplotlib.figure import Figure
+from drawn_parts import lines, points, said
 from PIL import Image
 
+from latlab.model.errors import UsageError
+from latlab.notebook import load
 from latlab.recordings.run_folder import RunFolder
 from latlab.report.build import write_report
-from latlab.report.clock_pictures import MOST, clocks_figure, write_clock_pictures
-from latlab.report.clock_series import ClockChart
-from latlab.report.comparison.page import ComparedMetric, compared_metrics
-from latlab.report.comparison.pictures import comparison_figure, write_comparison_pictures
-from latlab.report.repeat_pictures import repeated, write_repeats_picture
+from latlab.report.charts.clocks import MOST, ClockChart, clock_drawings
+from latlab.report.charts.comparison import ComparedMetric, compared_metrics, comparison_chart
+from latlab.report.charts.repeats import repeated, repeats_chart, together_chart
+from latlab.report.charts.sheet import Drawing, Plotted, write_chart
 from latlab.report.repeats import drawn
 from latlab.report.together import together
-from latlab.report.together_pictures import together_figure
 from latlab.report.view import view
 from latlab.result.store import typed
 
@@ -31,17 +30,10 @@ EVIL = "$x$ <b> | `tick`"
 FOUR = ((0.0, 100.0), (250.0, 0.0), (500.0, 50.0), (1000.0, 25.0))
 
 
-def texts(figure: Figure) -> str:
-    return "\n".join(text.get_text() for text in figure.axes[0].texts)
-
-
-def lines(figure: Figure, gid: str) -> list[LineCollection]:
-    return [one for one in figure.axes[0].collections if one.get_gid() == gid and isinstance(one, LineCollection)]
-
-
-def segments(figure: Figure, gid: str) -> list[Any]:
-    """The lines with this name, one after another."""
-    return [segment for one in lines(figure, gid) for segment in one.get_segments()]
+def chart_of(compared: ComparedMetric) -> Drawing:
+    """Its chart."""
+    panels = [(group.title, group.panels) for group in compared.groups]
+    return comparison_chart("control", compared.metric, compared.summary, panels, compared.notes)
 
 
 def whole(paths: Sequence[Path]) -> None:
@@ -64,32 +56,28 @@ def compared(tmp_path: Path) -> ComparedMetric:
 
 def test_a_comparison_has_a_point_and_its_two_intervals_for_each_row_of_the_page(compared: ComparedMetric) -> None:
     rows = [row for group in compared.groups for panel in group.panels for row in panel.rows]
-    figure = comparison_figure(compared, "control", "caption")
-    assert len(segments(figure, "interval")) == len(segments(figure, "wider")) == len(rows) > 2
-    points = {one.get_gid(): 0 for one in figure.axes[0].lines}
-    for one in figure.axes[0].lines:
-        points[one.get_gid()] += len(one.get_xdata())
-    assert all(points[kind] == sum(row.kind == kind for row in rows) for kind in ("shown", "not-shown"))
+    chart = chart_of(compared)
+    assert len(lines(chart, "interval")) == len(lines(chart, "wider")) == len(rows) > 2
+    assert all(len(points(chart, kind)) == sum(row.kind == kind for row in rows) for kind in ("shown", "not-shown"))
     assert {"shown", "not-shown"} <= {row.kind for row in rows}
-    said = texts(figure)
-    assert all(row.text in said for row in rows)
-    assert f"against bridge {EVIL}" in said
+    texts = said(chart)
+    assert all(row.text in texts for row in rows)
+    assert f"against bridge {EVIL}" in texts
 
 
-def test_places_are_those_of_the_page(compared: ComparedMetric) -> None:
-    """All of one panel lie on a straight line over the page's per cents."""
+def test_places_of_one_panel_are_on_one_axis(compared: ComparedMetric) -> None:
+    """All of them lie on a straight line over the panel's per cents."""
     panel = compared.groups[0].panels[0]
-    found = segments(comparison_figure(compared, "control", "caption"), "interval")[: len(panel.rows)]
-    rows = sorted(panel.rows, key=lambda row: [one.kind for one in panel.rows].index(row.kind))
-    at = [(row.low, one[0][0]) for row, one in zip(rows, found, strict=True)]
-    at += [(row.high, one[1][0]) for row, one in zip(rows, found, strict=True)]
+    found = lines(chart_of(compared), "interval")[: len(panel.rows)]
+    at = [(row.low, one[0][0]) for row, one in zip(panel.rows, found, strict=True)]
+    at += [(row.high, one[1][0]) for row, one in zip(panel.rows, found, strict=True)]
     (low, left), (high, right) = min(at), max(at)
     for place, x in at:
         assert x == pytest.approx(left + (place - low) / (high - low) * (right - left), abs=1e-6)
 
 
 def test_comparisons_are_files_named_like_the_others(compared: ComparedMetric, tmp_path: Path) -> None:
-    written = write_comparison_pictures(compared, tmp_path / "pictures", caption="c", formats=FORMATS)
+    written = write_chart(chart_of(compared), tmp_path / "pictures", caption="c", formats=FORMATS)
     assert [path.name for path in written] == [f"control-latency-comparison.{kind}" for kind in FORMATS]
     whole(written)
 
@@ -98,18 +86,20 @@ def test_each_repetition_has_its_strip_where_the_page_has_it(
     shared_run: Path, result: dict[str, Any], tmp_path: Path
 ) -> None:
     shown = view(RunFolder(shared_run), typed(result), "control", "latency")
-    written = write_repeats_picture(typed(result), shown, tmp_path / "pictures", caption="c", formats=FORMATS)
+    chart = repeats_chart(typed(result), shown)
+    assert chart
+    written = write_chart(chart, tmp_path / "pictures", caption="c", formats=FORMATS)
     assert [path.name for path in written] == [f"control-latency-repeats.{kind}" for kind in FORMATS]
     whole(written)
     strips = [strip for found in drawn(shown).of.values() for strip in found]
-    svg = written[1].read_text()
-    assert svg.count('id="range"') == svg.count('id="middle"') == svg.count('id="largest"') == len(strips) == 4
+    assert len(strips) == 4
+    assert all(len(lines(chart, name)) == len(strips) for name in ("range", "middle", "largest"))
 
 
-def test_without_repetitions_there_is_no_such_picture(shared_run: Path, result: dict[str, Any], tmp_path: Path) -> None:
+def test_without_repetitions_there_is_no_such_picture(shared_run: Path, result: dict[str, Any]) -> None:
     shown = view(RunFolder(shared_run), typed(result), "control", "latency")
     once = {**result, "cells": [cell for cell in result["cells"] if cell["repeat"] == 1]}
-    assert write_repeats_picture(typed(once), shown, tmp_path, caption="c") == []
+    assert repeats_chart(typed(once), shown) is None and together_chart(typed(once), shown) is None
 
 
 def chart(number: int, **given: Any) -> ClockChart:
@@ -121,27 +111,25 @@ def chart(number: int, **given: Any) -> ClockChart:
 
 
 def test_clocks_have_a_chart_each_with_its_ends_and_only_what_is_known() -> None:
-    figure = clocks_figure([chart(1), chart(2, band=()), chart(3, line=())], "caption")
-    assert len(lines(figure, "line")) == 2
-    assert sum(one.get_gid() == "band" for one in figure.axes[0].patches) == 2
-    said = texts(figure)
-    assert all(said.count(text) == 3 for text in ("-140 ns", "100 ns", "4 s", EVIL))
+    (drawing,) = clock_drawings([chart(1), chart(2, band=()), chart(3, line=())])
+    assert len(lines(drawing, "line")) == len(lines(drawing, "band")) == 2
+    texts = said(drawing)
+    assert all(texts.count(text) == 3 for text in ("-140 ns", "100 ns", "4 s", EVIL))
 
 
 def test_the_line_is_the_page_s() -> None:
     """From the left end to the right one, and from the upper edge to the lower one, each point in its place."""
-    (found,) = lines(clocks_figure([chart(1)], "caption"), "line")
-    (segment,) = found.get_segments()
+    (drawing,) = clock_drawings([chart(1)])
+    (segment,) = lines(drawing, "line")
     (left, bottom), (right, _), top = segment[0], segment[-1], segment[1][1]
     for (x, y), (place, down) in zip(segment, FOUR, strict=True):
         assert (x - left) / (right - left) == pytest.approx(place / 1000)
         assert (y - top) / (bottom - top) == pytest.approx(down / 100)
 
 
-def test_many_clocks_go_on_in_another_file(tmp_path: Path) -> None:
-    written = write_clock_pictures([chart(one) for one in range(MOST + 1)], tmp_path, caption="c")
-    assert [path.name for path in written] == ["clocks.png", "clocks-2.png"]
-    assert write_clock_pictures([], tmp_path, caption="c") == []
+def test_many_clocks_go_on_in_another_file() -> None:
+    assert [one.stem for one in clock_drawings([chart(one) for one in range(MOST + 1)])] == ["clocks", "clocks-2"]
+    assert list(clock_drawings([])) == []
 
 
 def test_a_report_draws_them_next_to_the_others_and_only_of_the_metrics_it_is_asked_for(
@@ -160,18 +148,19 @@ def test_all_repetitions_together_have_the_page_s_histogram(matrix_run: Path) ->
     folder = RunFolder(matrix_run)
     shown = view(folder, typed(folder.result()), "down", "latency")
     found = together(repeated(typed(folder.result()), shown), drawn(shown))
-    figure = together_figure(shown, found, "caption")
-    areas = [one for one in figure.axes[0].patches if one.get_gid() == "together"]
+    chart = together_chart(typed(folder.result()), shown)
+    assert chart
+    areas = lines(chart, "together")
     assert len(found) == len(areas) == 9
     for one, area in zip(found, areas, strict=True):
-        (left, foot), *steps, (right, _) = area.get_path().vertices[: 2 * len(one.heights) + 2].tolist()
+        (left, foot), *steps, (right, _) = area
         highest = max(foot - y for _, y in steps)
         tops = [(foot - y) / highest * max(one.heights) for _, y in steps[::2]]
         assert tops == pytest.approx(one.heights)
         assert [x for x, _ in steps[::2]] == pytest.approx(
             [left + n * (right - left) / len(one.heights) for n in range(len(one.heights))]
         )
-        assert f"n {one.figures[0]}" in texts(figure)
+        assert f"n {one.figures[0]}" in said(chart)
 
 
 def test_a_report_leaves_no_picture_of_an_earlier_one_and_every_other_file(new_run: Callable[..., Path]) -> None:
@@ -184,3 +173,17 @@ def test_a_report_leaves_no_picture_of_an_earlier_one_and_every_other_file(new_r
         (folder / name).write_text("x")
     write_report(run, formats=())
     assert {path.name for path in folder.iterdir()} == set(others)
+
+
+def test_a_notebook_shows_each_chart_that_there_is_by_its_name(matrix_run: Path, tmp_path: Path) -> None:
+    run = load(matrix_run)
+    for kind in ("chain", "ccdf", "comparison", "repeats"):
+        chart = run.chart(kind, "down", "latency")
+        assert chart.stem.startswith("down-latency")
+        assert (
+            chart._repr_png_().startswith(b"\x89PNG") if isinstance(chart, Plotted) else "<svg" in chart._repr_html_()
+        )
+    run.chart("chain").save(tmp_path / "chain.svg")
+    assert "where the time went" in (tmp_path / "chain.svg").read_text()
+    with pytest.raises(UsageError, match="kinds are series, ccdf"):
+        run.chart("chain", "nobody")

@@ -9,7 +9,7 @@ from xml.etree import ElementTree as ET
 import pytest
 from compared_run import write_figures_run
 
-from latlab.errors import UsageError
+from latlab.model.errors import UsageError
 from latlab.report.comparison.document import compare, exit_code
 from latlab.report.comparison.lines import powerless
 from latlab.report.comparison.wanted import Wanted, wanted

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from latlab.errors import LabError
+from latlab.model.errors import LabError
 from latlab.report.unmeasured import unfinished
 from latlab.result.store import typed
 

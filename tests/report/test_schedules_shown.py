@@ -6,12 +6,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
 import yaml
+from drawn_parts import lines, points
 
 from latlab.recordings.run_folder import RunFolder
 from latlab.report.build import write_report
-from latlab.report.schedules import TITLE, run_schedules, schedule_drawings
-from latlab.result.store import typed
+from latlab.report.charts.gates import gates_chart, port_chart, run_schedules
+from latlab.report.gates import entry_rows, port_title
 
 GATES = [{"open": [0, 1], "for": "101us"}, {"open": [1], "for": "99us"}, {"open": [1, 2], "for": "300us"}]
 TAPRIO = {"kind": "taprio", "mode": "software", "map": {7: 0, 5: 1}, "rest": 2, "gates": GATES}
@@ -41,25 +43,25 @@ def gated(folder: Path, **parts: Any) -> RunFolder:
     return RunFolder(path)
 
 
-def test_lanes_have_their_gates_their_launches_and_words(tmp_path: Path, result: dict[str, Any]) -> None:
-    (drawing,) = schedule_drawings(typed(result), run_schedules(gated(tmp_path)))
-    assert drawing.title.startswith("sensor.eth0: cycle of 500 µs") and drawing.cells == ""
-    control, bulk, rest = drawing.lanes
-    assert control.bars == ((0.0, 20.2),) and control.launches == (2.0, 27.0, 52.0, 77.0)
-    assert control.told == "open 0 to 101 µs; control is launched at 4 phases of the cycle"
-    # Neighbouring entries are bars of their own; too many launches are told in words only.
-    assert bulk.bars == ((0.0, 20.2), (20.2, 19.8), (40.0, 60.0)) and bulk.launches == ()
-    assert bulk.told == "its gate never closes; bulk is launched at 200 phases of the cycle"
-    assert (rest.name, rest.bars, rest.told) == ("class 2", ((40.0, 60.0),), "open 200 to 500 µs")
-    assert drawing.entries[0] == ("0", "101", "101", "0 (control) · 1 (bulk)")
+def test_lanes_have_their_gates_their_launches_and_words(tmp_path: Path) -> None:
+    ((_, (promised,)),) = run_schedules(gated(tmp_path))
+    assert port_title(promised.port).startswith("sensor.eth0: cycle of 500 µs")
+    piece = port_chart(promised).pieces()[0]
+    left, width = min(lines(piece, "lane")[0])[0], max(lines(piece, "lane")[0])[0] - min(lines(piece, "lane")[0])[0]
+    assert [(x - left) / width for x, _ in points(piece, "launch")] == pytest.approx([0.02, 0.27, 0.52, 0.77])
+    assert "class 0: open 0 to 101 µs; control is launched at 4 phases of the cycle" in piece.told
+    # Too many launches are drawn as intervals of time.
+    assert "class 1: its gate never closes; bulk is launched at 200 phases of the cycle" in piece.told
+    assert "class 2: open 200 to 500 µs" in piece.told
+    assert next(entry_rows(promised.port)) == ("0", "101", "101", "0 (control) · 1 (bulk)")
 
 
-def test_cells_with_schedules_of_their_own_are_drawn_apart(tmp_path: Path, result: dict[str, Any]) -> None:
+def test_cells_with_schedules_of_their_own_are_drawn_apart(tmp_path: Path) -> None:
     other = TAPRIO | {"gates": [{"open": [0, 1, 2], "for": "250us"}]}
     folder = gated(tmp_path, matrix={"shapers.sensor.eth0": [TAPRIO, other]})
-    first, second = schedule_drawings(typed(result), run_schedules(folder))
-    assert ("500 µs" in first.title, "250 µs" in second.title) == (True, True)
-    assert {lane.told.split(";")[0] for lane in second.lanes} == {"its gate never closes"}
+    first, second = [one.told for one in gates_chart("gated", run_schedules(folder)).pieces() if one.told]
+    assert "cycle 500 µs" in first and "cycle 250 µs" in second
+    assert second.count("its gate never closes") == 3
 
 
 def test_page_and_pictures_have_the_schedule_of_a_run_with_gates_only(new_run: Callable[..., Path]) -> None:
@@ -70,5 +72,5 @@ def test_page_and_pictures_have_the_schedule_of_a_run_with_gates_only(new_run: C
     (folder / "scenario.yaml").write_text(yaml.safe_dump(scenario()))
     page = write_report(folder, formats=("svg",), pictured=()).read_text()
     assert 'id="gates"' in page and 'href="#gates"' in page
-    assert TITLE in page and "open 0 to 101 µs; control is launched at 4 phases of the cycle" in page
+    assert "open 0 to 101 µs; control is launched at 4 phases of the cycle" in page
     assert "sensor.eth0" in (folder / "pictures" / "gates.svg").read_text()

@@ -9,20 +9,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from matplotlib.figure import Figure
+from drawn_parts import lines, overlapping, points, texts
 from PIL import Image
 from swept_run import REPEATS, figures, write_several_run, write_swept_run
 
 from latlab.analysis.axis import log_axis
 from latlab.recordings.run_folder import RunFolder
-from latlab.report.frame_rooms import FrameRooms
+from latlab.report.charts.sheet import write_chart
+from latlab.report.charts.sweep import Point, Reach, Sweep, sweep_chart, sweep_table
+from latlab.report.charts.sweeps import FrameRooms, belongs, numbers, sweeps
 from latlab.report.legend import Looks
 from latlab.report.palette import ANY_COLOUR
 from latlab.report.rows import summaries
-from latlab.report.sweep import Point, Reach, Sweep
-from latlab.report.sweep_page import sweep_drawing
-from latlab.report.sweep_pictures import sweep_figure, write_sweep_picture
-from latlab.report.sweeps import belongs, numbers, sweeps
 from latlab.result.store import typed
 from latlab.scenario.one_frame import Room
 from latlab.scenario.units import DURATION, SIZE
@@ -41,7 +39,7 @@ def shown(run: RunFolder) -> Sweep:
     return found
 
 
-def points(shown: Sweep) -> Iterator[tuple[str, str, Point]]:
+def every(shown: Sweep) -> Iterator[tuple[str, str, Point]]:
     return ((panel.title, line.name, point) for panel in shown.panels for line in panel.lines for point in line.points)
 
 
@@ -54,7 +52,7 @@ def test_before_and_after_tuning_lie_in_one_panel_and_the_other_key_tells_panels
 
 
 def test_every_point_is_what_the_result_has_of_that_size_least_middle_and_greatest(shown: Sweep) -> None:
-    found = {(title, name, point.at): point for title, name, point in points(shown)}
+    found = {(title, name, point.at): point for title, name, point in every(shown)}
     assert len(found) == 2 * 6 + 2 * 5, "32 kB were not measured at an MTU of 9000"
     for (title, name, at), point in found.items():
         assert SIZES[point.text] == at
@@ -88,21 +86,20 @@ def test_a_figure_of_intervals_of_time_only_is_a_bar_without_a_line(run: RunFold
 
 def test_the_line_at_the_mtu_is_where_the_last_payload_fits_a_frame(shown: Sweep) -> None:
     assert [panel.rooms for panel in shown.panels] == [(Room(1500, 1472),), (Room(9000, 8972),)]
-    figure = sweep_figure(shown, "caption")
-    lines = [line for axes in figure.axes for line in axes.lines if line.get_gid() == "mtu"]
-    assert [list(line.get_xdata()) for line in lines] == [[1472, 1472], [8972, 8972]]
-    assert {"MTU 1500: 1472 B", "MTU 9000: 8972 B"} <= {text.get_text() for axes in figure.axes for text in axes.texts}
-    drawing = sweep_drawing(shown, "measured")
-    (place,) = shown.x_axis.places([1472])
-    assert drawing.panels[0].rooms[0][:2] == (round(100 * float(place), 2), "MTU 1500: 1472 B")
-    assert 64 < 1472 < 32_000 and 0 < place < 1
+    chart = sweep_chart(shown)
+    assert {"MTU 1500: 1472 B", "MTU 9000: 8972 B"} <= set(texts(chart))
+    for panel, (mtu, _) in zip(shown.panels, lines(chart, "mtu"), strict=True):
+        at = [point.at for point in panel.lines[0].points]
+        found = points(chart, "none/max")
+        first, last = (found[0], found[len(at) - 1]) if panel is shown.panels[0] else (found[-len(at)], found[-1])
+        low, high, place = shown.x_axis.places([at[0], at[-1], panel.rooms[0].largest])
+        assert mtu[0] == pytest.approx(first[0] + (place - low) / (high - low) * (last[0] - first[0]))
 
 
 def test_a_frame_that_no_payload_fills_is_reported_and_not_drawn(shown: Sweep) -> None:
     wide = replace(shown, panels=tuple(replace(panel, rooms=(Room(65535, 65507),)) for panel in shown.panels))
-    figure = sweep_figure(wide, "caption")
-    assert [line for axes in figure.axes for line in axes.lines if line.get_gid() == "mtu"] == []
-    assert [panel.rooms for panel in sweep_drawing(wide, "measured").panels] == [(), ()]
+    chart = sweep_chart(wide)
+    assert lines(chart, "mtu") == [] and not any(text.startswith("MTU") for text in texts(chart))
 
 
 def test_frames_that_end_close_to_each_other_have_one_label(shown: Sweep) -> None:
@@ -117,47 +114,37 @@ def test_frames_that_end_close_to_each_other_have_one_label(shown: Sweep) -> Non
     assert [(end.text, end.anchor) for end in ends] == [("MTU 128: 100 B", "first"), ("MTU 9000: 8972 B", "last")]
 
 
-def test_the_picture_has_the_points_on_log_axes_that_are_the_same_in_every_panel(shown: Sweep) -> None:
-    figure = sweep_figure(shown, "functional only · verdict: trusted")
-    assert {(axes.get_xscale(), axes.get_yscale()) for axes in figure.axes} == {("log", "log")}
-    assert len({(axes.get_xlim(), axes.get_ylim()) for axes in figure.axes}) == 1
-    assert "functional only · verdict: trusted" in {text.get_text() for text in figure.texts}
-    for panel, axes in zip(shown.panels, figure.axes, strict=True):
-        for line in panel.lines:
-            drawn = drawn_lines(axes, f"{line.name}/max")
-            assert drawn == [(point.at, point.reaches["max"].line_ns / 1000) for point in line.points]
-            assert len(drawn_lines(axes, f"{line.name}/p99")) == sum("p99" in point.reaches for point in line.points)
-
-
-def drawn_lines(axes: Any, gid: str) -> list[tuple[float, float]]:
-    found = [line for line in axes.lines if line.get_gid() == gid]
-    return [place for line in found for place in zip(*line.get_data(), strict=True)]
+def test_the_chart_has_the_points_on_log_axes_that_are_the_same_in_every_panel(shown: Sweep) -> None:
+    chart = sweep_chart(shown, "functional only · verdict: trusted")
+    assert (shown.x_axis.kind, shown.y_axis.kind) == ("log", "log")
+    assert "functional only · verdict: trusted" in texts(chart)
+    places = []
+    for name in ("none", "80"):
+        of_line = [line for panel in shown.panels for line in panel.lines if line.name == name]
+        every_max = [(point.at, point.reaches["max"].line_ns) for line in of_line for point in line.points]
+        found = points(chart, f"{name}/max")
+        assert len(found) == len(every_max)
+        assert len(points(chart, f"{name}/p99")) == sum(
+            "p99" in point.reaches for line in of_line for point in line.points
+        )
+        places += [(ns, y) for (_, ns), (_, y) in zip(every_max, found, strict=True)]
+    (low, bottom), (high, top) = min(places), max(places)
+    for ns, y in places:
+        first, last, own = shown.y_axis.places([low, high, ns])
+        assert y == pytest.approx(bottom + (own - first) / (last - first) * (top - bottom)), "one axis in all panels"
 
 
 @pytest.mark.parametrize("more", ["", ", guests vm1.bridge ovs-afxdp + vm2.bridge macvtap, loads load-down"])
-def test_no_text_of_the_picture_lies_over_another_or_outside(shown: Sweep, more: str) -> None:
+@pytest.mark.parametrize("wide", [True, False])
+def test_no_text_lies_over_another_or_outside(shown: Sweep, more: str, wide: bool) -> None:
     panels = tuple(replace(panel, title=panel.title + more) for panel in shown.panels)
-    figure = sweep_figure(
-        replace(shown, panels=panels), "functional only · verdict: trusted · payload · 20261121-205152-payload-3f9a"
-    )
-    figure.draw_without_rendering()
-    boxes = [box for box in texts(figure) if box.width > 0]
-    assert len(boxes) > 20
-    for number, box in enumerate(boxes):
-        assert 0 <= box.x0 < box.x1 <= figure.bbox.width and 0 <= box.y0 < box.y1 <= figure.bbox.height
-        assert not any(box.overlaps(other) for other in boxes[number + 1 :])
-
-
-def texts(figure: Figure) -> Iterator[Any]:
-    for axes in figure.axes:
-        every = [*axes.texts, axes._left_title, axes.xaxis.label, *axes.get_xticklabels(), *axes.get_yticklabels()]
-        yield from (text.get_window_extent() for text in every if text.get_visible() and text.get_text())
-    yield from (text.get_window_extent() for text in figure.texts)
-    yield from (text.get_window_extent() for legend in figure.legends for text in legend.get_texts())
+    pieces = sweep_chart(replace(shown, panels=panels)).pieces(wide=wide)
+    assert sum(len(texts(piece)) for piece in pieces) > 20
+    assert [overlapping(piece) for piece in pieces] == [[]] * len(pieces)
 
 
 def test_files_are_named_by_stream_metric_and_key(shown: Sweep, tmp_path: Path) -> None:
-    (path,) = write_sweep_picture(shown, tmp_path, caption="caption")
+    (path,) = write_chart(sweep_chart(shown), tmp_path, caption="caption")
     assert path.name == "rr-round_trip-by-size.png"
     with Image.open(path) as image:
         assert image.width == 1500
@@ -196,7 +183,7 @@ def test_a_key_of_durations_is_shown_and_has_no_frame(run: RunFolder) -> None:
     assert [point.text for point in found.panels[0].lines[0].points] == ["0", "100us", "1ms", "10ms", "100ms", "1s"]
     assert {panel.rooms for panel in found.panels} == {()}
     assert found.x_axis.kind == "asinh", "0 has no place on a logarithmic axis"
-    assert sweep_figure(found, "caption").axes
+    assert sweep_chart(found).figure("caption").axes
 
 
 def test_a_repetition_that_did_not_run_to_its_end_is_left_out_and_told(run: RunFolder) -> None:
@@ -204,21 +191,21 @@ def test_a_repetition_that_did_not_run_to_its_end_is_left_out_and_told(run: RunF
     cut = next(cell for cell in result["cells"] if cell["streams"])
     cut["status"] = "interrupted"
     (found,) = sweeps(typed(result), lambda *_: None)
-    assert sum(point.repeats for _, _, point in points(found)) == 22 * REPEATS - 1
+    assert sum(point.repeats for _, _, point in every(found)) == 22 * REPEATS - 1
     assert any(note.startswith("1 that did not run to their end") for note in found.notes)
 
 
 def test_points_of_different_labels_are_told_apart(run: RunFolder, shown: Sweep) -> None:
-    assert "label" not in sweep_drawing(shown, "").table.headings
+    assert "label" not in sweep_table(shown, "").headings
     result = run.result()
     for cell in result["cells"]:
         if cell["streams"] and cell["cell"]["links.0.mtu"] == 9000:
             cell |= {"label": "measured", "verdict": "untrusted"}
     (found,) = sweeps(typed(result), lambda *_: None)
     assert {point.label for point in found.points} == {"functional only", "measured"}
-    drawing = sweep_drawing(found, "")
-    assert drawing.table.headings[-2:] == ("verdict", "label")
-    ends = {(row[0], *row[-2:]) for row in drawing.table.rows}
+    table = sweep_table(found, "")
+    assert tuple(table.headings[-2:]) == ("verdict", "label")
+    ends = {(row[0], *row[-2:]) for row in table.rows}
     assert ends == {("mtu 1500", "trusted", "functional only"), ("mtu 9000", "untrusted", "measured")}
     assert any("cannot be compared" in note for note in found.notes)
     assert "10 of 22 points are untrusted" in found.notes
@@ -306,18 +293,13 @@ def test_probes_over_sizes_of_their_own_are_lines_of_one_picture_in_their_bridge
         *names[:2],
         *(f"{one} (each bridge in its colour)" for one in names[2:]),
     ]
-    (path,) = write_sweep_picture(both, tmp_path, caption="caption")
+    chart = sweep_chart(both)
+    (path,) = write_chart(chart, tmp_path, caption="caption")
     assert path.name == "hosts-round_trip-by-size.png"
-    axes = sweep_figure(both, "caption").axes[0]
-    assert {str(line.get_gid()).split("/")[1] for line in axes.lines if "/" in str(line.get_gid())} == {
-        "p50",
-        "max",
-        "bar",
-    }
-    drawing = sweep_drawing(both, "measured")
-    assert drawing.title == "hosts, guests: Round trip, by size"
-    assert len(drawing.table.rows) == 2 * 4 * 6 and {"min", "p99"} <= set(drawing.table.headings)
-    assert [one.told for one in drawing.panels[0].lines[0].figures] == [
-        "hosts, fifo none, p50",
-        "hosts, fifo none, max",
-    ]
+    assert chart.title == "hosts, guests: Round trip, by size"
+    assert points(chart, "hosts, fifo none/p50") and points(chart, "hosts, fifo none/max")
+    assert not points(chart, "hosts, fifo none/min") and not lines(chart, "band")
+    table = sweep_table(both, "measured")
+    assert len(table.rows) == 2 * 4 * 6 and {"min", "p99"} <= set(table.headings)
+    words = {about for piece in chart.pieces() for _, about in piece.parts}
+    assert {"hosts, fifo none, p50", "hosts, fifo none, max"} <= words

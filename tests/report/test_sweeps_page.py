@@ -18,12 +18,16 @@ for (const kind of ["error", "unhandledrejection", "securitypolicyviolation"])
 const said = console.error;
 console.error = (...words) => (window.complaints.push(words.join(" ")), said(...words));"""
 PLACES = """(() => {
-  const figure = document.querySelector(".sweep"), plot = figure.querySelector("svg.lines");
-  const box = plot.getBoundingClientRect(), line = figure.querySelector("line.mtu").getBoundingClientRect();
-  const texts = [...figure.querySelectorAll("svg text")].map((one) => one.getBoundingClientRect());
-  const lines = [...plot.querySelectorAll("path.through")];
-  const inked = lines.filter((one) => one.getBoundingClientRect().width > 0).length;
-  return { width: box.width, inked, mtu: (line.left - box.left) / box.width,
+  const figure = [...document.querySelectorAll(".drawn")].find((one) => one.textContent.includes("by size"));
+  const plot = [...figure.children].find((one) => one.matches("div") && one.checkVisibility());
+  const box = plot.getBoundingClientRect(), of = (kind) => [...plot.querySelectorAll(kind)];
+  const texts = of("svg text").map((one) => one.getBoundingClientRect());
+  const ends = of("svg text").filter((one) => /^(64B|32kB)$/.test(one.textContent));
+  const keys = ends.map((one) => one.getBoundingClientRect());
+  const middle = (one) => (one.left + one.right) / 2;
+  const line = of("path[stroke*='--lost']")[0].getBoundingClientRect();
+  const inked = of("path[stroke*='--cell']").filter((one) => one.getBoundingClientRect().width > 0).length;
+  return { width: box.width, inked, mtu: (middle(line) - middle(keys[0])) / (middle(keys[1]) - middle(keys[0])),
     inside: texts.every((one) => one.left >= 0 && one.right <= innerWidth), texts: texts.length,
     smallest: Math.min(...texts.map((one) => one.height)), scrolls: document.body.scrollWidth > innerWidth };
 })()"""
@@ -44,7 +48,8 @@ def browser() -> Iterator[Browser]:
 
 def test_label_verdict_and_frames_stand_next_to_the_figure_and_a_table_has_what_is_drawn(page: Path) -> None:
     document = page.read_text(encoding="utf-8")
-    figure = document[document.index('<figure class="sweep">') : document.index("</figure>")]
+    _, _, figure = document.partition("<strong>rr: Round trip, by size</strong>")
+    figure = figure[: figure.index("</figure>")]
     assert "functional only · verdict: trusted" in figure
     assert "Packets larger than 1472 B at MTU 1500, 8972 B at MTU 9000 are sent in several frames." in figure
     of = [figures(32_000, mtu=1500, tuned=False, repeat=repeat)["max"] / 1000 for repeat in (1, 2)]

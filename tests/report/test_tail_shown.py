@@ -2,26 +2,31 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from browser import Elements
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
-from matplotlib.collections import LineCollection
+from drawn_parts import lines, points, said
 from PIL import Image
 
-import latlab.report
 from latlab.analysis.tail import tail_of
-from latlab.report.tail_page import tail_drawing
-from latlab.report.tail_pictures import tail_figure, write_tail_picture
-from latlab.report.tail_view import CHOSEN, FITS, UNFIT, WARNING, TailCell, TailView, tail_view, tail_views
+from latlab.report.charts.sheet import write_chart
+from latlab.report.charts.tail import (
+    CHOSEN,
+    FITS,
+    UNFIT,
+    WARNING,
+    TailCell,
+    TailView,
+    tail_chart,
+    tail_view,
+    tail_views,
+)
+from latlab.report.html import new_environment
 from latlab.result.store import typed
 from latlab.result.types import Tail
 
-REPORT = Path(latlab.report.__file__).parent
 UNIT_NS = 100_000
 COUNT = 20_000
 EVIL = "<script>alert(1)</script> $x$ | `tick`"
@@ -107,7 +112,7 @@ def test_a_threshold_above_the_level_has_a_shape_and_no_level() -> None:
     both = changed(changed(found, 0, below), 1, below)
     view = tail_view("control", "latency", [("all", both)])
     assert (len(view.cells[0].shape), len(view.cells[0].level)) == (2, 0)
-    assert tail_drawing(view).cells and tail_figure(view, "caption").axes
+    assert tail_chart(view).figure("caption").axes
 
 
 def changed(tail: Tail, number: int, what: dict[str, None]) -> Tail:
@@ -134,12 +139,11 @@ def test_what_is_beyond_an_axis_is_an_arrow_and_no_point() -> None:
     assert (unfit.shape[1].beyond, unfit.shape[1].cut_high) == (False, True)
     marks = (mark for cell in view.cells for mark in (*cell.shape, *cell.level))
     arrows = [(mark.cut_low + mark.cut_high, mark.beyond) for mark in marks]
-    drawn = [path for cell in tail_drawing(view).cells for panel in cell.panels[:2] for path in panel.paths]
-    assert sum(path.count("z") for name, path in drawn if name.endswith("arrow")) == sum(cut for cut, _ in arrows)
-    assert sum(path.count("h0") for name, path in drawn if name.endswith("point")) == sum(not out for _, out in arrows)
-    figure = tail_figure(view, "caption")
-    found = [line for line in figure.axes[0].lines if line.get_gid() == "beyond-axis"]
-    assert sum(len(line.get_xdata()) for line in found) == sum(cut for cut, _ in arrows)
+    chart = tail_chart(view)
+    assert len(points(chart, "beyond-axis")) == sum(cut for cut, _ in arrows)
+    told, in_key = sum(len(cell.levels) for cell in view.cells), 3
+    drawn = sum(len(points(chart, kind)) for kind in (CHOSEN, FITS, UNFIT))
+    assert drawn == sum(not out for _, out in arrows) + told + in_key
 
 
 def test_one_threshold_is_chosen_and_those_below_it_are_what_does_not_fit(shown: TailView) -> None:
@@ -190,24 +194,19 @@ def test_a_single_threshold_stands_alone_with_its_number() -> None:
     assert [row["exceedances"] for row in found["stability"]] == [70]
     view = tail_view("control", "latency", [("all", Tail.model_validate(found))])
     assert view.exceedances == ((pytest.approx(0.5), "70"),)
-    assert len(tail_drawing(view).cells[0].panels) == 3
+    assert "70" in said(tail_chart(view))
 
 
-def collections(view: TailView, gid: str) -> list[LineCollection]:
-    figure = tail_figure(view, "caption")
-    return [one for one in figure.axes[0].collections if one.get_gid() == gid and isinstance(one, LineCollection)]
+def test_the_chart_has_a_bar_for_each_interval_and_a_line_for_each_fit(shown: TailView) -> None:
+    chart = tail_chart(shown)
+    assert len(lines(chart, "interval")) == sum(len(cell.shape) + len(cell.level) for cell in shown.cells)
+    assert len(lines(chart, "fitted")) == len(shown.cells)
+    assert len(lines(chart, "beyond")) == sum(bool(cell.beyond) for cell in shown.cells)
+    assert len(points(chart, "measured")) == sum(len(cell.measured) for cell in shown.cells)
 
 
-def test_the_picture_has_a_bar_for_each_interval_and_a_line_for_each_fit(shown: TailView) -> None:
-    bars = sum(len(one.get_segments()) for one in collections(shown, "interval"))
-    assert bars == sum(len(cell.shape) + len(cell.level) for cell in shown.cells)
-    assert len(collections(shown, "fitted")) == len(shown.cells)
-    assert len(collections(shown, "beyond")) == sum(bool(cell.beyond) for cell in shown.cells)
-
-
-def test_the_picture_says_what_it_is_not_and_why_a_tail_is_refused(shown: TailView) -> None:
-    figure = tail_figure(shown, "caption")
-    texts = " ".join(text.get_text() for text in figure.axes[0].texts)
+def test_the_chart_says_what_it_is_not_and_why_a_tail_is_refused(shown: TailView) -> None:
+    texts = said(tail_chart(shown))
     assert WARNING in texts
     for cell in shown.cells:
         assert cell.name in texts
@@ -215,53 +214,31 @@ def test_the_picture_says_what_it_is_not_and_why_a_tail_is_refused(shown: TailVi
     assert shown.without[0] in texts
 
 
+def test_in_a_narrow_window_panels_lie_below_each_other(shown: TailView) -> None:
+    wide, narrow = (tail_chart(shown).pieces(wide=wide) for wide in (True, False))
+    assert all(one.height_in > 2 * other.height_in for one, other in zip(narrow[1:], wide[1:], strict=True))
+    places = [x for piece in narrow for path in lines(piece, "interval") for x, _ in path]
+    assert min(places) > 0 and max(places) < narrow[0].width_in < 4
+
+
 def test_pictures_are_files_named_like_the_others_in_every_format(shown: TailView, tmp_path: Path) -> None:
-    written = write_tail_picture(shown, tmp_path / "pictures", caption="c", formats=("png", "svg", "pdf"))
+    written = write_chart(tail_chart(shown), tmp_path / "pictures", caption="c", formats=("png", "svg", "pdf"))
     assert [path.name for path in written] == [f"control-latency-tail.{kind}" for kind in ("png", "svg", "pdf")]
     with Image.open(written[0]) as image:
         assert image.size[0] == 1500
     assert WARNING in written[1].read_text()
-    again = write_tail_picture(shown, tmp_path / "again", caption="c", formats=("png", "svg", "pdf"))
+    again = write_chart(tail_chart(shown), tmp_path / "again", caption="c", formats=("png", "svg", "pdf"))
     assert [path.read_bytes() for path in again] == [path.read_bytes() for path in written]
 
 
-@pytest.fixture(scope="module")
-def page(shown: TailView) -> str:
-    environment = Environment(loader=FileSystemLoader(REPORT / "templates"), autoescape=True, undefined=StrictUndefined)
-    macro = environment.from_string('{% from "charts.html.j2" import tail %}{{ tail(drawing) }}')
-    return macro.render(drawing=tail_drawing(shown))
-
-
-def test_the_page_draws_the_same_places(page: str, shown: TailView) -> None:
-    found = Elements(page).found
-    paths: dict[str, list[str]] = {}
-    for one in found:
-        if one.tag == "path":
-            paths.setdefault(one["class"], []).append(one["d"])
-    assert paths["chosen bar"][0].startswith("M")
-    chosen = sum(mark.kind == CHOSEN for cell in shown.cells for mark in (*cell.shape, *cell.level))
-    told = sum(len(cell.levels) for cell in shown.cells)
-    in_key = 1
-    assert sum(path.count("h0") for path in paths["chosen point"]) == chosen + told + in_key
-    unfit = sum(mark.kind == UNFIT for cell in shown.cells for mark in (*cell.shape, *cell.level))
-    assert sum(path.count("V") for path in paths["unfit bar"]) == unfit
-    places = [float(number) for path in paths["fitted"] for number in re.findall(r"[\d.]+", path)]
-    assert min(places) >= 0
-    assert max(places) <= 100
-
-
-def test_the_page_says_what_it_is_not_and_why_and_escapes_what_it_is_given(page: str) -> None:
+def test_the_page_says_what_it_is_not_and_why_and_escapes_what_it_is_given(shown: TailView) -> None:
+    macro = new_environment().from_string('{% from "charts.html.j2" import drawn %}{{ drawn(drawing) }}')
+    page = macro.render(drawing=tail_chart(shown))
     assert WARNING in page
     assert "not a bound" in page
-    assert page.count('class="refused"') == 2
     assert "refused: the tail is too heavy" in page
     assert "<script>" not in page
     assert "&lt;script&gt;" in page
-
-
-def test_colours_are_those_of_the_page_in_light_and_dark() -> None:
-    style = (REPORT / "assets" / "tail.css").read_text()
-    assert re.findall(r"(?:stroke|fill): (?!var\(|none)[^;]+", style) == []
 
 
 def test_a_result_without_any_tail_draws_none(result: dict[str, Any]) -> None:

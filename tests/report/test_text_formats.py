@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from latlab.errors import UsageError
+from latlab.model.errors import UsageError
 from latlab.report.formats import FORMATS
 from latlab.report.text import microseconds
 from latlab.result.store import typed

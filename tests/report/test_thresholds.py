@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 
 from latlab.analysis.evidence import Thresholds
 from latlab.cli import app
-from latlab.errors import LabError
+from latlab.model.errors import LabError
 from latlab.model.rules import NAMES
 from latlab.recordings.run_folder import RunFolder
 from latlab.report.build import write_report

@@ -9,10 +9,9 @@ import pytest
 from partial import partial
 from PIL import Image
 
-from latlab.report.own_pictures import remove_own_pictures
-from latlab.report.timer_pictures import timer_figure, write_timer_picture
-from latlab.report.timer_ranges import timer_ranges
-from latlab.report.timers import (
+from latlab.report.charts.files import remove_own_pictures
+from latlab.report.charts.sheet import write_chart
+from latlab.report.charts.timers import (
     BESIDE,
     GUEST,
     HANDLER,
@@ -21,6 +20,8 @@ from latlab.report.timers import (
     THREAD,
     WINDOW_HEADINGS,
     _windows,
+    timer_chart,
+    timer_ranges,
     timer_rows,
     where,
     window_rows,
@@ -126,7 +127,7 @@ def test_all_timers_are_on_one_axis() -> None:
 def test_the_picture_of_all_timers_is_a_file_of_the_reports_own(tmp_path: Path) -> None:
     found = timer_ranges(partial(Result, RUN))
     assert found is not None
-    (path,) = write_timer_picture(found, tmp_path, caption="measured")
+    (path,) = write_chart(timer_chart(found), tmp_path, caption="measured")
     with Image.open(path) as picture:
         assert picture.width > picture.height > 100
     remove_own_pictures(tmp_path, partial(Result, RUN), [])
@@ -138,5 +139,5 @@ def test_repetitions_share_a_row_of_the_picture(tmp_path: Path) -> None:
     again = timer_ranges(partial(Result, {"cells": [*RUN["cells"], *(cell | {"repeat": 2} for cell in RUN["cells"])]}))
     assert found is not None and again is not None
     assert len(again.rows) == 2 * len(found.rows) and {row.repeat for row in again.rows} == {1, 2}
-    heights = [timer_figure(ranges, "measured").get_size_inches()[1] for ranges in (found, again)]
+    heights = [timer_chart(ranges).sheet().height_in for ranges in (found, again)]
     assert heights[0] == heights[1]

@@ -22,10 +22,8 @@ from latlab.analysis.missing_stages import NO_CLOCK, REASONS
 from latlab.analysis.reception import RECEPTION, receptions
 from latlab.recordings.run_folder import RunFolder
 from latlab.report.build import write_report
-from latlab.report.chain_page import chain_drawing
-from latlab.report.chain_pictures import write_chain_picture
-from latlab.report.chain_view import ChainView
-from latlab.report.chains import chain_views
+from latlab.report.charts.chain import ChainView, chain_chart, chain_views
+from latlab.report.charts.sheet import write_chart
 from latlab.report.document import Toned
 from latlab.report.markdown import result_markdown
 from latlab.report.terminal import print_result
@@ -69,7 +67,7 @@ def test_its_bars_stand_on_the_page_whichever_metric_is_chosen(new_run: Callable
     run.write_result(with_trace(run.result(), lost=7))
     write_report(run, formats=())
     page = html.unescape(run.report_path.read_text(encoding="utf-8"))
-    opened = page[: page.index(f"Where the time of {RECEPTION} went")]
+    opened = page[: page.index("where the time went · from the interrupt to the application")]
     assert opened.rfind("<div data-for-metric") < opened.rfind("</div>"), "it is of no metric"
     for title in (TITLE, INTERVAL_TITLE):
         assert title in page
@@ -152,8 +150,9 @@ def test_what_was_not_traced_has_no_table(result: dict[str, Any]) -> None:
 
 def test_its_picture_is_drawn(result: dict[str, Any], tmp_path: Path) -> None:
     view = shown(result)
-    assert chain_drawing(view).title == f"Where the time of {RECEPTION} went, µs"
-    (path,) = write_chain_picture(view, tmp_path, caption="measured")
+    chart = chain_chart(view)
+    assert chart.title == "control: where the time went · from the interrupt to the application"
+    (path,) = write_chart(chart, tmp_path, caption="measured")
     assert path.name == f"control-{RECEPTION}-chain.png"
     with Image.open(path) as image:
         assert image.width > 500

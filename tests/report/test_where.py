@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from latlab.report.chain_view import percent
+from latlab.report.charts.chain import percent
 from latlab.report.document import Table
 from latlab.report.terminal import print_result
 from latlab.report.where import HEADINGS, share_table, where_tables

@@ -13,7 +13,7 @@ import pytest
 from rich.console import Console
 
 from latlab.cli import main
-from latlab.errors import UsageError
+from latlab.model.errors import UsageError
 from latlab.recordings.run_folder import RunFolder
 from latlab.report.anomalies import CHOSEN_HEADINGS, CHOSEN_TITLE, chosen_rows
 from latlab.report.build import write_report

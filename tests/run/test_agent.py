@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from latlab.errors import LabError
 from latlab.hosts import LocalHost
+from latlab.model.errors import LabError
 from latlab.recordings.cell import Totals
 from latlab.run import agent as module
 from latlab.run.agent import Agent

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from latlab.errors import LabError
+from latlab.model.errors import LabError
 from latlab.run.matrix import run
 from latlab.run.ptp import PtpWatch
 from latlab.scenario import load_scenario

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from latlab.errors import LabError
+from latlab.model.errors import LabError
 from latlab.run.clock_legs import Leg, leg_specs, needed_legs
 from latlab.run.kvm_clock import KVM_CLOCK, planned_with_kvm_clock, tai_offset_s, with_kvm_clock
 from latlab.run.matrix import plan

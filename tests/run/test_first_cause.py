@@ -14,7 +14,7 @@ import pytest
 import yaml
 from lab_machine import dump
 
-from latlab.errors import LabError, after_that
+from latlab.model.errors import LabError, after_that
 from latlab.run import agent, cell
 from latlab.run.agent import Agent
 from latlab.run.matrix import run

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from latlab.errors import UsageError
+from latlab.model.errors import UsageError
 from latlab.run import matrix
 from latlab.run.perturbation import RANGE_NS, Perturbation
 from latlab.scenario import Cell, Scenario, parse, runs

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from latlab.errors import LabError
 from latlab.hosts import LocalHost
+from latlab.model.errors import LabError
 from latlab.report.gates import scenario_ports
 from latlab.run.clock_legs import needed_legs
 from latlab.run.entries import stream_entries

@@ -21,8 +21,8 @@ sys.path.append(str(Path(__file__).parents[1] / "recordings"))
 from recorded import recorded_cell, recording_bytes
 
 from latlab.analysis.ptp import SLAVE, ptp_port
-from latlab.errors import LabError
 from latlab.hosts import Host
+from latlab.model.errors import LabError
 from latlab.recordings.cell import ClockEdge, ClockWindow, Totals
 from latlab.recordings.ptp_series import read_ptp
 from latlab.recordings.run_folder import CellFolder

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from latlab.errors import LabError
+from latlab.model.errors import LabError
 from latlab.run import room
 from latlab.run.room import available_memory, check_room
 from latlab.scenario import Cell, parse

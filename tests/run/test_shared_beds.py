@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from latlab.errors import LabError
 from latlab.hosts.turns import Turn, Turns
+from latlab.model.errors import LabError
 from latlab.run import beds
 from latlab.run.beds import Bed, Beds
 from latlab.scenario import Run, cells, load_scenario, runs

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from latlab.errors import LabError
 from latlab.hosts import MACHINE
+from latlab.model.errors import LabError
 from latlab.run.entries import stream_entries
 from latlab.run.matrix import plan
 from latlab.run.probe_specs import timer_spec

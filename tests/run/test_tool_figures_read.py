@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from latlab.errors import LabError
+from latlab.model.errors import LabError
 from latlab.recordings.run_folder import CellFolder
 from latlab.run.tool_figures import tool_figures
 from latlab.testbed.loads.base import LoadProcess, Output

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from latlab.errors import UsageError
+from latlab.model.errors import UsageError
 from latlab.scenario.flow_filter import parse_flow
 from latlab.scenario.watch_points import WatchPoint, parse_point
 

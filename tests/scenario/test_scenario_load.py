@@ -12,7 +12,7 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from latlab.errors import EXIT_USAGE
+from latlab.model.errors import EXIT_USAGE
 from latlab.scenario import Loaded, Problem, ScenarioErrors, cells, load_scenario
 from latlab.scenario.findings import unknown
 

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic_core import PydanticCustomError
 
-from latlab.errors import UsageError
+from latlab.model.errors import UsageError
 from latlab.scenario import Loaded, Problem, load_scenario, with_trigger
 from latlab.scenario.trigger import TRIGGERING, parse_trigger
 

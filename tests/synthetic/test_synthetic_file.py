@@ -9,7 +9,7 @@ from typing import Any, get_args
 
 import pytest
 
-from latlab.errors import LatlabError, UsageError
+from latlab.model.errors import LatlabError, UsageError
 from latlab.synthetic import Description, generate
 from latlab.synthetic.description import Gates, Ingredient, Losses, Noise, Spikes, Stall, Step, Swing
 from latlab.synthetic_file import KINDS, PACKETS_MAX, read_description

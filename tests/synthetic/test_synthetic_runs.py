@@ -10,7 +10,7 @@ import pytest
 from numpy.typing import NDArray
 
 from latlab.analysis.anomalies import CODE
-from latlab.errors import UsageError
+from latlab.model.errors import UsageError
 from latlab.recordings.packets import _COLUMNS as PACKET_COLUMNS
 from latlab.synthetic import Description, Synthetic, generate
 from latlab.synthetic.description import (

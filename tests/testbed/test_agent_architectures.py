@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from latlab import __version__
-from latlab.errors import LabError
 from latlab.hosts import SshHost
+from latlab.model.errors import LabError
 from latlab.testbed import agent_binary
 from latlab.testbed.agent_binary import agent_lines, architecture_of, find_agent, find_agents, no_agent
 from latlab.testbed.agent_copy import agent_copy

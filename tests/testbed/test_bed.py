@@ -14,8 +14,8 @@ import pytest
 from lab_machine import dump, run, scenario
 
 from latlab import testbed  # by its module: pytest takes a function test_bed_steps for a test
-from latlab.errors import LabError
 from latlab.hosts import MACHINE, Host, LocalHost
+from latlab.model.errors import LabError
 from latlab.scenario import Scenario
 from latlab.testbed.apply import TestBed
 from latlab.testbed.namespaces import namespace_name

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from lab_machine import scenario
 
-from latlab.errors import LabError
 from latlab.hosts import SshHost
+from latlab.model.errors import LabError
 from latlab.testbed.agent_binary import AGENT, find_agent
 from latlab.testbed.machines.ssh import SshMachine
 from latlab.testbed.site import Site

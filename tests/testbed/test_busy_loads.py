@@ -16,8 +16,8 @@ from lab_machine import dump, scenario
 from lab_machine import run as say
 
 from latlab import testbed
-from latlab.errors import LabError
 from latlab.hosts import MACHINE
+from latlab.model.errors import LabError
 from latlab.testbed.apply import TestBed
 from latlab.testbed.guests.planned import planned_site
 from latlab.testbed.guests.unavailable import unavailable

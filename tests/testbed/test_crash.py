@@ -15,8 +15,8 @@ from pathlib import Path
 import pytest
 from lab_machine import alive, dump, run
 
-from latlab.errors import LabError
 from latlab.hosts import MACHINE, LocalHost, NetnsHost
+from latlab.model.errors import LabError
 from latlab.testbed.apply import TestBed
 from latlab.testbed.journal import Journal, stale_journals
 from latlab.testbed.process import MARK, PASSING_POLLS

@@ -13,8 +13,8 @@ import pytest
 from lab_machine import private_network, run
 from probe_plans import DDS
 
-from latlab.errors import LabError
 from latlab.imports.ddsperf import round_trips
+from latlab.model.errors import LabError
 from latlab.testbed.loads.base import Cores
 from latlab.testbed.probes.base import OverDds, ToolPlan
 from latlab.testbed.probes.cyclone import Cyclone, configuration

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from latlab.errors import LabError
+from latlab.model.errors import LabError
 from latlab.testbed.doctor_there import There, findings, question, read
 from latlab.testbed.finding import Finding
 from latlab.testbed.images.packages import Apt, fetch, unpack

@@ -12,7 +12,7 @@ import pytest
 from lab_machine import dump, scenario
 
 from latlab import testbed
-from latlab.errors import LabError
+from latlab.model.errors import LabError
 from latlab.testbed.apply import TestBed
 from latlab.testbed.loads import plan_loads
 from latlab.testbed.loads.base import Cores, LoadPlan, Output

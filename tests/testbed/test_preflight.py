@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from lab_machine import scenario
 
-from latlab.errors import EXIT_LAB, EXIT_USAGE, LabError, UsageError
+from latlab.model.errors import EXIT_LAB, EXIT_USAGE, LabError, UsageError
 from latlab.scenario import load_scenario
 from latlab.testbed import preflight as preflight_module
 from latlab.testbed.guests.origin import unbuilt_image

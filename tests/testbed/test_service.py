@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from latlab import testbed
-from latlab.errors import LabError, SnapshotError, StartError
 from latlab.hosts import MACHINE, Host, LocalHost
 from latlab.hosts.base import Lost
+from latlab.model.errors import LabError, SnapshotError, StartError
 from latlab.scenario import Scenario, parse
 from latlab.testbed import apply
 from latlab.testbed.apply import TestBed

@@ -11,7 +11,7 @@ from typing import Any, cast
 import pytest
 from probe_plans import DDS
 
-from latlab.errors import LabError
+from latlab.model.errors import LabError
 from latlab.testbed.apply import TestBed
 from latlab.testbed.loads.running import NotReadyError
 from latlab.testbed.probes import runner

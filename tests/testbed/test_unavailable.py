@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from latlab.errors import LabError
+from latlab.model.errors import LabError
 from latlab.scenario import parse
 from latlab.testbed.guests.unavailable import _guests, summed_up
 from latlab.testbed.images import Image

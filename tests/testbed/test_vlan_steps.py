@@ -11,7 +11,7 @@ import pytest
 from lab_machine import dump, run, scenario
 
 from latlab import testbed  # by its module: pytest takes a function test_bed_steps for a test
-from latlab.errors import LabError
+from latlab.model.errors import LabError
 from latlab.scenario import Scenario, parse
 from latlab.testbed.apply import BY_HAND, TestBed
 from latlab.testbed.guests.origin import unbuilt_image

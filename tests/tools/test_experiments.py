@@ -13,7 +13,7 @@ import pytest
 
 from experiments import chosen, main
 from latlab import load
-from latlab.errors import LabError
+from latlab.model.errors import LabError
 from latlab.notebook import Run
 from latlab.recordings.run_folder import RunFolder
 from latlab.scenario import cells, load_scenario

@@ -10,7 +10,7 @@ from unittest.mock import ANY
 import pytest
 from latlab_command import Place
 
-from latlab.errors import LatlabError
+from latlab.model.errors import LatlabError
 from latlab.scenario import load_scenario
 
 pytestmark = pytest.mark.real

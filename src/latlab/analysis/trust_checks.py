@@ -29,8 +29,8 @@ from latlab.analysis.trust_readings import (
 )
 from latlab.analysis.words import duration, percent, plural
 from latlab.analysis.worst import EXPLAINED
-from latlab.errors import rejection_remedy
 from latlab.model.bridges import KINDS
+from latlab.model.errors import rejection_remedy
 from latlab.model.facts import Facts
 from latlab.model.metrics import METRICS
 from latlab.recordings.cell import Bridge, RecordedStream

@@ -8,7 +8,7 @@ import typer
 from latlab.cli.completion import complete_metric, complete_run
 from latlab.cli.options import RUNS, Json, JUnit, Runs, Strict
 from latlab.cli.output import open_console, print_json, write
-from latlab.errors import UsageError, making_sense_of
+from latlab.model.errors import UsageError, making_sense_of
 
 FIGURES: Final = "What is compared"
 BASELINE: Final = "Regression"

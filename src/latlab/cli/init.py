@@ -11,8 +11,8 @@ import typer
 
 from latlab.cli.options import FILES, Json
 from latlab.cli.output import print_json, write
-from latlab.errors import UsageError
 from latlab.model.bridges import KINDS
+from latlab.model.errors import UsageError
 
 if TYPE_CHECKING:
     from latlab.scenario.draft import Draft, Place

@@ -10,7 +10,7 @@ import typer
 
 from latlab.cli.options import Json
 from latlab.cli.output import open_console, print_json
-from latlab.errors import EXIT_LAB, EXIT_OK
+from latlab.model.errors import EXIT_LAB, EXIT_OK
 
 OVER_SSH: Final = "Over ssh"
 

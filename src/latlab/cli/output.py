@@ -9,7 +9,7 @@ import json
 import sys
 from typing import TYPE_CHECKING, Final
 
-from latlab.errors import LabError
+from latlab.model.errors import LabError
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -13,7 +13,7 @@ import typer
 import latlab
 from latlab.cli.help import Entry, group_as_text
 from latlab.cli.output import print_json, write
-from latlab.errors import EXIT_USAGE, UsageError
+from latlab.model.errors import EXIT_USAGE, UsageError
 
 NEAREST: Final = 3
 COLUMNS: Final = 100

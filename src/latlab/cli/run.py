@@ -35,7 +35,7 @@ from latlab.cli.options import (
     Windows,
 )
 from latlab.cli.output import open_console, print_json, write
-from latlab.errors import making_sense_of, reads_files
+from latlab.model.errors import making_sense_of, reads_files
 
 if TYPE_CHECKING:
     from latlab.analysis.chosen_windows import Named
@@ -173,7 +173,7 @@ def show(
         # Why its verdict is what it is, and what bounds the clocks
         latlab show trust clocks
     """
-    from latlab.errors import UsageError
+    from latlab.model.errors import UsageError
     from latlab.report.sections import SECTIONS
 
     _check_metrics(metric)
@@ -230,7 +230,7 @@ def list_(as_json: Json = False, runs: Runs = RUNS) -> None:
 
 def _opened(run: str | None, runs: Path) -> RunFolder:
     """The run of that name, or the newest. UsageError: there is none."""
-    from latlab.errors import UsageError
+    from latlab.model.errors import UsageError
     from latlab.recordings.run_folder import RunFolder
 
     newest = _newest(runs)
@@ -269,9 +269,9 @@ def report_run(
     """The exit code; the result is written and printed, and the report is written."""
     from latlab.console import make_console, told_while
     from latlab.report.build import write_report
+    from latlab.report.charts.files import picture_process
     from latlab.report.flows import has_flows
     from latlab.report.imported import is_imported, shown_metrics
-    from latlab.report.picture_process import picture_process
     from latlab.report.result import exit_code, make_result, unread_limits
     from latlab.report.sections import default_metrics
     from latlab.report.terminal import print_answer, print_result
@@ -326,7 +326,7 @@ def _next_lines(result: Result, path: Path) -> list[str]:
 
 def _check_metrics(names: list[str] | None) -> None:
     """Check the names. UsageError: one is no metric's."""
-    from latlab.errors import UsageError
+    from latlab.model.errors import UsageError
     from latlab.model.metrics import METRICS_BY_NAME
 
     for name in names or ():
@@ -339,7 +339,7 @@ def _check_format(name: str) -> None:
     """Check the name. UsageError: it is no format's."""
     if name == TERMINAL:
         return
-    from latlab.errors import UsageError
+    from latlab.model.errors import UsageError
     from latlab.report.formats import FORMATS
 
     if name not in FORMATS:

@@ -121,9 +121,9 @@ def gates(
     loaded = load_scenario(scenario_path(scenario, "gates", as_json=as_json))
     found = promised_groups(loaded.combinations)
     if picture is not None:
-        from latlab.report.gates_picture import write_gates_picture
+        from latlab.report.charts.gates import gates_chart
 
-        write_gates_picture(loaded.scenario.name, found, picture)
+        gates_chart(loaded.scenario.name, found).save(picture)
     if as_json:
         listed = [{"cells": cells, "ports": [as_document(port) for port in ports]} for cells, ports in found]
         print_json({"scenario": loaded.scenario.name, "schedules": listed})

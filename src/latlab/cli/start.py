@@ -11,7 +11,7 @@ from typing import Final
 
 from latlab.cli.app import app
 from latlab.cli.output import print_json, replace_characters
-from latlab.errors import EXIT_LAB, LatlabError, as_system_error, is_panic, own_fault, system_error
+from latlab.model.errors import EXIT_LAB, LatlabError, as_system_error, is_panic, own_fault, system_error
 
 INTERRUPTED: Final = 130
 """What the command line library makes of Ctrl-C."""

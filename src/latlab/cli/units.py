@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from latlab.errors import UsageError
+from latlab.model.errors import UsageError
 
 
 def duration_ns(text: str, option: str) -> int:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from latlab.errors import LabError
 from latlab.hosts.base import Completed, Host, Lost
 from latlab.hosts.guest import GuestHost
 from latlab.hosts.local import LocalHost
@@ -12,6 +11,7 @@ from latlab.hosts.netns import MACHINE, NetnsHost
 from latlab.hosts.process import Process, signal_group
 from latlab.hosts.ssh import SshHost
 from latlab.hosts.turns import TurnsHost
+from latlab.model.errors import LabError
 
 KINDS: dict[str, Callable[..., Host]] = {
     LocalHost.kind: LocalHost,

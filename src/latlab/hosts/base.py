@@ -13,9 +13,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from latlab.errors import LabError, UnreachedError
 from latlab.hosts.process import Process, signal_group
 from latlab.hosts.tools import install_remedy
+from latlab.model.errors import LabError, UnreachedError
 
 if TYPE_CHECKING:
     from latlab.hosts.turns import Turns

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from latlab.errors import UnreachedError
 from latlab.hosts.base import Completed, Description, Host, Lost
 from latlab.hosts.local import LocalHost
+from latlab.model.errors import UnreachedError
 
 GUEST_AGENT = "/usr/bin/latlab-agent"
 ANSWER_S = 15

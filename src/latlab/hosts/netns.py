@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from latlab.errors import UnreachedError
 from latlab.hosts.base import Completed, Description, Host
 from latlab.hosts.local import LocalHost
+from latlab.model.errors import UnreachedError
 
 MACHINE = "this machine"
 """The name of the machine the lab runs on. No host of a scenario can be called so: it has a space."""

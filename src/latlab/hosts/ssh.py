@@ -6,9 +6,9 @@ import re
 import shlex
 from collections.abc import Mapping, Sequence
 
-from latlab.errors import UnreachedError
 from latlab.hosts.base import STDERR_LINES, Completed, Description, Host
 from latlab.hosts.local import LocalHost
+from latlab.model.errors import UnreachedError
 
 SSH_FAILED = 255
 """ssh's own exit status when it fails (ssh(1), Exit status); a command there may end with it as well."""

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from latlab.analysis.tally import Tally
-from latlab.errors import UsageError
+from latlab.model.errors import UsageError
 from latlab.model.rules import NAMES
 from latlab.recordings.cell import Interval, LeftOut
 

@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from latlab.errors import UsageError
 from latlab.imports.base import not_what_it_says, nothing_in, unknown_version
+from latlab.model.errors import UsageError
 
 CLASSIC: Final = {
     b"\xd4\xc3\xb2\xa1": ("<", 1_000),

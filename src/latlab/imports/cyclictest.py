@@ -15,7 +15,6 @@ from typing import Any, Final, Literal
 import numpy as np
 
 from latlab.analysis.tally import Tally
-from latlab.errors import UsageError
 from latlab.imports.base import (
     COLOURS,
     INT64,
@@ -36,6 +35,7 @@ from latlab.imports.base import (
     too_large,
     unknown_version,
 )
+from latlab.model.errors import UsageError
 from latlab.model.part import Document
 from latlab.recordings.cell import LeftOut
 

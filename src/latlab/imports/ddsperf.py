@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Final
 
 from latlab.analysis.words import counted
-from latlab.errors import UsageError
 from latlab.imports.base import COLOURS, Figures, Format, Given, Imported, lines_of, nothing_in
+from latlab.model.errors import UsageError
 from latlab.recordings.cell import Interval, LeftOut
 from latlab.recordings.ddsperf import SAMPLES, Second, seconds
 

@@ -13,7 +13,6 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from latlab.errors import UsageError
 from latlab.imports.base import (
     Format,
     Given,
@@ -27,6 +26,7 @@ from latlab.imports.base import (
     signed,
 )
 from latlab.imports.packets import clock_problems, shifted_ns, usual_gap_ns, went_back_ns
+from latlab.model.errors import UsageError
 from latlab.recordings.cell import LeftOut
 
 TAPRIO_LATENCY: Final = (

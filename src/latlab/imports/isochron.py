@@ -13,7 +13,6 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from latlab.errors import UsageError
 from latlab.imports.base import (
     Format,
     Given,
@@ -27,6 +26,7 @@ from latlab.imports.base import (
     unknown_version,
 )
 from latlab.imports.packets import in_order_of
+from latlab.model.errors import UsageError
 from latlab.recordings.cell import LeftOut
 
 MAGIC: Final = b"ISOCHRON"

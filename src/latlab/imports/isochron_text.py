@@ -14,7 +14,6 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from latlab.errors import UsageError
 from latlab.imports.base import (
     Figures,
     Format,
@@ -30,6 +29,7 @@ from latlab.imports.base import (
 )
 from latlab.imports.isochron import LATENCY, METRICS, numbered_from
 from latlab.imports.packets import in_order_of, usual_gap_ns
+from latlab.model.errors import UsageError
 from latlab.recordings.cell import LeftOut
 
 COLUMNS: Final = {

@@ -15,7 +15,6 @@ from typing import Final
 import numpy as np
 
 from latlab.analysis.tally import Tally
-from latlab.errors import UsageError
 from latlab.imports.base import (
     COLOURS,
     Figures,
@@ -29,6 +28,7 @@ from latlab.imports.base import (
     not_its_total,
     nothing_in,
 )
+from latlab.model.errors import UsageError
 from latlab.recordings.cell import LeftOut
 
 _TITLE: Final = re.compile(r"^# RTLA (timerlat|osnoise) histogram\s*$")

@@ -14,7 +14,6 @@ from typing import Final
 import numpy as np
 
 from latlab.analysis.words import counted
-from latlab.errors import UsageError
 from latlab.imports.base import (
     COLOURS,
     Format,
@@ -30,6 +29,7 @@ from latlab.imports.base import (
     unknown_version,
 )
 from latlab.imports.packets import clock_problems, in_order_of, usual_gap_ns, went_back_ns
+from latlab.model.errors import UsageError
 from latlab.recordings.cell import LeftOut
 
 LATENCY: Final = (

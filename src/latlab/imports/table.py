@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
 
-from latlab.errors import UsageError
 from latlab.imports import (
     capture_pair,
     cyclictest,
@@ -22,6 +21,7 @@ from latlab.imports import (
 )
 from latlab.imports.base import HEAD, Format
 from latlab.imports.wrapping import Source, unwrapped, without
+from latlab.model.errors import UsageError
 
 FORMATS: Final[tuple[Format, ...]] = (
     isochron.FORMAT,

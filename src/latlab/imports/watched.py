@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 
 from latlab import __version__
 from latlab.analysis.words import counted
-from latlab.errors import LabError
 from latlab.imports.base import Imported, PacketStream, Problem, Stamps
 from latlab.imports.capture import Capture
 from latlab.imports.capture_pair import MOST_FLOWS, Matched, flows_of, match_points, stream_of, unmatched
@@ -27,6 +26,7 @@ from latlab.imports.frames import flow_text
 from latlab.imports.numbering.base import Frame, frame_of
 from latlab.imports.numbering.table import numbers_of
 from latlab.imports.packets import clock_problems, usual_gap_ns, went_back_ns
+from latlab.model.errors import LabError
 from latlab.recordings.arrow import read_recording
 from latlab.recordings.cell import ClockEdge, LeftOut, OtherFlow, Watched, WatchedFlow, WatchedPoint, WatchReady
 from latlab.recordings.clock_offset import offset_between

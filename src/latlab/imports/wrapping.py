@@ -16,8 +16,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
-from latlab.errors import UsageError
 from latlab.imports.base import COLOURS, HEAD, LINE_BYTES, Format, raw_lines, too_large
+from latlab.model.errors import UsageError
 
 _MOST_BYTES: Final = 8 << 30
 _DEPTH: Final = 3

@@ -13,12 +13,12 @@ from typing import Any, Final
 import polars as pl
 
 import latlab
-from latlab.errors import UsageError
 from latlab.imports.base import Figures, Format, Given, Imported, PacketStream
 from latlab.imports.isochron_text import CSV
 from latlab.imports.packets import packet_table
 from latlab.imports.table import format_named, recognised
 from latlab.imports.wrapping import Source, parts, plain_copy
+from latlab.model.errors import UsageError
 from latlab.recordings.cell import ClockEdge, ImportedFound, RecordedCell, RecordedStream, ToolFigures
 from latlab.recordings.run_folder import CELL_FORMAT, CellFolder, RunFolder, publishing
 

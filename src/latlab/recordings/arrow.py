@@ -18,7 +18,7 @@ import polars as pl
 import pyarrow as pa  # type: ignore[import-untyped]
 from pyarrow import ipc
 
-from latlab.errors import LabError, check_is_file, making_sense_of
+from latlab.model.errors import LabError, check_is_file, making_sense_of
 
 FORMAT: Final = "1"
 """Recordings whose batches have no checksums: those of earlier agents."""

@@ -19,8 +19,8 @@ import numpy as np
 import polars as pl
 from numpy.typing import DTypeLike, NDArray
 
-from latlab.errors import LabError, reads_files
 from latlab.model import timestamps
+from latlab.model.errors import LabError, reads_files
 from latlab.recordings.arrow import Recording, no_recording, read_recording
 from latlab.recordings.cell import RecordedCell, RecordedStream, Totals
 from latlab.recordings.clock_offset import offset_between

@@ -21,7 +21,7 @@ from typing import Any, Final
 import polars as pl
 from pydantic import ValidationError
 
-from latlab.errors import SAID, LabError, UsageError, as_system_error, check_is_file, file_remedy
+from latlab.model.errors import SAID, LabError, UsageError, as_system_error, check_is_file, file_remedy
 from latlab.model.facts import Facts
 from latlab.model.part import Document, Failure
 from latlab.recordings import life

@@ -15,7 +15,7 @@ from latlab.analysis.interrupt_way import interval_name
 from latlab.analysis.way import HAPPENS
 from latlab.analysis.words import counted, minus, plural
 from latlab.report import rows, unmeasured
-from latlab.report.chain_view import percent
+from latlab.report.charts.chain import percent
 from latlab.report.document import Group, Lines, OneOf, Section, Table
 from latlab.report.losses import lost_in, lost_text
 from latlab.report.places import dimension_text

@@ -12,7 +12,7 @@ import numpy as np
 from latlab.analysis.axis import Axis, common_axis
 from latlab.report import rows
 from latlab.report.answer import grouped, load, side_by_side
-from latlab.report.tail_view import value_ticks
+from latlab.report.charts.tail import value_ticks
 from latlab.report.text import microseconds
 from latlab.result.types import Result
 

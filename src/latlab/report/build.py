@@ -4,24 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from latlab.errors import reads_files
+from latlab.model.errors import reads_files
 from latlab.recordings.run_folder import RunFolder, publishing
+from latlab.report.charts.files import Charts, PictureFiles, PictureProcess, remove_own_pictures
+from latlab.report.charts.gates import run_schedules
+from latlab.report.charts.sweeps import FrameRooms, sweeps
 from latlab.report.files import FIGURES, figures_csv
-from latlab.report.frame_rooms import FrameRooms
 from latlab.report.html import render
-from latlab.report.own_pictures import remove_own_pictures
 from latlab.report.payload import PAGE_BYTES, WHOLE_BYTES, Payloads, payload_order
-from latlab.report.picture_process import PictureProcess
 from latlab.report.repeats import Strips, drawn
-from latlab.report.schedules import run_schedules
-from latlab.report.sweeps import sweeps
 from latlab.report.view import view, views
-from latlab.result import Result, load_result
-
-if TYPE_CHECKING:
-    from latlab.report.picture_files import PictureFiles
+from latlab.result import load_result
 
 
 @reads_files
@@ -49,9 +43,10 @@ def write_report(
     scheduled = run_schedules(folder)
     # What an earlier analysis drew would stand next to what this one finds.
     remove_own_pictures(folder.pictures_path, result, [one.heading for one in swept])
-    if beside and formats:
-        beside.begin(formats, pictured)
-    pictures = _pictures(folder, result, formats, pictured) if formats and not beside else None
+    every = PictureFiles(Charts(folder, result), formats, pictured) if formats else None
+    pictures = None if beside else every
+    if beside and every:
+        beside.begin(every)
     payloads = Payloads(WHOLE_BYTES if budget is None else 0)
     for stream, metric in sorted(wanted, key=lambda one: payload_order(one[1])):
         shown = view(folder, result, stream, metric)
@@ -66,17 +61,8 @@ def write_report(
     page = render(folder, strips, swept, scheduled)
     room = PAGE_BYTES - page.size if budget is None else budget
     whole = page.with_data(payloads.fitting(room, wanted))
-    if beside and formats:
-        beside.finish(lambda: _pictures(folder, result, formats, pictured).drawings())
+    if beside and every:
+        beside.finish(every)
     with publishing(folder.report_path) as temporary:
         temporary.write_text(whole, encoding="utf-8")
     return folder.report_path
-
-
-def _pictures(
-    folder: RunFolder, result: Result, formats: Sequence[str], metrics: Collection[str] | None
-) -> PictureFiles:
-    # It takes a while to import; only who wants pictures, and draws some here, pays for it.
-    from latlab.report.picture_files import PictureFiles
-
-    return PictureFiles.of_run(folder, result, formats, metrics)

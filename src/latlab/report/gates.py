@@ -11,7 +11,7 @@ from latlab.analysis.gate_port import GateLoad, Interference, Port, interference
 from latlab.analysis.gates import Entry, Schedule
 from latlab.analysis.promise import Flow, Handover, Launch, LaunchQueue, Promise
 from latlab.analysis.words import duration
-from latlab.errors import UsageError
+from latlab.model.errors import UsageError
 from latlab.model.part import Document
 from latlab.report.text import exact
 from latlab.scenario import Cell, End, Etf, Route, Scenario, Taprio, format_rate
@@ -48,13 +48,13 @@ class Promised:
         return cls(port, port.promises(), tuple(interference(port, flow) for flow in port.flows), warnings(port))
 
 
-def schedules(cells: Sequence[Cell]) -> list[Group]:
+def schedules(every: Sequence[Cell]) -> list[Group]:
     """The cells' schedules, each distinct set of ports once, in the cells' order; cells without any are in one, too.
 
     UsageError: no cell has a schedule.
     """
     kept: list[Group] = []
-    for cell in cells:
+    for cell in every:
         ports = scenario_ports(cell.scenario)
         bare = tuple(replace(port, loads=()) for port in ports)
         place = next((n for n, group in enumerate(kept) if _bare(group) == bare), None)
@@ -83,9 +83,9 @@ KEPT_BY = {
 }
 
 
-def promised_groups(cells: Sequence[Cell]) -> Scheduled:
+def promised_groups(every: Sequence[Cell]) -> Scheduled:
     """The cells' schedules, those of a group with what they promise. UsageError: no cell has one."""
-    return [(group.cells, [Promised.of(port) for port in group.ports]) for group in schedules(cells)]
+    return [(group.cells, [Promised.of(port) for port in group.ports]) for group in schedules(every)]
 
 
 def port_title(port: Port) -> str:

@@ -17,21 +17,20 @@ from latlab.recordings.run_folder import RunFolder
 from latlab.report import definitions, testbed
 from latlab.report.answer import answer, metric_of, title
 from latlab.report.boxes import boxes
+from latlab.report.charts.sweep import Sweep
 from latlab.report.document import Fold, Pictured, Section, Table, Toned, Verbatim, filled
-from latlab.report.embedded import embedded
 from latlab.report.gates import Scheduled
 from latlab.report.marks import page_marks
-from latlab.report.packed import PackedParts
+from latlab.report.packed import PackedParts, embedded
 from latlab.report.page import page_metrics, page_sections
 from latlab.report.reasons import grouped_reasons
 from latlab.report.repeats import Strips
 from latlab.report.sections import Shown, default_metrics, reasons_of
-from latlab.report.sweep import Sweep
 from latlab.report.thresholds import stated
 from latlab.result import Result, load_result
 
 _HERE = Path(__file__).parent
-_STYLES = ("uPlot.min.css", "report.css", "tail.css", "gates.css")
+_STYLES = ("uPlot.min.css", "report.css")
 _SCRIPTS = ("uPlot.iife.min.js", "decode.js", "axes.js", "marks.js", "series.js", "distribution.js", "report.js")
 _DATA = '<script type="application/json" id="data">'
 """The beginning of the data's element: the page has it once, since what comes from a run is escaped."""
@@ -70,7 +69,7 @@ def render(
     scheduled: Scheduled = (),
 ) -> Page:
     """The page of this run. strips: (stream, metric) → what `repeats.drawn` gives; sweeps: what `sweeps.sweeps` gives;
-    scheduled: what `schedules.run_schedules` gives.
+    scheduled: what `charts.gates.run_schedules` gives.
 
     Nothing from the run reaches the page unescaped, and the page's own policy lets no script run but ours.
     """
@@ -111,7 +110,7 @@ def new_environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters.update(kind=lambda one: type(one).__name__, shape=Shape, packed=lambda text: text)
+    environment.filters.update(kind=lambda one: type(one).__name__, shape=Shape, packed=lambda text, *_: text)
     environment.tests.update(
         plain=lambda text: type(text) is str,
         pictured=lambda text: isinstance(text, Pictured),

@@ -14,7 +14,7 @@ import numpy as np
 import polars as pl
 
 from latlab.analysis.anomalies import CLASSES
-from latlab.errors import check_is_file
+from latlab.model.errors import check_is_file
 from latlab.model.metrics import METRICS_BY_NAME
 from latlab.recordings.cell import RecordedCell, RecordedStream
 from latlab.recordings.run_folder import RunFolder

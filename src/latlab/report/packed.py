@@ -27,11 +27,23 @@ class PackedParts:
     def __init__(self) -> None:
         self._parts: list[str] = []
 
-    def keep(self, part: Markup) -> Markup:
+    def keep(self, part: Markup, fallback: Markup = FALLBACK) -> Markup:
         """What stands on the page instead of this part: its number, and the fallback."""
         self._parts.append(str(part))
-        return Markup('<div data-part="{}">{}</div>').format(len(self._parts) - 1, FALLBACK)
+        return Markup('<div data-part="{}">{}</div>').format(len(self._parts) - 1, fallback)
 
     def data(self) -> Markup:
         """All parts for report.js: a JSON list of HTML, deflated as one, so that what cells share is there once."""
         return Markup(deflated(json.dumps(self._parts, ensure_ascii=False).encode(), level=9))
+
+
+# Documents inside the page
+
+
+def embedded(document: object) -> Markup:
+    """A document as JSON that can stand inside a script element, whatever its texts contain.
+
+    "<" is written as an escape, so no text can end the element or open a comment in it (HTML standard,
+    "Restrictions for contents of script elements").
+    """
+    return Markup(json.dumps(document, separators=(",", ":"), ensure_ascii=False).replace("<", "\\u003c"))

@@ -12,11 +12,13 @@ from latlab.model.metrics import METRICS, METRICS_BY_NAME, PROBE_METRICS, TIMER_
 from latlab.model.metrics import Metric as MetricKind
 from latlab.recordings.cell import RecordedStream
 from latlab.recordings.run_folder import RunFolder
-from latlab.report import anomalies, chain_table, definitions, files, rows, schedules, where
-from latlab.report.chain_page import chain_drawing
-from latlab.report.chains import chain_views
-from latlab.report.clock_series import clock_charts
-from latlab.report.comparison import page as comparison
+from latlab.report import anomalies, definitions, files, rows, where
+from latlab.report.charts import comparison
+from latlab.report.charts.chain import chain_chart, chain_remarks, chain_table, chain_views
+from latlab.report.charts.clocks import clock_charts, clock_drawings
+from latlab.report.charts.gates import port_chart
+from latlab.report.charts.sweep import Sweep, sweep_chart, sweep_table
+from latlab.report.charts.tail import tail_chart, tail_views
 from latlab.report.document import (
     Chart,
     Fold,
@@ -32,13 +34,12 @@ from latlab.report.document import (
     filled,
 )
 from latlab.report.facts import HostFacts, compare_facts, flatten
-from latlab.report.gates import ENTRY_HEADINGS, Scheduled
+from latlab.report.gates import ENTRY_HEADINGS, Scheduled, entry_rows, port_title
 from latlab.report.places import cell_title
 from latlab.report.published import headline
 from latlab.report.sections import (
     SECTIONS,
     Shown,
-    chain_part,
     figures_of,
     intervals_of,
     parts_of,
@@ -47,10 +48,6 @@ from latlab.report.sections import (
     unmeasured_of,
     variation_of,
 )
-from latlab.report.sweep import Sweep
-from latlab.report.sweep_page import sweep_drawings
-from latlab.report.tail_page import tail_drawing
-from latlab.report.tail_view import tail_views
 from latlab.report.text import microseconds
 from latlab.report.view import METRIC_ORDER
 from latlab.result.types import Cell, Metric, Result
@@ -77,7 +74,7 @@ def page_metrics(result: Result) -> tuple[str, ...]:
 
 def page_sections(shown: Shown, folder: RunFolder, sweeps: Sequence[Sweep], scheduled: Scheduled) -> list[Section]:
     """The sections that have something to show. sweeps: what `sweeps.sweeps` gives; scheduled: what
-    `schedules.run_schedules` gives.
+    `charts.gates.run_schedules` gives.
     """
     label = shown.label
     sections = [
@@ -162,25 +159,26 @@ def _comparison(shown: Shown) -> Iterator[Part]:
 def _streams(shown: Shown, sweeps: Sequence[Sweep]) -> Iterator[Section]:
     """A section a stream: the place of its charts, where its time went, and its tails."""
     result = shown.result
-    drawn, chains, tails = sweep_drawings(result, sweeps), chain_views(result), tail_views(result)
+    chains, tails = chain_views(result), tail_views(result)
+    said = f"{shown.label} · verdict: {result.verdict}"
     described = _described(shown)
     for number, stream in enumerate(rows.stream_names(result), start=1):
         parts: list[Part] = [Lines([described[stream]] if described.get(stream) else [])]
-        for metric, drawing in drawn.get(stream, ()):
-            parts.append(OfMetric(metric, [Chart("sweep", drawing), Fold("As a table", [drawing.table])]))
+        for one in (one for one in sweeps if one.stream == stream):
+            drawn: list[Part] = [Chart("drawn", sweep_chart(one, said)), Fold("As a table", [sweep_table(one, said)])]
+            parts.append(OfMetric(one.metric, drawn))
         parts.append(Chart("series", stream))
         for (of, metric), view in chains.items():
             # What the chart says already is not said again below its table.
-            table = replace(chain_part(view), remarks=chain_table.remarks(view))
-            found: list[Part] = [Chart("chain", chain_drawing(view)), Fold("As a table", [table])]
+            table = replace(chain_table(view), remarks=chain_remarks(view))
+            found: list[Part] = [Chart("drawn", chain_chart(view)), Fold("As a table", [table])]
             if of == stream:
                 # What a trace tells is of no metric: it is seen next to every one.
                 parts += found if metric == RECEPTION else [OfMetric(metric, found)]
-        parts += [
-            OfMetric(metric, [Chart("tail", tail_drawing(view))])
-            for (of, metric), view in tails.items()
-            if of == stream
-        ]
+        for (of, metric), tail in tails.items():
+            if of == stream:
+                chart = tail_chart(tail)
+                parts.append(OfMetric(metric, [Fold(chart.title, [Chart("drawn", chart)], open=len(tail.cells) <= 4)]))
         yield Section(f"stream-{number}", parts, stream, shown.label)
 
 
@@ -249,13 +247,15 @@ def _testbed(shown: Shown) -> Iterator[Part]:
 
 
 def _schedules(shown: Shown, scheduled: Scheduled) -> Iterator[Part]:
-    drawn = list(schedules.schedule_drawings(shown.result, scheduled))
-    if drawn:
-        ticks = "Filled where a class’s gate is open; ticks below are launches."
-        yield Lines([f"{schedules.TITLE} · {shown.label}. {ticks}"])
-    for port in drawn:
-        yield Chart("schedule", port)
-        yield Table(ENTRY_HEADINGS, port.entries, range(3), f"Entries of {port.title}")
+    if scheduled:
+        yield Lines([f"What was asked for, and read back before and after each cell · {shown.label}."])
+    titles = {cell.slug: cell_title(cell) for cell in rows.ordered_cells(shown.result)}
+    for slugs, ports in scheduled:
+        where = "" if len(scheduled) == 1 else ", ".join(titles[slug] for slug in slugs if slug in titles)
+        for one in ports:
+            yield Chart("drawn", port_chart(one, where))
+            title = f"Entries of {port_title(one.port)}"
+            yield Table(ENTRY_HEADINGS, list(entry_rows(one.port)), range(3), title)
 
 
 def _counts(shown: Shown) -> Iterator[Part]:
@@ -308,7 +308,7 @@ def _count(name: str, count: int | None, *, is_bad: bool) -> str:
 def _environment(shown: Shown, folder: RunFolder) -> Iterator[Part]:
     """Clocks, PTP, and what the machines said of themselves."""
     yield from parts_of("clocks", shown)
-    yield from (Chart("clock", one) for one in clock_charts(folder, shown.result))
+    yield from (Chart("drawn", one) for one in clock_drawings(clock_charts(folder, shown.result)))
     yield from parts_of("ptp", shown)
     cells = [(outcome, folder.cell(outcome.slug, outcome.repeat)) for outcome in rows.ordered_cells(shown.result)]
     facts = compare_facts([(_name(outcome), cell.facts("before"), cell.facts("after")) for outcome, cell in cells])

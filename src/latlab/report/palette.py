@@ -15,6 +15,8 @@ WAY_COLOURS = (*(COLOURS[one] for one in (1, 4, 2, 3, 5, 0, 6)), LOST_COLOUR, "#
 delivery; and of a guest's way to its interrupt's handler. Neighbours stay apart for the colour-blind, and a line of
 paper is between them.
 """
+WAY_INKS = (*("#14181c",) * 4, "white", "white", "#ffffff", "#14181c", "white")
+"""What is written on each of them; "white" is the page's paper, which is dark in the dark, as these are light there."""
 DASHES: tuple[tuple[int, ...], ...] = ((), (6, 2), (2, 2), (8, 2, 2, 2), (12, 2, 2, 2, 2, 2))
 MARKERS = ("", "o", "s", "^", "D", "v")
 

@@ -14,10 +14,9 @@ from numpy.typing import NDArray
 
 from latlab.analysis.histogram import ccdf, histogram
 from latlab.analysis.series import beginnings, binned
-from latlab.report.embedded import embedded
 from latlab.report.legend import Key
 from latlab.report.marks import Payload
-from latlab.report.packed import deflated
+from latlab.report.packed import deflated, embedded
 from latlab.report.view import Trace, View
 
 PAGE_BYTES: Final = 2_900_000

@@ -5,38 +5,50 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
 from pydantic import ValidationError
 
 from latlab.analysis.accept import evaluate
 from latlab.analysis.alike import largest_difference
+from latlab.analysis.anomalies import NAMES, Anomalies
 from latlab.analysis.cell_anomalies import Beside, cell_anomalies
 from latlab.analysis.chosen_windows import Named
+from latlab.analysis.counts import stream_rows
 from latlab.analysis.evidence import Evidence
 from latlab.analysis.ptp import ptp_port
 from latlab.analysis.summary import JudgedCell, result_of, summarise_cell
-from latlab.analysis.trust import judge, without_waived
-from latlab.errors import EXIT_ACCEPT, EXIT_LAB, EXIT_OK, EXIT_UNTRUSTED, LabError, LatlabError, UsageError, reads_files
+from latlab.analysis.trust import judge, reason_of, without_waived
+from latlab.model.errors import (
+    EXIT_ACCEPT,
+    EXIT_LAB,
+    EXIT_OK,
+    EXIT_UNTRUSTED,
+    LabError,
+    LatlabError,
+    UsageError,
+    reads_files,
+)
 from latlab.model.part import Document, Failure, Keys
 from latlab.recordings.cell import RecordedCell
 from latlab.recordings.packets import is_joined, read_findings, whole_packets
 from latlab.recordings.ptp_series import read_ptp
-from latlab.recordings.run_folder import CellFolder, RunFolder
+from latlab.recordings.run_folder import CellFolder, RunFolder, writing_table
 from latlab.report.beside import beside
-from latlab.report.classes import classes_table, write_classes
 from latlab.report.comparison.cells import cell_comparisons
 from latlab.report.flows import flow_reasons
 from latlab.report.gates import scenario_ports
 from latlab.report.imported import imported_result
 from latlab.report.launches import launches_of
 from latlab.report.losses import losses_by_name
-from latlab.report.synthetic import made_not_measured
 from latlab.report.thresholds import threshold_values, thresholds_of, turned_off
 from latlab.report.traces import traces_of
 from latlab.report.unmeasured import UNAVAILABLE
 from latlab.report.windows import chosen_in, refuse_wrong
-from latlab.result.types import Cell, Published, Repeats, Result
+from latlab.result.types import Cell, Published, Reason, Repeats, Result
 from latlab.scenario import Loaded, Scenario, Trust, cells, load_scenario
 from latlab.scenario.document import read_yaml
 from latlab.scenario.load import read_text
@@ -324,3 +336,66 @@ def _first_line(error: LatlabError) -> str:
     """The first of the mistakes: below the line that counts them."""
     lines = str(error).splitlines()
     return lines[min(1, len(lines) - 1)]
+
+
+# The truth of a synthetic run
+
+
+SYNTHETIC: Final = "synthetic"
+"""The label of cells that were made."""
+
+
+def made_not_measured(cell: RecordedCell) -> Iterator[Reason]:
+    """The reason why figures of cell.json's cell are not to be trusted if they were made; nothing of any other."""
+    if cell.label == SYNTHETIC:
+        yield reason_of(
+            "measured-by-latlab",
+            "it was generated from a description, not measured",
+            "untrusted",
+            "",
+            "packets that were sent and received",
+            "packets that a program generated",
+            "compare the findings with truth.json, which is with its packets; they say nothing about machines",
+        )
+
+
+# classes.parquet
+
+
+CLASS: Final = pl.Enum(NAMES)
+_NO_EPISODE: Final = np.empty(0, np.uint32)
+
+
+def classes_table(cell: RecordedCell, packets: pl.DataFrame, found: Mapping[str, Anomalies]) -> pl.DataFrame:
+    """A row for each of the packet table, in its order: `stream`, `sequence`, `class`, `episode`.
+
+    cell: cell.json. found: {stream: its anomalies}. class (one of NAMES) and episode (u32, the number that the result
+    gives it) are null of packets that nothing is the matter with, of those of the warm-up, and of streams that nothing
+    was looked for in.
+    """
+    tables = [packets.select("stream", "sequence").clear().with_columns(_columns(np.empty(0, np.uint8), _NO_EPISODE))]
+    for stream in cell.streams:
+        rows = stream_rows(packets, stream.stream).select("stream", "sequence")
+        one = found.get(stream.name)
+        none = np.zeros(rows.height, np.uint8), np.zeros(rows.height, np.uint32)
+        tables.append(rows.with_columns(_columns(*((one.class_of, one.episode_of) if one else none))))
+    return pl.concat(tables)
+
+
+def write_classes(folder: CellFolder, table: pl.DataFrame) -> None:
+    """Write classes.parquet, whole or not at all. LabError: it cannot be written."""
+    with writing_table(folder.classes_path, "the packets' classes") as temporary:
+        table.write_parquet(temporary, compression="zstd", compression_level=1)
+
+
+def _columns(class_of: NDArray[np.uint8], episode_of: NDArray[np.uint32]) -> list[pl.Series]:
+    """The two columns, null where a code is 0."""
+    codes, episodes = pl.Series("class", class_of), pl.Series("episode", episode_of)
+    known = codes > 0
+    # Codes count from 1, as classes.NAMES does from 0.
+    names = codes.cast(pl.Int16) - 1
+    physical = pl.select(pl.when(known).then(names)).to_series().cast(pl.UInt8)
+    return [
+        physical.cat.to(CLASS).alias("class"),
+        pl.select(pl.when(known).then(episodes)).to_series().alias("episode"),
+    ]

@@ -17,9 +17,7 @@ from latlab.recordings.cell import RecordedCell
 from latlab.recordings.run_folder import RunFolder
 from latlab.report import (
     anomalies,
-    chain_table,
     intervals,
-    late_limits,
     loads,
     losses,
     ptp,
@@ -29,17 +27,17 @@ from latlab.report import (
     talkers,
     testbed,
     text,
-    timers,
     together,
     traces,
     unmeasured,
     variation,
     where,
 )
-from latlab.report.chain_view import ChainView
-from latlab.report.chains import chain_views
-from latlab.report.comparison.page import TITLE as COMPARISON
-from latlab.report.comparison.page import compared_metrics
+from latlab.report.charts import timers
+from latlab.report.charts.chain import chain_table, chain_views
+from latlab.report.charts.comparison import TITLE as COMPARISON
+from latlab.report.charts.comparison import compared_metrics, group_chart
+from latlab.report.charts.timers import timer_chart, timer_ranges
 from latlab.report.document import (
     Chart,
     Finding,
@@ -61,7 +59,6 @@ from latlab.report.repeats import Strips
 from latlab.report.rows import Column, Summary
 from latlab.report.testbed import label_reasons, label_text
 from latlab.report.thresholds import stated, threshold_lines
-from latlab.report.timer_ranges import timer_ranges
 from latlab.result.types import Cell, Result
 
 DEFAULT_METRICS: Final = ("latency", "latency_user")
@@ -266,7 +263,7 @@ def _comparison(shown: Shown) -> Iterator[Part]:
         parts: list[Part] = [Lines([f"{one.summary}."], f"{COMPARISON}: {one.metric}")]
         for group in one.groups:
             parts.append(Lines(list(group.lines), group.title))
-            parts.append(Chart("forests", group.panels))
+            parts += [Chart("drawn", group_chart(group.panels))] if group.panels else []
             # Their sentences stand above.
             parts.append(Fold("As a table", [replace(block.table, remarks=()) for block in group.blocks]))
         yield OfMetric(one.metric, [*parts, Lines(one.notes, "About these comparisons")])
@@ -279,23 +276,15 @@ def _stages(shown: Shown) -> Iterator[Part]:
     if shares := where.share_table(shown.result):
         yield shares
     yield from where.where_tables(shown.result)
-    yield from (chain_part(view) for view in chain_views(shown.result).values())
+    yield from (chain_table(view) for view in chain_views(shown.result).values())
     yield from timers_and_traces(shown)
-
-
-def chain_part(view: ChainView) -> Table:
-    """The stages of a stream's typical and worst packets, a row each."""
-    headings = chain_table.headings(view)
-    numbers = range(chain_table.NAMES, len(headings))
-    remarks = [view.note, *chain_table.sentences(view)]
-    return Table(headings, list(chain_table.table_rows(view)), numbers, chain_table.title(view), remarks=remarks)
 
 
 def timers_and_traces(shown: Shown) -> Iterator[Part]:
     """How late timers were, and what woke the threads that were traced."""
     yield Table(timers.HEADINGS, list(timers.timer_rows(shown.result)), (), f"{timers.TITLE} · {shown.label}")
     if ranges := timer_ranges(shown.result):
-        yield Chart("forests", [ranges])
+        yield Chart("drawn", timer_chart(ranges))
     windows = list(timers.window_rows(shown.result))
     yield Fold(
         f"{len(windows)} windows of timers, one by one",
@@ -326,9 +315,9 @@ def _anomalies(shown: Shown) -> Iterator[Part]:
     chosen = list(anomalies.chosen_rows(result))
     title = f"{anomalies.CHOSEN_TITLE} · {shown.label}"
     yield Table(anomalies.CHOSEN_HEADINGS, chosen, anomalies.WINDOW_NUMBERS, title, notes=[anomalies.CHOSEN_NOTE])
-    if note := late_limits.late_note(result):
-        limits = list(late_limits.late_rows(result))
-        yield Table(late_limits.HEADINGS, limits, late_limits.NUMBERS, late_limits.TITLE, notes=[note])
+    if note := anomalies.late_note(result):
+        limits = list(anomalies.late_rows(result))
+        yield Table(anomalies.LIMITS_HEADINGS, limits, anomalies.LIMITS_NUMBERS, anomalies.LIMITS_TITLE, notes=[note])
 
 
 # What else there is to know

@@ -15,8 +15,7 @@ from latlab.analysis.reception import RECEPTION
 from latlab.analysis.way import INTERVALS
 from latlab.analysis.worst import CHAINS_SHOWN
 from latlab.report import rows
-from latlab.report.chain_view import GROUPS, percent, thing
-from latlab.report.chains import chain_of, has_parts
+from latlab.report.charts.chain import GROUPS, chain_of, has_parts, percent, thing
 from latlab.report.document import Table
 from latlab.report.places import cell_name, cell_title
 from latlab.report.testbed import label_text

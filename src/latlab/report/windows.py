@@ -8,7 +8,7 @@ from typing import Final
 from pydantic_core import PydanticCustomError
 
 from latlab.analysis.chosen_windows import Named
-from latlab.errors import UsageError
+from latlab.model.errors import UsageError
 from latlab.recordings.cell import RecordedCell
 from latlab.scenario import Scenario, format_duration, parse_duration
 from latlab.scenario.streams import launches_between

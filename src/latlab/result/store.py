@@ -6,7 +6,7 @@ import json
 
 from pydantic import ValidationError
 
-from latlab.errors import LabError
+from latlab.model.errors import LabError
 from latlab.model.part import Document
 from latlab.recordings.run_folder import RunFolder
 from latlab.result.types import Result

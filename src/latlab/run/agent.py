@@ -10,8 +10,8 @@ from collections import deque
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 from typing import Any, TypeVar
 
-from latlab.errors import LabError, rejection_remedy
 from latlab.hosts import Host, Process, signal_group
+from latlab.model.errors import LabError, rejection_remedy
 from latlab.model.part import Document, Failure
 from latlab.recordings.cell import Ready, RecordedAgent, Totals
 from latlab.run.events import Interval, Late, Latencies, Listener, Packets, Seen, Window, ignore

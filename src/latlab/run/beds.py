@@ -19,8 +19,8 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Final
 
-from latlab.errors import LabError
 from latlab.hosts.turns import Turn, Turns
+from latlab.model.errors import LabError
 from latlab.run.perturbation import Perturbation
 from latlab.run.room import available_memory
 from latlab.scenario import BoardHost, Run

@@ -10,8 +10,8 @@ from collections.abc import Coroutine, Mapping
 from dataclasses import replace
 from typing import Any
 
-from latlab.errors import LabError, LatlabError, StartError, after_that, system_error
 from latlab.hosts import Host
+from latlab.model.errors import LabError, LatlabError, StartError, after_that, system_error
 from latlab.model.facts import Facts
 from latlab.model.part import Failure
 from latlab.recordings.cell import RecordedCell, RecordedStep

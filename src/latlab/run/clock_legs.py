@@ -8,8 +8,8 @@ from itertools import combinations
 from pathlib import Path
 from typing import Literal
 
-from latlab.errors import LabError
 from latlab.hosts import Host
+from latlab.model.errors import LabError
 from latlab.run.specs import CLOCK_PERIOD_NS, PAGE_PERIOD_NS, PTP_PERIOD_NS, clock_specs, page_specs, ptp_spec
 from latlab.scenario import Route, Scenario
 from latlab.testbed.guests.qemu import CLOCK_PAGE, knock_address

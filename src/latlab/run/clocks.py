@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from functools import partial
 
-from latlab.errors import LabError
 from latlab.hosts import Host
+from latlab.model.errors import LabError
 from latlab.model.facts import Facts
 from latlab.recordings.cell import ClockEdge, ClockWindow, Totals
 from latlab.recordings.run_folder import CellFolder

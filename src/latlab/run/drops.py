@@ -7,8 +7,8 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from latlab.errors import LabError
 from latlab.hosts import Host
+from latlab.model.errors import LabError
 from latlab.model.part import Failure
 from latlab.recordings.cell import Guest, WatchedKernel
 from latlab.recordings.run_folder import CellFolder

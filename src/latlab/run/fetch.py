@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from latlab.errors import LabError
 from latlab.hosts import Host, Process, signal_group
+from latlab.model.errors import LabError
 from latlab.recordings.run_folder import CellFolder
 from latlab.testbed.apply import TestBed
 

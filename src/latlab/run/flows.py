@@ -7,12 +7,12 @@ from dataclasses import dataclass, field, replace
 
 import polars as pl
 
-from latlab.errors import LabError, UsageError
 from latlab.hosts import Host
 from latlab.imports.base import Imported, PacketStream, Problem
 from latlab.imports.packets import packet_table
 from latlab.imports.watched import NothingSeenError, read_watched
 from latlab.imports.write import packets_entry
+from latlab.model.errors import LabError, UsageError
 from latlab.recordings.cell import ClockEdge, RecordedStream, WatchedFlow
 from latlab.recordings.run_folder import CellFolder, publishing
 from latlab.run.agent import Agent

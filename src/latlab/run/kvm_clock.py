@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from latlab.errors import LabError
 from latlab.hosts import Host
+from latlab.model.errors import LabError
 from latlab.model.facts import Facts
 from latlab.scenario import Scenario
 from latlab.testbed.machine import Machine

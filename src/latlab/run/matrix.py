@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import latlab
-from latlab.errors import UsageError
+from latlab.model.errors import UsageError
 from latlab.recordings.run_folder import RunFolder
 from latlab.run.beds import Beds
 from latlab.run.cell import load_duration_ns, run_cell

@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 from dataclasses import dataclass, field
 
-from latlab.errors import LabError, LatlabError
+from latlab.model.errors import LabError, LatlabError
 from latlab.model.part import Failure
 from latlab.recordings.cell import (
     Bridge,

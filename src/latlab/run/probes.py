@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from latlab.errors import LabError, system_error
+from latlab.model.errors import LabError, system_error
 from latlab.recordings.cell import RecordedProbe, Totals
 from latlab.recordings.run_folder import CellFolder
 from latlab.run.agent import Agent

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from latlab.errors import LabError
 from latlab.hosts import Host
+from latlab.model.errors import LabError
 from latlab.recordings.cell import ClockEdge, RecordedPort
 from latlab.recordings.run_folder import CellFolder
 from latlab.run.agent import Agent

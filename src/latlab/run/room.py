@@ -6,7 +6,7 @@ import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
-from latlab.errors import LabError
+from latlab.model.errors import LabError
 from latlab.run.probe_specs import timers
 from latlab.scenario import Cell, Flow, Scenario
 

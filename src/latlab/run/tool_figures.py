@@ -9,13 +9,13 @@ from typing import Final
 
 import polars as pl
 
-from latlab.errors import LabError, LatlabError
 from latlab.imports import cyclictest, ddsperf, rtla, sockperf
 from latlab.imports.base import Figures, Given, Imported, PacketStream
 from latlab.imports.netperf import read_round_trips
 from latlab.imports.packets import packet_table
 from latlab.imports.percentiles import with_percentiles
 from latlab.imports.write import figures_entry, packets_entry, summed_entry
+from latlab.model.errors import LabError, LatlabError
 from latlab.recordings.cell import RecordedStream, ToolFound
 from latlab.recordings.run_folder import CellFolder, publishing
 from latlab.testbed.probes.base import ToolPlan

@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Final
 
 import latlab
-from latlab.errors import LabError, LatlabError, UsageError
 from latlab.hosts import MACHINE, Host, LocalHost, NetnsHost, SshHost
 from latlab.imports.watched import read_watched
 from latlab.imports.write import write_imported_cell
+from latlab.model.errors import LabError, LatlabError, UsageError
 from latlab.recordings.cell import GRACE_NS, Watched
 from latlab.recordings.run_folder import RUN_FORMAT, CellFolder, RunFolder
 from latlab.run.agent import Agent

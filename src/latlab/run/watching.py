@@ -9,8 +9,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
-from latlab.errors import UsageError
 from latlab.hosts import Host, NetnsHost
+from latlab.model.errors import UsageError
 from latlab.recordings.cell import Totals, WatchedBy, WatchedPoint
 from latlab.run.agent import Agent
 from latlab.run.events import Listener, ignore

@@ -6,7 +6,7 @@ from typing import Annotated, NamedTuple
 
 from pydantic import AfterValidator, Field, PlainSerializer, PlainValidator, WithJsonSchema
 
-from latlab.errors import UsageError
+from latlab.model.errors import UsageError
 from latlab.scenario.findings import shown, wrong
 from latlab.scenario.flow_filter import parse_flow
 from latlab.scenario.parts import END, End, Listed, Part, parse_end

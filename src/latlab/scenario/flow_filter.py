@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from ipaddress import ip_interface, ip_network
 from typing import Any, Final
 
-from latlab.errors import UsageError
+from latlab.model.errors import UsageError
 
 MOST_TESTS: Final = 48
 """As MAX_TESTS of agent/wire/src/watch.rs."""

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from pydantic_core import PydanticCustomError
 
-from latlab.errors import UsageError
+from latlab.model.errors import UsageError
 from latlab.scenario.document import Document, Position, read_yaml
 from latlab.scenario.findings import Finding, Raw, show_path, shown
 from latlab.scenario.findings import Path as Place

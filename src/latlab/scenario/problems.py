@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from latlab.errors import UsageError
+from latlab.model.errors import UsageError
 
 
 @dataclass(frozen=True)

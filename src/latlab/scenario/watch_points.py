@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
-from latlab.errors import UsageError
+from latlab.model.errors import UsageError
 
 _NAMESPACE: Final = "ns:"
 _INTERFACE: Final = re.compile(r"[^\s/:]{1,15}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from latlab.errors import UsageError
+from latlab.model.errors import UsageError
 from latlab.synthetic.description import (
     STAGES,
     Description,

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import latlab
 from latlab import __version__
-from latlab.errors import LabError
+from latlab.model.errors import LabError
 from latlab.testbed.architecture import ARCHITECTURES, BY_DEBIAN
 
 AGENT = "latlab-agent"

@@ -11,8 +11,8 @@ from dataclasses import replace
 from types import TracebackType
 from typing import Any, TypeVar
 
-from latlab.errors import LabError, SnapshotError, StartError, UnreachedError, after_that
 from latlab.hosts import Host, Process, host_from
+from latlab.model.errors import LabError, SnapshotError, StartError, UnreachedError, after_that
 from latlab.testbed.awaited import Awaited, Tell
 from latlab.testbed.journal import Journal, ProcessRecord, Record
 from latlab.testbed.process import MARK, end_process

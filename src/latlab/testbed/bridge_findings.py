@@ -9,10 +9,10 @@ import secrets
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from latlab.errors import LabError, LatlabError
 from latlab.hosts import MACHINE, Host, LocalHost, NetnsHost
 from latlab.hosts.tools import install_remedy
 from latlab.model.bridges import KINDS
+from latlab.model.errors import LabError, LatlabError
 from latlab.scenario import parse
 from latlab.testbed.agent_binary import find_agent
 from latlab.testbed.apply import TestBed

@@ -8,9 +8,9 @@ import time
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from pathlib import Path
 
-from latlab.errors import LabError
 from latlab.hosts import MACHINE, LocalHost
 from latlab.hosts.tools import install_remedy
+from latlab.model.errors import LabError
 from latlab.testbed.agent_binary import find_agent, find_agents, no_agent
 from latlab.testbed.architecture import ARCHITECTURES, debian_name
 from latlab.testbed.bridge_findings import bridge_findings, guest_findings, tried_bridges

@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 from typing import Final
 
-from latlab.errors import LabError
 from latlab.hosts import SshHost
 from latlab.hosts.tools import install_remedy
+from latlab.model.errors import LabError
 from latlab.testbed.agent_binary import AGENT, find_agent, find_agents, no_agent
 from latlab.testbed.finding import Finding
 from latlab.testbed.machines.ssh import AGENTS, USER

@@ -15,9 +15,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from latlab.errors import LabError, check_is_file, file_remedy
 from latlab.hosts import Host
 from latlab.hosts.base import Description
+from latlab.model.errors import LabError, check_is_file, file_remedy
 from latlab.model.part import Document
 from latlab.testbed.step import Argv
 

@@ -13,8 +13,8 @@ from functools import cache
 from ipaddress import IPv4Address
 from pathlib import Path
 
-from latlab.errors import LabError
 from latlab.hosts import MACHINE, Host, LocalHost
+from latlab.model.errors import LabError
 
 CAPABILITIES = {  # include/uapi/linux/capability.h
     "CAP_NET_ADMIN": 12,

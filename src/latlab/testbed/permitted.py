@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Collection
 
-from latlab.errors import LabError
+from latlab.model.errors import LabError
 from latlab.testbed.machine import Machine
 
 A_SYSCTL = "/proc/sys/net/ipv4/ip_forward"

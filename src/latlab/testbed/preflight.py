@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 
-from latlab.errors import LabError, LatlabError, UsageError
 from latlab.hosts.tools import install_remedy
+from latlab.model.errors import LabError, LatlabError, UsageError
 from latlab.scenario import BoardHost, End, Flow, LoadBetween, Loaded, Scenario, Tuning
 from latlab.scenario.findings import Path, show_path, shown
 from latlab.scenario.parts import parse_end

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from latlab.errors import LabError
 from latlab.hosts import Host
+from latlab.model.errors import LabError
 
 MARK = "LATLAB_PROCESS"
 """The variable in the environment of every process of a test bed, and so of its children; its value is random."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from latlab.errors import LabError
 from latlab.hosts.tools import PACKAGES, install_remedy
+from latlab.model.errors import LabError
 from latlab.scenario import Scenario
 from latlab.testbed.site import Site
 

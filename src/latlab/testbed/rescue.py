@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from latlab.errors import LabError
 from latlab.hosts import Host
+from latlab.model.errors import LabError
 
 WITHIN_S = 300.0
 LARGER = 'cd "$0" && for file in *.arrow; do [ -f "$file" ] && wc -c "$file"; done; :'

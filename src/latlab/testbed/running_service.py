@@ -10,8 +10,8 @@ import signal
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from latlab.errors import LabError
 from latlab.hosts import Host, Lost, Process, signal_group
+from latlab.model.errors import LabError
 from latlab.testbed.read_back import read_back
 from latlab.testbed.service import Service
 

@@ -6,8 +6,8 @@ import os
 import secrets
 from collections.abc import AsyncIterator
 
-from latlab.errors import LabError
 from latlab.hosts import MACHINE, Host, LocalHost, NetnsHost
+from latlab.model.errors import LabError
 from latlab.testbed.apply import TestBed
 from latlab.testbed.namespaces import namespace_name
 from latlab.testbed.step import Argv, Step

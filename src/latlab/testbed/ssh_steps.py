@@ -11,8 +11,8 @@ from datetime import UTC, datetime
 from functools import cache, partial
 from pathlib import Path, PurePosixPath
 
-from latlab.errors import LabError
 from latlab.hosts import MACHINE, SshHost
+from latlab.model.errors import LabError
 from latlab.testbed.agent_binary import AGENT, no_agent
 from latlab.testbed.agent_copy import agent_copy
 from latlab.testbed.images import file_digest

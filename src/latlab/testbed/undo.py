@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
-from latlab.errors import LabError, UnreachedError
 from latlab.hosts import Host, host_from
+from latlab.model.errors import LabError, UnreachedError
 from latlab.testbed.journal import Journal, ProcessRecord, Record, UndoRecord, stale_journals
 from latlab.testbed.process import MARK, end_process, settle_commands
 from latlab.testbed.rescue import rescue

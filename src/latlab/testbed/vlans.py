@@ -10,7 +10,7 @@ import json
 from collections.abc import Iterator, Mapping
 from zlib import crc32
 
-from latlab.errors import LabError
+from latlab.model.errors import LabError
 from latlab.scenario import Scenario, Segment, Vlan
 from latlab.testbed.apply import BY_HAND
 from latlab.testbed.bridges.joints import neighbours

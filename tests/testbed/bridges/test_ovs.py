@@ -26,7 +26,7 @@ from bridge_bed import (
 )
 from lab_machine import alive, dump, run
 
-from latlab.errors import LabError
+from latlab.model.errors import LabError
 from latlab.testbed.bridges.base import CHECKSUM_OFFLOADS_OFF
 from latlab.testbed.bridges.ovs import MODULE, OvsBridge
 from latlab.testbed.bridges.ovs_switch import (

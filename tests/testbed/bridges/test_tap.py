@@ -9,7 +9,7 @@ import pytest
 from bridge_bed import TAG, assert_no_trace, bridge_steps, lay_cable, on_a_cable, real_site
 from lab_machine import dump, run
 
-from latlab.errors import LabError
+from latlab.model.errors import LabError
 from latlab.testbed import make_hosts
 from latlab.testbed.apply import TestBed
 from latlab.testbed.site import Site

@@ -13,7 +13,7 @@ from bridge_bed import TAG, build, comes_back, joint_of, plug_in, real_site, wit
 from lab_machine import run
 from partial import partial
 
-from latlab.analysis.evidence import Evidence
+from latlab.analysis.evidence import CHECKS, Evidence
 from latlab.analysis.trust import RULES
 from latlab.recordings.cell import Bridge, RecordedCell
 from latlab.result.types import Stream
@@ -44,7 +44,7 @@ def judged(bridges: list[Bridge], host: str) -> set[str]:
     counted = {name: partial(Stream, {"counts": {"received": EXCHANGES}}) for name in ways}
     cell = partial(RecordedCell, {"status": "ok", "streams": streams, "bridges": [one.document() for one in bridges]})
     evidence = Evidence(cell, counted)
-    return {rule.name for rule in RULES if rule.name in (CARRIED, EVERY) and any(rule.broken(evidence))}
+    return {rule.name for rule in RULES if rule.name in (CARRIED, EVERY) and any(CHECKS[rule.id](evidence))}
 
 
 def after_exchanges(made: Scenario, site: Site, host: str, begin: Callable[[], None] = lambda: None) -> set[str]:

@@ -9,7 +9,7 @@ import pytest
 from lab_machine import run
 from shaped_interface import CBS, ETF, MQPRIO, SITE, TAPRIO, applied, cards
 
-from latlab.errors import LabError
+from latlab.model.errors import LabError
 from latlab.scenario.shapers import Cbs, Etf, Mqprio, Shaper, Taprio
 from latlab.testbed.apply import BY_HAND
 from latlab.testbed.shapers import shaper_steps

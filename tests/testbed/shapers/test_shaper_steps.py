@@ -40,7 +40,7 @@ from shaped_interface import (
 )
 
 from latlab import testbed  # by its module: pytest takes a function test_bed_steps for a test
-from latlab.errors import LabError
+from latlab.model.errors import LabError
 from latlab.testbed.guests.planned import TAG
 from latlab.testbed.plan import PlannedCell, plan_text
 from latlab.testbed.shapers import shaper_steps

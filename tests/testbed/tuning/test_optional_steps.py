@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from tuned import applied
 
-from latlab.errors import LabError
+from latlab.model.errors import LabError
 from latlab.testbed.step import Before, Check, Step
 
 SET = 'echo "$1" >"$0"'

@@ -291,6 +291,12 @@ async function unpack(details) {
     place.removeAttribute("data-part");
   }
 }
+/** In a narrow window charts are laid out for it. */
+const narrowWindow = matchMedia("(max-width: 50rem)");
+const fitDrawn = async () => {
+  if (narrowWindow.matches) for (const one of document.querySelectorAll(".drawn > .narrow")) await unpack(one);
+};
+narrowWindow.addEventListener("change", () => fitDrawn().catch(() => {}));
 addEventListener(
   "toggle",
   (event) => {
@@ -341,8 +347,10 @@ for (const input of document.querySelectorAll('input[name="metric"]'))
 const asked = chosen(decodeURIComponent(location.hash.replace(/^#metric-/, "")));
 if (asked) asked.checked = true;
 const first = document.querySelector('input[name="metric"]:checked');
-if (first) showMetric(first.value);
-else {
-  makeReachable();
-  document.body.dataset.ready = document.body.dataset.interactive = "true";
-}
+fitDrawn()
+  .catch(() => {})
+  .then(() => {
+    if (first) return showMetric(first.value);
+    makeReachable();
+    document.body.dataset.ready = document.body.dataset.interactive = "true";
+  });

@@ -8,13 +8,13 @@ from typing import Final
 from latlab.analysis.comparison.compare import ONE_REPETITION, STATISTICS, Difference, compared
 from latlab.analysis.comparison.configuration import against_first, configurations
 from latlab.analysis.comparison.effect import ALPHA
+from latlab.report.charts.sweeps import is_swept
+from latlab.report.charts.timers import any_waits
 from latlab.report.comparison.entry import entry, names_of
 from latlab.report.comparison.notes import family_size, main_family, notes, reach
 from latlab.report.places import dimension_keys
 from latlab.report.rows import metric_names
-from latlab.report.sweeps import is_swept
 from latlab.report.testbed import sent_otherwise
-from latlab.report.timers import any_waits
 from latlab.report.view import METRIC_ORDER
 from latlab.result.comparison import Comparison
 from latlab.result.types import Result

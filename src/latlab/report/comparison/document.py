@@ -11,21 +11,20 @@ from latlab.analysis.comparison.compare import Pair, compared
 from latlab.analysis.comparison.configuration import Configuration, by_key, matched, streams_of_both
 from latlab.analysis.comparison.effect import ALPHA
 from latlab.analysis.comparison.regression import judged
-from latlab.errors import EXIT_ACCEPT, EXIT_LAB, EXIT_OK, EXIT_UNTRUSTED, UsageError
+from latlab.model.errors import EXIT_ACCEPT, EXIT_LAB, EXIT_OK, EXIT_UNTRUSTED, UsageError
 from latlab.recordings.run_folder import RunFolder
 from latlab.report.comparison.cells import MEDIAN, compared_by
-from latlab.report.comparison.differs import (
+from latlab.report.comparison.entry import entry, loss_entries, names_of, regression_entry, together_entries
+from latlab.report.comparison.notes import family_size, main_family, notes
+from latlab.report.comparison.sides import (
     Group,
+    Side,
     differing_facts,
     differing_scenarios,
     differing_streams,
     differing_versions,
+    open_sides,
 )
-from latlab.report.comparison.entry import entry, names_of, regression_entry
-from latlab.report.comparison.losses import loss_entries
-from latlab.report.comparison.notes import family_size, main_family, notes
-from latlab.report.comparison.sides import Side, open_sides
-from latlab.report.comparison.together import together_entries
 from latlab.report.comparison.wanted import Wanted, check_streams
 from latlab.report.places import cell_title, dimension_keys, dimension_text, matrix_title, short_headings
 from latlab.report.unmeasured import UNAVAILABLE

@@ -9,7 +9,7 @@ from typing import Final
 
 from latlab.analysis.comparison.effect import ALPHA
 from latlab.analysis.comparison.words import at, at_least, signed, unsigned
-from latlab.report.comparison.together import together_lines
+from latlab.report.comparison.entry import together_lines
 from latlab.report.document import Table, Toned
 from latlab.report.rows import COLUMNS, difference
 from latlab.result.comparison import Compared, Comparison, ComparisonDocument, Regression

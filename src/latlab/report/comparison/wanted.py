@@ -12,7 +12,7 @@ from pydantic_core import PydanticCustomError
 from latlab.analysis.comparison.compare import STATISTICS
 from latlab.analysis.comparison.configuration import Configuration
 from latlab.analysis.comparison.regression import Path, Threshold
-from latlab.errors import UsageError
+from latlab.model.errors import UsageError
 from latlab.model.metrics import METRICS_BY_NAME
 from latlab.result.types import Cell
 from latlab.scenario import limits, parse_duration

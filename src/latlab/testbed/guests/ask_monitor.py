@@ -11,7 +11,7 @@ import asyncio
 import sys
 from pathlib import Path
 
-from latlab.errors import LabError
+from latlab.model.errors import LabError
 from latlab.testbed.guests.monitor import snapshot, until_state, vcpu_threads
 
 

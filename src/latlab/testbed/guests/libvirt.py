@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from xml.sax.saxutils import quoteattr
 
-from latlab.errors import LabError
 from latlab.hosts import SshHost
 from latlab.hosts.tools import install_remedy
+from latlab.model.errors import LabError
 from latlab.scenario import Guest, Scenario
 from latlab.testbed.bridges.base import Joint, Plug, Port
 from latlab.testbed.bridges.kernel import tap_device

@@ -12,7 +12,7 @@ from typing import Any
 
 from qemu.qmp import ConnectError, QMPClient, QMPError
 
-from latlab.errors import LabError
+from latlab.model.errors import LabError
 from latlab.testbed.images.snapshot import keep_newest, part_path
 
 MONITOR_MODULE = "latlab.testbed.guests.ask_monitor"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from latlab.errors import LabError
+from latlab.model.errors import LabError
 from latlab.testbed.agent_binary import agent_for, find_agent
 from latlab.testbed.images import Image, list_images
 

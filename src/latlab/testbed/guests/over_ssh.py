@@ -7,9 +7,9 @@ import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
-from latlab.errors import LabError
 from latlab.hosts import SshHost
 from latlab.hosts.tools import install_remedy
+from latlab.model.errors import LabError
 from latlab.scenario import Guest, LoadBetween, Scenario
 from latlab.testbed.bridges.base import Port
 from latlab.testbed.namespaces import namespace_name

@@ -7,8 +7,8 @@ import sys
 from collections.abc import Iterator
 from ipaddress import IPv4Interface
 
-from latlab.errors import LabError
 from latlab.hosts import MACHINE, SshHost
+from latlab.model.errors import LabError
 from latlab.scenario import Guest, Scenario
 from latlab.scenario.guests import facts_of
 from latlab.testbed.architecture import ARCHITECTURES

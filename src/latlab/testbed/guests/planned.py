@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from latlab.errors import LatlabError
+from latlab.model.errors import LatlabError
 from latlab.scenario import BoardHost, Scenario
 from latlab.testbed.agent_binary import AGENT, find_agent, find_agents
 from latlab.testbed.guests.origin import images_by_name, unbuilt_image

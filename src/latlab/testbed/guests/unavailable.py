@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 
-from latlab.errors import LabError
 from latlab.hosts.tools import install_remedy
 from latlab.model.bridges import KINDS
+from latlab.model.errors import LabError
 from latlab.scenario import Route, Scenario
 from latlab.scenario.findings import show_path
 from latlab.testbed.architecture import ARCHITECTURES, BY_DEBIAN

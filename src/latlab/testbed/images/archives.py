@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from latlab.errors import LabError
+from latlab.model.errors import LabError
 from latlab.testbed.images.packages import Apt
 from latlab.testbed.images.tools import printed
 

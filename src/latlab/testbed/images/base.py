@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from latlab.errors import LabError
+from latlab.model.errors import LabError
 from latlab.testbed.images import elf, mended_igb, own_modules
 from latlab.testbed.images.archive import DIRECTORY, Entry, archive, file, link
 from latlab.testbed.images.archives import COMPONENTS, foreign, other_components

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
 
-from latlab.errors import LabError
+from latlab.model.errors import LabError
 from latlab.testbed.agent_binary import agent_for
 from latlab.testbed.images.base import Ingredients, agent_archive, find_ingredients, make_base
 from latlab.testbed.images.emulator import qemu_version, write_files

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
 
-from latlab.errors import LabError
+from latlab.model.errors import LabError
 from latlab.testbed.images import elf
 from latlab.testbed.images.archive import Entry, file
 from latlab.testbed.images.archives import backports

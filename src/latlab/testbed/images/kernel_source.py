@@ -10,7 +10,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path, PurePosixPath
 from typing import IO
 
-from latlab.errors import LabError
+from latlab.model.errors import LabError
 
 ARCHIVE = "./usr/src/linux-source-*.tar.xz"
 PIECE = 1 << 20

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from latlab.errors import UsageError
+from latlab.model.errors import UsageError
 from latlab.testbed.images import board_recipe
 from latlab.testbed.images.board_recipe import BOARDS
 from latlab.testbed.images.recipe import CONSOLES, DDS_PROGRAMS, FLAVOURS, Recipe, guest_recipe

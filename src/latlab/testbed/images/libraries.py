@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from latlab.errors import LabError
+from latlab.model.errors import LabError
 from latlab.testbed.images import elf
 from latlab.testbed.images.archive import Entry, file
 from latlab.testbed.images.tree import Tree, merged

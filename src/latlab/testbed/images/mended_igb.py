@@ -9,7 +9,7 @@ import shutil
 from dataclasses import replace
 from pathlib import Path
 
-from latlab.errors import LabError
+from latlab.model.errors import LabError
 from latlab.testbed.images.kernel_source import source_files
 from latlab.testbed.images.modules import Module
 from latlab.testbed.images.own_modules import SOURCES, built, missing_compiler

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from latlab.errors import LabError
+from latlab.model.errors import LabError
 from latlab.testbed.images.elf import module_facts
 
 UNPACKERS: Mapping[str, Callable[[bytes], bytes]] = {

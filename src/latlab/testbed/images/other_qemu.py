@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from latlab.errors import UsageError
+from latlab.model.errors import UsageError
 from latlab.testbed.images.archive import Entry
 from latlab.testbed.images.archives import of_release
 from latlab.testbed.images.emulator import PACKAGES, PROGRAMS, emulator

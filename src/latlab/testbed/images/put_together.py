@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sys
 
-from latlab.errors import LabError
+from latlab.model.errors import LabError
 from latlab.testbed.images.store import find_image
 from latlab.testbed.images.with_guests import put_together
 

@@ -8,7 +8,7 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
-from latlab.errors import LabError
+from latlab.model.errors import LabError
 
 FULL = (errno.ENOSPC, errno.EDQUOT)
 

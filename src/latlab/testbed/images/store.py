@@ -13,7 +13,7 @@ import shutil
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
-from latlab.errors import LabError, UsageError, file_remedy
+from latlab.model.errors import LabError, UsageError, file_remedy
 from latlab.testbed.images.image import DESCRIPTION, Image, folder_name, read_description
 
 NAME = re.compile(r"[a-z0-9][a-z0-9._-]*")

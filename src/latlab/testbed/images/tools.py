@@ -8,7 +8,7 @@ import subprocess
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from latlab.errors import LabError
+from latlab.model.errors import LabError
 
 ENVIRONMENT = {"LC_ALL": "C.UTF-8"}
 Say = Callable[[str], None]

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from fnmatch import fnmatchcase
 from pathlib import Path
 
-from latlab.errors import LabError
+from latlab.model.errors import LabError
 from latlab.testbed.images.archive import DIRECTORY, Entry, file, link
 from latlab.testbed.images.recipe import LINKS
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
-from latlab.errors import LabError, rejection_remedy
+from latlab.model.errors import LabError, rejection_remedy
 from latlab.model.part import Document
 from latlab.testbed.loads.base import SPARE_S, Achieved, LoadKind, LoadPlan, LoadProcess, Output, total
 

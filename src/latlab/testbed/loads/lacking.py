@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from latlab.errors import LabError
+from latlab.model.errors import LabError
 from latlab.scenario import Scenario
 from latlab.scenario.loads import Busy, LoadOn
 from latlab.testbed.loads.table import LOADS

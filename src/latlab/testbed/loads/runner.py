@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 
-from latlab.errors import LabError
+from latlab.model.errors import LabError
 from latlab.recordings.cell import Load
 from latlab.testbed.apply import TestBed
 from latlab.testbed.loads.base import LoadPlan, Output, load_entry

@@ -8,8 +8,8 @@ import json
 import signal
 from typing import Any, Literal
 
-from latlab.errors import LabError, rejection_remedy
 from latlab.hosts import Host, Process, signal_group
+from latlab.model.errors import LabError, rejection_remedy
 from latlab.recordings.cell import Ready
 from latlab.testbed.apply import TestBed
 from latlab.testbed.loads.base import LoadProcess, Output

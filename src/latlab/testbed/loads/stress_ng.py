@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import yaml
 
-from latlab.errors import LabError
+from latlab.model.errors import LabError
 from latlab.model.part import Document
 from latlab.testbed.loads.base import SPARE_S, Achieved, LoadKind, LoadPlan, LoadProcess, Output, Work
 

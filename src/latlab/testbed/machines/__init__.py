@@ -9,8 +9,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from latlab.errors import LabError
 from latlab.hosts import MACHINE, Host
+from latlab.model.errors import LabError
 from latlab.scenario import Scenario
 from latlab.testbed.machine import machine_at
 from latlab.testbed.machines.base import MachineKind

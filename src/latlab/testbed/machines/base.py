@@ -6,8 +6,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from pathlib import Path
 
-from latlab.errors import LabError
 from latlab.hosts import Host
+from latlab.model.errors import LabError
 from latlab.scenario import Scenario
 from latlab.testbed.machine import Machine, assumed_machine
 from latlab.testbed.service import Service

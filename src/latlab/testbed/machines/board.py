@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from latlab.errors import LabError
 from latlab.hosts import MACHINE, Host, TurnsHost
 from latlab.hosts.guest import GUEST_AGENT, BoardHost
 from latlab.hosts.turns import HALTED, IDENTITY, MAILBOX, MAILBOX_BYTES
 from latlab.model.bridges import KINDS
+from latlab.model.errors import LabError
 from latlab.scenario import BoardHost as WantedBoard
 from latlab.scenario import Scenario, image_for
 from latlab.scenario.guests import facts_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from latlab.errors import LabError
+from latlab.model.errors import LabError
 from latlab.scenario import BoardHost, Scenario
 from latlab.scenario.guests import facts_of
 from latlab.testbed.guests.qemu import acceleration_here

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from latlab.errors import LabError
+from latlab.model.errors import LabError
 from latlab.scenario.tuning import Realtime
 from latlab.testbed.loads.base import Cores, LoadProcess
 from latlab.testbed.machine import Machine

@@ -6,8 +6,8 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
-from latlab.errors import LabError
 from latlab.hosts.tools import install_remedy
+from latlab.model.errors import LabError
 from latlab.recordings.ddsperf import Second, seconds
 from latlab.testbed.loads.base import Cores, LoadProcess
 from latlab.testbed.probes.base import OverDds, ToolKind, ToolPlan

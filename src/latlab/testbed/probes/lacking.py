@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from latlab.errors import LabError
+from latlab.model.errors import LabError
 from latlab.scenario import Scenario
 from latlab.testbed.probes.base import ToolKind
 from latlab.testbed.probes.table import OURS, TOOLS

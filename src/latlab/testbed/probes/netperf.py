@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from latlab.errors import LabError
+from latlab.model.errors import LabError
 from latlab.testbed.loads.base import LoadProcess
 from latlab.testbed.probes.base import ToolKind, ToolPlan
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from latlab.errors import LabError
 from latlab.hosts.tools import PACKAGES, install_remedy
+from latlab.model.errors import LabError
 from latlab.testbed.apply import TestBed
 from latlab.testbed.loads.base import LoadProcess, Output
 from latlab.testbed.loads.running import END_S, NotReadyError, RunningProcess

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from latlab.errors import LabError
+from latlab.model.errors import LabError
 from latlab.scenario import BoardHost, Scenario
 from latlab.scenario.findings import Path
 from latlab.testbed.machine import Machine, parse_cpu_list

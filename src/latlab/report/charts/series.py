@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, cast
+from functools import partial
+from itertools import zip_longest
+from typing import Any, Final
 
-import matplotlib as mpl
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.collections import PathCollection
@@ -17,12 +17,13 @@ from matplotlib.lines import Line2D
 from matplotlib.path import Path as Path2D
 from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, MaxNLocator, NullLocator
 
+from latlab.analysis.anomalies.classes import BY_NAME
 from latlab.analysis.histogram import ccdf, histogram
 from latlab.analysis.series import binned
-from latlab.report import mark_pictures
+from latlab.report.charts.sheet import INK, QUIET, Plotted, text_in
 from latlab.report.legend import Entry, Key
+from latlab.report.marks import CHOSEN_LABEL, CIRCLE, CUT_LABEL, DIAMOND, GLYPHS, HEXAGON, SQUARE, Mark, Marks
 from latlab.report.palette import COLOURS, LOST_COLOUR
-from latlab.report.style import INK, QUIET, STYLE, save_all, text_in
 from latlab.report.text import plain, short_count
 from latlab.report.view import Trace, View
 
@@ -49,16 +50,14 @@ _LOG_TICKS: tuple[tuple[float, tuple[float, ...]], ...] = (
 )
 
 
-def write_pictures(shown: View, folder: Path, *, caption: str, formats: Sequence[str] = ("png",)) -> list[Path]:
-    """The files written for one metric of one stream: STREAM-METRIC.png and STREAM-METRIC-ccdf.png.
+def series_chart(shown: View) -> Plotted:
+    """Each cell's packets over time, next to their histogram."""
+    return Plotted(f"{shown.stream}-{shown.metric}", partial(series_figure, shown))
 
-    caption: stands under each title, what figures may be off by below it. formats: of png, svg, pdf.
-    """
-    written = []
-    with mpl.rc_context(cast(Any, STYLE)):
-        for suffix, draw in (("", series_figure), ("-ccdf", ccdf_figure)):
-            written += save_all(draw(shown, caption), folder, f"{shown.stream}-{shown.metric}{suffix}", formats)
-    return written
+
+def ccdf_chart(shown: View) -> Plotted:
+    """All cells' CCDFs."""
+    return Plotted(f"{shown.stream}-{shown.metric}-ccdf", partial(ccdf_figure, shown))
 
 
 def series_figure(shown: View, caption: str) -> Figure:
@@ -71,9 +70,9 @@ def series_figure(shown: View, caption: str) -> Figure:
     apart = _LEFT_IN + 0.18 + 0.2
     beside = all(_name_in(trace) + _figures_in(trace) <= _WIDTH_IN - apart for trace in shown.traces)
     title_in = _TITLE_IN + (0 if beside else _TITLE_LINE_IN)
-    marked = [mark_pictures.placed(trace.marks, shown.span_ns) for trace in shown.traces]
-    key = mark_pictures.key_lines(shown, marked, _WIDTH_IN - 0.32)
-    head = _HEAD_IN + mark_pictures.LINE_IN * len(key)
+    marked = [placed(trace.marks, shown.span_ns) for trace in shown.traces]
+    key = key_lines(shown, marked, _WIDTH_IN - 0.32)
+    head = _HEAD_IN + _MARK_LINE_IN * len(key)
     height = head + _FOOT_IN + count * (_PANEL_IN + title_in)
     figure = Figure(figsize=(_WIDTH_IN, height))
     grid = figure.add_gridspec(
@@ -88,14 +87,14 @@ def series_figure(shown: View, caption: str) -> Figure:
         wspace=0.05,
     )
     _head(figure, shown, caption, height)
-    mark_pictures.draw_key(figure, key, 0.16 / _WIDTH_IN, _KEY_IN, height)
+    draw_key(figure, key, 0.16 / _WIDTH_IN, _KEY_IN, height)
     counts = [histogram(trace.value_ns, shown.edges_ns).count for trace in shown.traces]
     largest = max((int(count.max()) for count in counts), default=1)
     for number, trace in enumerate(shown.traces):
         left = figure.add_subplot(grid[number, 0])
         right = figure.add_subplot(grid[number, 1])
         _series(left, shown, trace)
-        mark_pictures.draw(left, trace.marks, marked[number])
+        draw_marks(left, trace.marks, marked[number])
         _histogram(right, shown, trace, largest)
         above_pt = 0 if beside else _TITLE_LINE_IN * 72
         left.set_title(
@@ -314,7 +313,7 @@ def _draw_legend(figure: Figure, keys: Sequence[_LegendKey], below_in: float) ->
     top = below_in
     for key in keys:
         # matplotlib fills column by column; the entries are read line by line.
-        columns = itertools.zip_longest(*key.rows)
+        columns = zip_longest(*key.rows)
         entries = [entry for column in columns for entry in column if entry]
         figure.legend(
             handles=[_sample(entry) for entry in entries],
@@ -359,3 +358,131 @@ def _share_text(share: float, _: object = None) -> str:
     if share >= 1:
         return "1"
     return f"p{100 * (1 - share):.10g}   1/{short_count(round(1 / share))}"
+
+
+# Marks
+
+MOST: Final = 12
+"""Marks in one panel: with more nobody tells them apart."""
+ROWS: Final = (0.87, 0.70)
+"""Where letters stand, as shares of a panel's height: the second row is for those that would cover one of the first."""
+APART: Final = 0.022
+"""Of the panel's width, between two letters of a row."""
+_MARK_LINE_IN: Final = 0.17
+_MARK_TEXT_PT: Final = 8.2
+_LETTER_PT: Final = 6.4
+_MARKER_PT: Final = 8.6
+_HATCH: Final = "#bdbdbd"
+_CHOSEN: Final = "#0060a8"
+_MARKERS: Final = {SQUARE: "s", CIRCLE: "o", DIAMOND: "D", HEXAGON: "h"}
+
+
+@dataclass(frozen=True)
+class Placed:
+    """A mark in a panel. at: launch time, s; row: of ROWS."""
+
+    mark: Mark
+    at: float
+    row: int
+
+
+def placed(marks: Marks, span_ns: tuple[int, int]) -> list[Placed]:
+    """The marks of one panel, MOST at most: of each class the worst, then the second worst, as there is room.
+
+    span_ns: the time axis. What is wholly beyond its ends has no place in the panel: a letter that far from it cannot
+    even be drawn.
+    """
+    within = [one for one in marks.told if one.to_ns >= span_ns[0] and one.from_ns <= span_ns[1]]
+    of_class = [sorted((one for one in within if one.class_ == name), key=lambda one: -one.severity) for name in GLYPHS]
+    found: list[Placed] = []
+    apart = APART * (span_ns[1] - span_ns[0]) / 1e9
+    for one in (mark for rank in zip_longest(*of_class) for mark in rank if mark):
+        at = max(one.from_ns, span_ns[0]) / 1e9
+        free = (
+            row for row in range(len(ROWS)) if all(abs(at - other.at) >= apart for other in found if other.row == row)
+        )
+        row = next(free, None)
+        if row is not None:
+            found.append(Placed(one, at, row))
+        if len(found) == MOST:
+            break
+    return found
+
+
+def draw_marks(axes: Axes, marks: Marks, found: Iterable[Placed]) -> None:
+    """Hatch what is cut, draw a bar below what was chosen, and write each mark's letter."""
+    for cut in marks.cuts:
+        span = axes.axvspan(cut.from_ns / 1e9, cut.to_ns / 1e9, fill=False, hatch="////", linewidth=0, zorder=0.4)
+        span.set_edgecolor(_HATCH)
+        span.set_gid("cut")
+    across = axes.get_xaxis_transform()
+    for window in marks.chosen:
+        ends = (window.from_ns / 1e9, window.to_ns / 1e9)
+        axes.plot(
+            ends, (0.015, 0.015), transform=across, color=_CHOSEN, linewidth=3, solid_capstyle="butt", gid="chosen"
+        )
+    for one in found:
+        letter, shape = GLYPHS[one.mark.class_]
+        where = one.at, ROWS[one.row]
+        axes.plot(
+            [where[0]],
+            [where[1]],
+            transform=across,
+            linestyle="none",
+            marker=_MARKERS[shape],
+            markersize=_MARKER_PT * (0.85 if shape == DIAMOND else 1.15 if shape == HEXAGON else 1),
+            color=INK,
+            markeredgecolor="white",
+            markeredgewidth=0.6,
+            zorder=5,
+            gid="mark",
+        )
+        axes.text(
+            *where,
+            letter,
+            transform=across,
+            color="white",
+            fontsize=_LETTER_PT,
+            fontweight="bold",
+            ha="center",
+            va="center_baseline",
+            zorder=6,
+        )
+
+
+def key_lines(shown: View, panels: Sequence[Sequence[Placed]], width_in: float) -> list[str]:
+    """What letters, hatching and bars mean, and how many episodes are marked of how many; as wide as there is room.
+
+    panels: what `placed` gives for each of the view's traces. No line where nothing is marked.
+    """
+    drawn = Counter(one.mark.class_ for panel in panels for one in panel)
+    there: Counter[str] = Counter()
+    for trace in shown.traces:
+        there.update(trace.marks.episodes)
+    parts = []
+    for name, (letter, _) in GLYPHS.items():
+        if there[name]:
+            counts = str(there[name]) if drawn[name] == there[name] else f"{drawn[name]} of {there[name]}"
+            parts.append(f"{letter} {BY_NAME[name].title.lower()} {counts}")
+    if drawn.total() < there.total():
+        parts.append(f"marked are the worst of each class, at most {MOST} in a panel")
+    if any(trace.marks.cuts for trace in shown.traces):
+        parts.append(f"hatched: {CUT_LABEL}")
+    if any(trace.marks.chosen for trace in shown.traces):
+        parts.append(f"bar below: {CHOSEN_LABEL}")
+    lines: list[str] = []
+    for part in parts:
+        longer = f"{lines[-1]} · {part}" if lines else part
+        if lines and text_in(longer, _MARK_TEXT_PT) <= width_in:
+            lines[-1] = longer
+        else:
+            lines.append(part)
+    return lines
+
+
+def draw_key(figure: Figure, lines: Sequence[str], left: float, top_in: float, height_in: float) -> None:
+    """Write the lines into the figure, from top_in below its upper edge on."""
+    for number, line in enumerate(lines):
+        figure.text(
+            left, 1 - (top_in + number * _MARK_LINE_IN) / height_in, line, fontsize=_MARK_TEXT_PT, color=QUIET, va="top"
+        )

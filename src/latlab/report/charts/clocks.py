@@ -1,9 +1,10 @@
-"""How clocks went while a cell was measured, as small charts: PTP's offset, and the bounds of our exchanges."""
+"""How clocks went while a cell was measured: PTP's offset, and the bounds of our exchanges, a small chart each."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 import numpy as np
@@ -16,6 +17,9 @@ from latlab.recordings.cell import ClockEdge
 from latlab.recordings.ptp_series import PtpSeries, read_ptp
 from latlab.recordings.run_folder import RunFolder
 from latlab.report import rows
+from latlab.report.charts import sheet as on
+from latlab.report.charts.sheet import Drawing, Sheet
+from latlab.report.palette import COLOURS
 from latlab.report.places import cell_title
 from latlab.result.types import Result
 
@@ -45,16 +49,6 @@ class ClockChart:
     high: str
     span: str
     told: str
-
-    @property
-    def line_path(self) -> str:
-        """The line as SVG path data."""
-        return _path(self.line)
-
-    @property
-    def band_path(self) -> str:
-        """The band as SVG path data."""
-        return f"{_path(self.band)}Z" if self.band else ""
 
 
 @dataclass(frozen=True)
@@ -204,5 +198,42 @@ def _points(x: NDArray[np.float64], y: NDArray[np.float64]) -> Points:
     return tuple(zip(x.tolist(), y.tolist(), strict=True))
 
 
-def _path(points: Points) -> str:
-    return "M" + "L".join(f"{across:.1f} {down:.1f}" for across, down in points) if points else ""
+# As a chart
+
+MOST: Final = 30
+"""Charts in one file; more of them go on in the next."""
+_CHART_IN: Final = 0.75
+_LEFT_IN: Final = on.SIDE_IN + 0.85
+
+
+def clock_drawings(charts: Iterable[ClockChart]) -> Iterator[Drawing]:
+    """The charts below each other, MOST at most in one drawing."""
+    found = list(charts)
+    for number, first in enumerate(range(0, len(found), MOST), start=1):
+        stem = "clocks" if number == 1 else f"clocks-{number}"
+        yield Drawing(stem, "Clocks over time", partial(_pieces, found[first : first + MOST]))
+
+
+def _pieces(charts: Sequence[ClockChart], width_in: float) -> Iterator[Sheet]:
+    return (_piece(chart, width_in) for chart in charts)
+
+
+def _piece(chart: ClockChart, width_in: float) -> Sheet:
+    """Its own axes: value up, time to the right."""
+    sheet = Sheet(width_in, told=chart.told)
+    top = sheet.paragraph(on.SIDE_IN, 0.05, f"{chart.cell}, repeat {chart.repeat}: {chart.title}") + 0.05
+    left, right, bottom = _LEFT_IN, width_in - on.SIDE_IN, top + _CHART_IN
+
+    def placed(points: Points) -> list[on.Point]:
+        return [(left + x / WIDTH * (right - left), top + y / HEIGHT * _CHART_IN) for x, y in points]
+
+    sheet.lines([[(left, top), (left, bottom), (right, bottom), (right, top), (left, top)]], on.EDGE, 0.5)
+    if chart.band:
+        sheet.area(placed(chart.band), COLOURS[1], alpha=0.35, edge=COLOURS[1], line=0.7, name="band")
+    sheet.lines([placed(chart.line)], COLOURS[0], 0.9, name="line")
+    small: on.Style = {"size": on.SMALL_PT, "colour": on.QUIET, "ha": "right"}
+    sheet.text(left - 0.07, top + 0.02, chart.high, va="top", **small)
+    sheet.text(left - 0.07, bottom, chart.low, va="bottom", **small)
+    sheet.text(right, bottom + 0.04, chart.span, va="top", **small)
+    sheet.height_in = bottom + 0.25
+    return sheet

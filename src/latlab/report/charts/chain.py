@@ -1,18 +1,40 @@
-"""What the picture, the page and the table of `where the time went` show: bars of intervals, all cells on one scale."""
+"""Where the time went: bars of intervals, typical packets against late ones, all cells on one scale; also a table."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import accumulate, pairwise
 from typing import Final
 
 from latlab.analysis.interrupt_way import GUEST_TIMER_WAY, GUEST_WAY, WAY_IN, interval_name
 from latlab.analysis.reception import RECEPTION
 from latlab.analysis.way import HARDWARE_WAY, NIC, ROUND_TRIP_WAY, WAKEUP_WAY
+from latlab.analysis.worst import CHAINS_SHOWN
 from latlab.model.metrics import METRICS_BY_NAME
-from latlab.report.text import microseconds
-from latlab.result.types import Chain, Growth
+from latlab.report import rows
+from latlab.report.charts.sheet import (
+    BESIDE_IN,
+    GRID,
+    INK,
+    LINE_IN,
+    PAPER,
+    QUIET,
+    SIDE_IN,
+    SMALL_PT,
+    TITLE_PT,
+    Drawing,
+    Sheet,
+    round_values,
+    text_in,
+    wrapped,
+)
+from latlab.report.document import Table
+from latlab.report.palette import WAY_COLOURS, WAY_INKS
+from latlab.report.places import cell_name
+from latlab.report.text import microseconds, plain
+from latlab.result.types import Chain, Growth, Result, Stream
 
 GROUPS: Final = {"typical": "typical", "p99": "mean p99–p99.9", "p99_9": "mean ≥ p99.9"}
 ALL_ABOVE_P99: Final = "mean ≥ p99"
@@ -318,3 +340,206 @@ def _extent(bars: Sequence[Bar]) -> tuple[float, float]:
 def _length(bars: Sequence[Bar]) -> float:
     low, high = _extent(bars)
     return high - low
+
+
+# Of a result
+
+
+def chain_views(result: Result) -> dict[tuple[str, str], ChainView]:
+    """{(stream, metric): its chains, cells in the order of the summary}, of the metrics that go all the way.
+
+    Those that are a part of it, as `path`, have their chains in the result document. Behind them, as RECEPTION, that of
+    a listener that was traced.
+    """
+    return {
+        (stream, metric): chain_view(stream, metric, found)
+        for stream in rows.stream_names(result)
+        for metric in (*CHAINS_SHOWN, RECEPTION)
+        if (found := _documents(result, stream, metric))
+    }
+
+
+def chain_of(block: Stream, metric: str) -> Chain | None:
+    """A metric's chain in a stream's block of the result, or RECEPTION's; None where it has none."""
+    holder = block.trace if metric == RECEPTION else block.metrics.get(metric)
+    return holder.chain if holder else None
+
+
+def has_parts(metric: str, chain: Chain) -> bool:
+    """Whether a chain is worth showing: a wake-up of one interval, a stream's, is not."""
+    return metric != "wakeup" or len(chain.stops) > 2
+
+
+def _documents(result: Result, stream: str, metric: str) -> list[tuple[str, Chain]]:
+    return [
+        (cell_name(result, cell), chain)
+        for cell in rows.ordered_cells(result)
+        if stream in cell.streams and (chain := chain_of(cell.streams[stream], metric)) and has_parts(metric, chain)
+    ]
+
+
+# As a table
+
+
+def chain_table(view: ChainView) -> Table:
+    """A row a bar, a column an interval, and what they add up to, in µs; blank where a bar has no such interval."""
+    headings = ("cell", "bar", "packets", *(one.name for one in view.intervals), view.metric)
+    found = []
+    for cell in view.cells:
+        for bar in cell.bars:
+            ns = {one.interval: one.ns for one in bar.segments}
+            packets = str(bar.packets) if bar.packets == bar.of else f"{bar.packets} of {bar.of}"
+            figures = (microseconds(ns.get(one)) for one in view.intervals)
+            found.append((cell.name, bar.what, packets, *figures, microseconds(bar.value_ns)))
+    said = ((cell.name, "; ".join(filter(None, (cell.grew, *cell.remarks)))) for cell in view.cells)
+    remarks = [view.note, *(f"{name}: {text}" for name, text in said if text)]
+    title = f"{view.stream}: where the time of {view.metric} went, µs"
+    return Table(headings, found, range(2, len(headings)), title, remarks=remarks)
+
+
+def chain_remarks(view: ChainView) -> list[str]:
+    """What the bars of each cell leave out, which the chart does not say."""
+    return [f"{cell.name}: {'; '.join(cell.remarks)}" for cell in view.cells if cell.remarks]
+
+
+# As a chart
+
+_BAR_IN: Final = 0.23
+_THICK_IN: Final = 0.185
+"""Of a bar's line; an interval below zero has its lower edge only, so that figures in the bar can be read."""
+_THIN_IN: Final = 0.055
+_NAME_IN: Final = 0.24
+_BETWEEN_IN: Final = 0.3
+_IN_BAR_PT: Final = 7.0
+_APART_IN: Final = 0.006
+_LEAST_IN: Final = 0.004
+"""What is narrower is not seen, and stands in the bar's words and in the table."""
+
+
+def chain_chart(view: ChainView) -> Drawing:
+    """The bars of each cell below each other, once for each scale.
+
+    A bar is a line of time: it begins at the start (the launch), each interval where the one before ended. One below
+    zero goes back, as a thin strip at its foot; what follows begins at its left end. Bars that a closer scale has no
+    room for end in a triangle at its edge.
+    """
+    title = f"{view.stream}: where the time went · {view.title}"
+    return Drawing(f"{view.stream}-{view.metric}-chain", title, partial(_pieces, view), (f"{view.note}, µs",))
+
+
+def _pieces(view: ChainView, width_in: float) -> Iterator[Sheet]:
+    """The key, then for each row of scales the cells and the axes."""
+    yield _key(view, width_in)
+    left = SIDE_IN + 0.1 + max(text_in(_label(bar), SMALL_PT) for cell in view.cells for bar in cell.bars)
+    columns = len(view.scales) if width_in >= BESIDE_IN else 1
+    panel_in = (width_in - left - SIDE_IN - 0.1 - _BETWEEN_IN * (columns - 1)) / columns
+    for first in range(0, len(view.scales), columns):
+        panels = [
+            _Panel(scale, left + number * (panel_in + _BETWEEN_IN), panel_in)
+            for number, scale in enumerate(view.scales[first : first + columns])
+        ]
+        for cell in view.cells:
+            yield _cell(cell, panels, width_in, said=first == 0)
+        yield _axes(view, panels, width_in)
+
+
+@dataclass(frozen=True)
+class _Panel:
+    """A scale with its place, inches."""
+
+    scale: Scale
+    left: float
+    width: float
+
+    def at(self, ns: float) -> float:
+        """Where an instant is; its ends for what is beyond."""
+        low, high = self.scale.low_ns, self.scale.high_ns
+        return self.left + self.width * min(max((ns - low) / (high - low), 0.0), 1.0)
+
+    @property
+    def ticks(self) -> list[float]:
+        """Round instants, µs."""
+        return round_values(self.scale.low_ns / 1000, self.scale.high_ns / 1000, max(2, int(self.width * 1.4)))
+
+
+def _label(bar: Bar) -> str:
+    return f"{bar.what}  {microseconds(bar.value_ns)}"
+
+
+def _cell(cell: CellBars, panels: Sequence[_Panel], width_in: float, *, said: bool) -> Sheet:
+    """A cell's name, what made its worst packets late, and its bars."""
+    sheet = Sheet(width_in, told=f"{cell.name}: {chr(10).join(('', *(bar.told for bar in cell.bars)))}")
+    names = wrapped(cell.name, width_in - 2 * SIDE_IN, TITLE_PT, "bold")
+    for number, line in enumerate(names):
+        sheet.text(SIDE_IN, 0.05 + number * LINE_IN, line, size=TITLE_PT, weight="bold", va="top")
+    top = _NAME_IN + LINE_IN * (len(names) - 1)
+    if said and cell.grew:
+        room = width_in - 2 * SIDE_IN - text_in(names[-1], TITLE_PT, "bold") - 0.15
+        if text_in(cell.grew, SMALL_PT) <= room:
+            sheet.text(width_in - SIDE_IN, top - 0.19, cell.grew, size=SMALL_PT, colour=QUIET, ha="right", va="top")
+        else:
+            top = sheet.paragraph(SIDE_IN, top, cell.grew, size=SMALL_PT, colour=QUIET) + 0.04
+    bottom = top + _BAR_IN * len(cell.bars)
+    tops = [top + _BAR_IN * number for number in range(len(cell.bars))]
+    for bar, at in zip(cell.bars, tops, strict=True):
+        sheet.text(panels[0].left - 0.08, at + _BAR_IN / 2, _label(bar), size=SMALL_PT, colour=QUIET, ha="right")
+    for panel in panels:
+        sheet.lines([[(panel.at(0), top), (panel.at(0), bottom)]], INK, 0.9, name="start")
+        _draw_bars(sheet, panel, list(zip(cell.bars, tops, strict=True)))
+    sheet.height_in = bottom + 0.06
+    return sheet
+
+
+def _draw_bars(sheet: Sheet, panel: _Panel, bars: Sequence[tuple[Bar, float]]) -> None:
+    """Draw bars that begin at these heights, what is alike at once: none lies over another."""
+    found = [(one, top) for bar, top in bars for one in bar.segments]
+    # What goes back would be covered by what follows it.
+    for one, top in sorted(found, key=lambda each: (each[0].ns < 0, each[0].interval.colour)):
+        left, right = sorted((panel.at(one.from_ns), panel.at(one.to_ns)))
+        if right - left >= _LEAST_IN:
+            _draw_segment(sheet, one, left, right, top)
+    for one, top in sorted(found, key=lambda each: WAY_INKS[each[0].interval.colour]):
+        left, right, text = panel.at(one.from_ns), panel.at(one.free_ns), microseconds(one.ns)
+        if one.ns > 0 and text_in(text, _IN_BAR_PT) + 0.06 < right - left:
+            ink = WAY_INKS[one.interval.colour]
+            sheet.text((left + right) / 2, top + _BAR_IN * 0.46, text, size=_IN_BAR_PT, colour=ink, ha="center")
+    beyond = [top + _BAR_IN / 2 for bar, top in bars if bar.ends_ns[1] > panel.scale.high_ns]
+    sheet.marks([(panel.left + panel.width + 0.04, y) for y in beyond], ">", 4.5, INK, name="beyond")
+
+
+def _draw_segment(sheet: Sheet, one: Segment, left: float, right: float, top: float) -> None:
+    colour, back = WAY_COLOURS[one.interval.colour], one.ns < 0
+    height = _THIN_IN if back else _THICK_IN
+    top += (_BAR_IN + _THICK_IN) / 2 - height
+    if back:
+        sheet.box(left, top, right - left, height, PAPER, edge=colour, line=0.7, dash=(1.5, 0.75), name="back")
+    else:
+        # A line of paper between neighbours, where there is room for one.
+        apart = _APART_IN if right - left > 4 * _APART_IN else 0.0
+        sheet.box(left, top, right - left - apart, height, colour, name=one.interval.name)
+
+
+def _axes(view: ChainView, panels: Sequence[_Panel], width_in: float) -> Sheet:
+    sheet = Sheet(width_in, 0.56)
+    for panel in panels:
+        sheet.lines([[(panel.left, 0.03), (panel.left + panel.width, 0.03)]], GRID)
+        sheet.lines([[(panel.at(us * 1000), 0.0), (panel.at(us * 1000), 0.06)] for us in panel.ticks], QUIET)
+        for us in panel.ticks:
+            sheet.text(panel.at(us * 1000), 0.1, plain(us), size=SMALL_PT, colour=QUIET, ha="center", va="top")
+        what = f"after {view.start} [µs]{'' if panel.scale.whole else ', closer'}"
+        sheet.text(panel.left + panel.width / 2, 0.28, what, size=SMALL_PT, ha="center", va="top")
+    return sheet
+
+
+def _key(view: ChainView, width_in: float) -> Sheet:
+    sheet = Sheet(width_in)
+
+    def sample(colour: str, edge: str, name: str, x: float, y: float) -> None:
+        back = name == "back"
+        sheet.box(x, y - (0.03 if back else 0.06), 0.15, 0.06 if back else 0.12, colour, edge=edge, name=name)
+
+    found = [(partial(sample, WAY_COLOURS[colour], PAPER, name), 0.15, name) for colour, name in view.legend]
+    if view.below_zero:
+        found.append((partial(sample, PAPER, QUIET, "back"), 0.15, "below zero: goes back"))
+    sheet.key(SIDE_IN, 0.0, found)
+    return sheet

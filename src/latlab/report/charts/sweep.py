@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import groupby
 from math import ceil, floor, log10
 from typing import Final, TypeVar
 
-from matplotlib.ticker import MaxNLocator
-
 from latlab.analysis.axis import Axis
-from latlab.report.palette import ANY_COLOUR, Look
-from latlab.report.text import plain
+from latlab.report.charts import sheet as on
+from latlab.report.charts.sheet import Drawing, Sheet, round_values, text_in
+from latlab.report.document import Table
+from latlab.report.palette import ANY_COLOUR, COLOURS, LOST_COLOUR, Look
+from latlab.report.text import microseconds, plain, whole
 from latlab.scenario.one_frame import Room
 
 FIGURES: Final = ("min", "p50", "p99", "max")
@@ -35,14 +37,14 @@ class Stroke:
 
     width: float
     dot: float
-    is_round: bool
+    marker: str
 
 
 STROKES: Final = {
-    "min": Stroke(0.8, 3.0, True),
-    "p50": Stroke(2.0, 5.5, True),
-    "p99": Stroke(0.8, 3.5, False),
-    "max": Stroke(1.4, 5.5, False),
+    "min": Stroke(0.8, 3.0, "o"),
+    "p50": Stroke(2.0, 5.5, "o"),
+    "p99": Stroke(0.8, 3.5, "s"),
+    "max": Stroke(1.4, 5.5, "s"),
 }
 """Within one line's colour they also lie above each other in this order."""
 
@@ -265,10 +267,187 @@ def _ticks(axis: Axis) -> list[float]:
     inside = [value for value in found if low <= value <= high]
     if len(inside) >= _FEW_LABELS:
         return inside
-    return [float(value) for value in MaxNLocator(4).tick_values(low, high) if low <= value <= high]
+    return round_values(low, high, 5)
 
 
 def _runs(found: Sequence[_T | None]) -> list[list[_T]]:
     """What is there, neighbours together."""
     runs = (list(run) for _, run in groupby(found, lambda one: one is None))
     return [kept for run in runs if (kept := [one for one in run if one is not None])]
+
+
+# As a table
+
+
+def sweep_table(shown: Sweep, said: str) -> Table:
+    """The sweep's figures, a row a place on the axis. said: label and verdict."""
+    leading = [heading for heading, stands in zip(("cells", shown.lines_are), _leads(shown), strict=True) if stands]
+    names, counts = (*leading, shown.heading), (*FIGURES, "repeats", "n")
+    headings = (*names, *counts, "verdict", *(("label",) if len(shown.labels) > 1 else ()))
+    title = f"{shown.title}, by {shown.heading}: least … middle … greatest of the repetitions, µs · {said}"
+    return Table(headings, list(_rows(shown)), range(len(names), len(names) + len(counts)), title)
+
+
+def _leads(shown: Sweep) -> tuple[bool, bool]:
+    """Whether rows of the table begin with their panel, and with their line: where there are several."""
+    return len(shown.panels) > 1, bool(shown.lines_are)
+
+
+def _rows(shown: Sweep) -> Iterator[tuple[str, ...]]:
+    for panel in shown.panels:
+        for line in panel.lines:
+            leading = [name for name, stands in zip((panel.title, line.name), _leads(shown), strict=True) if stands]
+            for point in line.points:
+                figures = (_text(point, name) for name in FIGURES)
+                n = " to ".join(dict.fromkeys(map(whole, point.n)))
+                label = (point.label,) if len(shown.labels) > 1 else ()
+                yield (*leading, point.text, *figures, str(point.repeats), n, point.verdict, *label)
+
+
+def _text(point: Point, name: str) -> str:
+    """As the table of repetitions has it: the least, the middle and the greatest; blank where there is none."""
+    reach = point.reaches.get(name)
+    if reach is None:
+        return ""
+    values = (reach.low_ns, reach.line_ns, reach.high_ns)
+    return " … ".join(dict.fromkeys(microseconds(ns) for ns in values if ns is not None))
+
+
+# As a chart
+
+_LEFT_IN: Final = 0.62
+_PANEL_IN: Final = 2.6
+_BETWEEN_IN: Final = 0.25
+_COLUMNS: Final = 3
+_WIDEST_IN: Final = 6.5
+"""Of a panel: wider than that it is flat."""
+_TICK_IN: Final = 0.48
+"""From the middle of one text of the key's axis to that of the next, at least."""
+
+
+def sweep_chart(shown: Sweep, said: str = "") -> Drawing:
+    """Panels on the same axes, median, p99 and both extremes in each. said: label and verdict."""
+    return Drawing(
+        f"{shown.stream}-{shown.metric}-by-{shown.heading}",
+        f"{', '.join(shown.streams)}: {shown.title}, by {shown.heading}",
+        partial(_pieces, shown),
+        tuple(filter(None, (said, shown.accuracy, f"{shown.label}, µs, up; {shown.heading} to the right"))),
+        (" ".join(f"{note[:1].upper()}{note[1:]}." for note in shown.notes),) if shown.notes else (),
+    )
+
+
+def _pieces(shown: Sweep, width_in: float) -> Iterator[Sheet]:
+    yield _key(shown, width_in)
+    widest_in = max(text_in(panel.title, on.TITLE_PT, "bold") for panel in shown.panels)
+    most = min(len(shown.panels), _COLUMNS) if width_in >= on.BESIDE_IN else 1
+    columns = next((one for one in range(most, 1, -1) if widest_in <= _each_in(width_in, one)), 1)
+    for first in range(0, len(shown.panels), columns):
+        row = shown.panels[first : first + columns]
+        sheet = Sheet(width_in, told=" ".join(sentence for panel in row for sentence in _told(shown, panel)))
+        each_in = min(_each_in(width_in, columns), _WIDEST_IN)
+        titles = [on.wrapped(panel.title, each_in, on.TITLE_PT, "bold") for panel in row]
+        top = 0.05 + on.LINE_IN * max(map(len, titles))
+        for number, (panel, lines) in enumerate(zip(row, titles, strict=True)):
+            left = on.SIDE_IN + number * (each_in + _BETWEEN_IN)
+            for place, line in enumerate(lines):
+                sheet.text(left, 0.05 + place * on.LINE_IN, line, size=on.TITLE_PT, weight="bold", va="top")
+            _Place(sheet, shown, left + _LEFT_IN, top + 0.26, each_in - _LEFT_IN).draw(panel)
+        yield sheet
+
+
+def _each_in(width_in: float, columns: int) -> float:
+    return (width_in - 2 * on.SIDE_IN - (columns - 1) * _BETWEEN_IN) / columns
+
+
+@dataclass(frozen=True)
+class _Place:
+    """A place on a sheet for one panel."""
+
+    sheet: Sheet
+    shown: Sweep
+    left: float
+    top: float
+    width: float
+
+    def draw(self, panel: Panel) -> None:
+        """Draw the panel with its axes, and end the sheet below it."""
+        sheet = self.sheet
+        x_ticks, y_ticks = self.shown.x_ticks(_TICK_IN / self.width), self.shown.y_ticks()
+        right, bottom = self.left + self.width, self.top + _PANEL_IN
+        sheet.lines([[(self.left, self._y(ns)), (right, self._y(ns))] for ns, _ in y_ticks], on.GRID, 0.6)
+        sheet.lines([[(self._x(at), self.top), (self._x(at), bottom)] for at, _ in x_ticks], on.GRID, 0.6)
+        sheet.lines([[(self.left, self.top), (self.left, bottom), (right, bottom)]], on.EDGE)
+        for ns, text in y_ticks:
+            sheet.text(self.left - 0.06, self._y(ns), text, size=on.SMALL_PT, colour=on.QUIET, ha="right")
+        for at, text in x_ticks:
+            style: on.Style = {"size": on.SMALL_PT, "colour": on.QUIET, "ha": "center", "va": "top"}
+            sheet.text(self._x(at), bottom + 0.07, text, **style)
+        self._rooms(panel)
+        for line in panel.lines:
+            self._line(line)
+        sheet.height_in = bottom + 0.36
+
+    def _rooms(self, panel: Panel) -> None:
+        """A line at the largest packet that goes in one frame, where the axis has it, its label above the panel."""
+        for end in self.shown.frame_ends(panel):
+            x = self._x(end.at)
+            self.sheet.lines(
+                [[(x, self.top), (x, self.top + _PANEL_IN)]], LOST_COLOUR, 1.1, dash=(1.1, 1.6), name="mtu"
+            )
+            ha = {"first": "left", "last": "right"}.get(end.anchor, "center")
+            self.sheet.text(x, self.top - 0.05, end.text, size=on.SMALL_PT, ha=ha, va="bottom")
+
+    def _line(self, line: Line) -> None:
+        colour = on.QUIET if line.look.colour == ANY_COLOUR else COLOURS[line.look.colour]
+        for run in line.band() if self.shown.drawn == FIGURES else ():
+            ends = [(at, high) for at, _, high in run] + [(at, low) for at, low, _ in reversed(run)]
+            self.sheet.area([self._point(*one) for one in ends], colour, alpha=0.1, name="band")
+        for figure in self.shown.drawn:
+            stroke, name = STROKES[figure], f"{line.name}/{figure}"
+            pieces = [[self._point(*one) for one in piece] for piece in line.pieces(figure)]
+            bars = [[self._point(at, low), self._point(at, high)] for at, low, high in line.bars(figure)]
+            with self.sheet.about(", ".join(filter(None, (line.name, figure)))):
+                self.sheet.lines(pieces, colour, stroke.width, dash=line.look.dash, name=name)
+                self.sheet.lines(bars, colour, stroke.width, name=f"{line.name}/bar")
+                points = (point for piece in pieces for point in piece)
+                self.sheet.marks(points, stroke.marker, stroke.dot, colour, name=name)
+
+    def _point(self, at: int, ns: int) -> on.Point:
+        return self._x(at), self._y(ns)
+
+    def _x(self, at: int) -> float:
+        return self.left + self.width * float(self.shown.x_axis.places([at])[0])
+
+    def _y(self, ns: float) -> float:
+        return self.top + _PANEL_IN * (1 - float(self.shown.y_axis.places([ns])[0]))
+
+
+def _key(shown: Sweep, width_in: float) -> Sheet:
+    sheet = Sheet(width_in)
+
+    def line(look: Look, x: float, y: float) -> None:
+        colour = on.QUIET if look.colour == ANY_COLOUR else COLOURS[look.colour]
+        sheet.lines([[(x, y), (x + 0.4, y)]], colour, 2.0, dash=look.dash)
+
+    def figure(stroke: Stroke, x: float, y: float) -> None:
+        sheet.lines([[(x, y), (x + 0.3, y)]], on.QUIET, stroke.width)
+        sheet.marks([(x + 0.15, y)], stroke.marker, stroke.dot, on.QUIET)
+
+    of = f"{shown.lines_are} " if shown.lines_are and shown.lines_are != "probes" else ""
+    found = [(partial(line, look), 0.4, f"{of}{name}") for name, look in shown.lines]
+    found += [(partial(figure, STROKES[name]), 0.3, name) for name in reversed(shown.figures)]
+    sheet.key(on.SIDE_IN, 0.0, found)
+    return sheet
+
+
+def _told(shown: Sweep, panel: Panel) -> Iterator[str]:
+    """A sentence for each line: what its median and its maximum are at both ends of the key."""
+    for line in panel.lines:
+        ends = (line.points[0], line.points[-1])
+        figures = (
+            f"{name} {' to '.join(_text(point, name) for point in ends)} µs"
+            for name in ("p50", "max")
+            if all(name in point.reaches for point in ends)
+        )
+        name = ", ".join(filter(None, (panel.title, line.name))) or shown.stream
+        yield f"{name}, {shown.heading} {ends[0].text} to {ends[1].text}: {', '.join(figures)}."

@@ -1,4 +1,4 @@
-"""Whether a tail's fit is stable, laid out: what page and pictures draw of each cell.
+"""Whether a tail's fit is stable: shape, level and the tail itself of each cell, side by side.
 
 Shapes, exceedances and shares are on the same axes in every cell. The value axis is each cell's own: a tail is held
 against its fit, not against another cell's.
@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from math import ceil, exp, floor, inf, log, log10, nan
 from typing import Any, Final, NamedTuple
 
 import numpy as np
-from matplotlib.ticker import MaxNLocator
 
 from latlab.analysis.axis import Axis, common_axis
 from latlab.analysis.pareto import LEAST_SHAPE, quantile
@@ -20,7 +20,23 @@ from latlab.analysis.tail import LARGEST_SHAPE
 from latlab.analysis.words import duration
 from latlab.analysis.worst import EXPLAINED
 from latlab.report import rows
+from latlab.report.charts.sheet import (
+    BESIDE_IN,
+    EDGE,
+    GRID,
+    INK,
+    PAPER,
+    QUIET,
+    SIDE_IN,
+    SMALL_PT,
+    TITLE_PT,
+    Drawing,
+    Point,
+    Sheet,
+    round_values,
+)
 from latlab.report.legend import Looks
+from latlab.report.palette import COLOURS
 from latlab.report.places import cell_name
 from latlab.report.text import plain, short_count
 from latlab.result.types import Peaks, Result, Tail, TailFit
@@ -332,8 +348,7 @@ def value_ticks(axis: Axis, most: int = _VALUE_TICKS) -> Ticks:
         inside = [ns for ns in every if axis.low_ns <= ns <= axis.high_ns]
         found = inside[:: max(1, ceil(len(inside) / (most + 1)))]
     else:
-        located = MaxNLocator(most).tick_values(axis.low_ns / 1000, axis.high_ns / 1000)
-        found = [1000 * float(tick) for tick in located if axis.low_ns <= 1000 * tick <= axis.high_ns]
+        found = [1000 * tick for tick in round_values(axis.low_ns / 1000, axis.high_ns / 1000, most)]
     return tuple((place, plain(ns / 1000)) for place, ns in zip(_on(axis, found), found, strict=True))
 
 
@@ -355,3 +370,145 @@ def _told(tail: Tail, fit: TailFit) -> str:
 
 def _signed(shape: float | None) -> str:
     return f"{shape:.2f}".replace("-", "−")
+
+
+# As a chart
+
+_PANEL_IN: Final = 1.2
+_LEFT_IN: Final = 0.6
+_BETWEEN_IN: Final = 0.25
+_REFUSED: Final = QUIET
+_SAMPLES: Final = ((CHOSEN, "chosen threshold"), (FITS, "a higher one"), (UNFIT, "one that does not fit"))
+_MARKERS: Final = {CHOSEN: ("o", 5.2), FITS: ("o", 4.4), UNFIT: ("s", 3.6)}
+_NOTE: Final = (
+    "Left and middle: each threshold, by the number of values above it. From the chosen threshold on, shape and level "
+    "should stay the same within their 95 % bars. Right: the measured peaks, and the line of the fit, dashed beyond "
+    "them. A refused tail is grey, with the reason, and has no chosen threshold. A tail with a shape beyond the dashed "
+    "lines is refused. A triangle marks a bar that continues beyond the axis, or a figure beyond it where there is no "
+    "point."
+)
+
+
+def tail_chart(view: TailView) -> Drawing:
+    """Three panels for each cell; below them the cells that have no fit, and why."""
+    return Drawing(
+        f"{view.stream}-{view.metric}-tail",
+        f"{view.stream}: the tail of {view.metric} beyond the sample, and whether it is stable",
+        partial(_pieces, view),
+        (WARNING, _NOTE),
+        view.without,
+    )
+
+
+def _pieces(view: TailView, width_in: float) -> Iterator[Sheet]:
+    yield _key(width_in)
+    yield from (_cell_sheet(view, cell, width_in) for cell in view.cells)
+
+
+def _cell_sheet(view: TailView, cell: TailCell, width_in: float) -> Sheet:
+    sheet = Sheet(width_in, told=f"{cell.name}: {cell.told}")
+    top = sheet.paragraph(SIDE_IN, 0.1, cell.name, size=TITLE_PT, weight="bold") + 0.02
+    top = sheet.paragraph(SIDE_IN, top, cell.told, colour=QUIET) + 0.1
+    columns = 3 if width_in >= BESIDE_IN else 1
+    step = (width_in - SIDE_IN) / columns
+    above = "values above the threshold"
+    axis = ", ".join(filter(None, ("µs", cell.axis)))
+    panels = (
+        ("shape", above, view.exceedances, view.shapes, _draw_shape),
+        (f"level of {view.level} [{axis}]", above, view.exceedances, cell.values, _draw_level),
+        ("share of packets with a peak ≥", f"peak of an episode [{axis}]", cell.values, view.shares, _draw_tail),
+    )
+    for number, (up_name, across_name, across, up, draw) in enumerate(panels):
+        row, column = divmod(number, columns)
+        left, width = column * step + _LEFT_IN + SIDE_IN / 2, step - _LEFT_IN - SIDE_IN
+        panel = _Panel(sheet, left, top + row * (_PANEL_IN + 0.75) + 0.2, width)
+        panel.frame(across, up, across_name, up_name)
+        draw(panel, view, cell)
+    sheet.height_in = top + (3 // columns) * (_PANEL_IN + 0.75)
+    return sheet
+
+
+@dataclass(frozen=True)
+class _Panel:
+    """A place on a sheet for one panel."""
+
+    sheet: Sheet
+    left: float
+    top: float
+    width: float
+
+    def frame(self, across: Ticks, up: Ticks, across_name: str, up_name: str) -> None:
+        """Draw the grid, the edges, and what stands at them."""
+        right, bottom = self.left + self.width, self.top + _PANEL_IN
+        grid = [self.line(at, 0, at, 1) for at, _ in across] + [self.line(0, at, 1, at) for at, _ in up]
+        self.sheet.lines(grid, GRID, 0.6)
+        self.sheet.lines([[(self.left, self.top), (self.left, bottom), (right, bottom)]], EDGE)
+        self.sheet.text(self.left, self.top - 0.08, up_name, size=SMALL_PT, va="bottom")
+        for at, text in up:
+            x, y = self.point(0, at)
+            self.sheet.text(x - 0.06, y, text, size=SMALL_PT, colour=QUIET, ha="right")
+        for at, text in across:
+            x, _ = self.point(at, 0)
+            self.sheet.text(x, bottom + 0.06, text, size=SMALL_PT, colour=QUIET, ha="center", va="top")
+        self.sheet.text(self.left + self.width / 2, bottom + 0.22, across_name, size=SMALL_PT, ha="center", va="top")
+
+    def point(self, at: float, up: float) -> Point:
+        """Where a place, 0 to 1, is on the sheet."""
+        return self.left + at * self.width, self.top + (1 - up) * _PANEL_IN
+
+    def line(self, *places: float) -> list[Point]:
+        """A line through (at, up), (at, up), …"""
+        return [self.point(at, up) for at, up in zip(places[::2], places[1::2], strict=True)]
+
+    def marks(self, marks: Sequence[Mark], own: str) -> None:
+        """Draw figures with their intervals upwards."""
+        for kind in (UNFIT, FITS, CHOSEN):
+            those = [one for one in marks if one.kind == kind]
+            colour = _REFUSED if kind == UNFIT else own
+            lines = [self.line(one.at, one.low, one.at, one.high) for one in those]
+            self.sheet.lines(lines, colour, 1.1, name="interval")
+            for marker, end, cut in (("v", 0.0, "cut_low"), ("^", 1.0, "cut_high")):
+                ends = [self.point(one.at, end) for one in those if getattr(one, cut)]
+                self.sheet.marks(ends, marker, 4.0, colour, name="beyond-axis")
+            _draw_points(self.sheet, [self.point(one.at, one.value) for one in those if not one.beyond], kind, colour)
+
+
+def _draw_points(sheet: Sheet, points: Sequence[Point], kind: str, colour: str) -> None:
+    marker, size = _MARKERS[kind]
+    sheet.marks(points, marker, size, colour, inside="" if kind == CHOSEN else PAPER, name=kind)
+
+
+def _colour(cell: TailCell) -> str:
+    return _REFUSED if cell.refused else COLOURS[cell.colour]
+
+
+def _draw_shape(panel: _Panel, view: TailView, cell: TailCell) -> None:
+    panel.sheet.lines([panel.line(0, at, 1, at) for at in view.limits], EDGE, dash=(2, 1.5), name="limit")
+    panel.marks(cell.shape, _colour(cell))
+
+
+def _draw_level(panel: _Panel, view: TailView, cell: TailCell) -> None:
+    panel.marks(cell.level, _colour(cell))
+
+
+def _draw_tail(panel: _Panel, view: TailView, cell: TailCell) -> None:
+    sheet, colour = panel.sheet, _colour(cell)
+    sheet.marks([panel.point(*one) for one in cell.measured], "o", 2.4, INK, name="measured")
+    sheet.lines([[panel.point(*one) for one in cell.fitted]], colour, 1.2, name="fitted")
+    sheet.lines([[panel.point(*one) for one in cell.beyond]], colour, 1.2, dash=(5, 2.5), name="beyond")
+    sheet.lines([panel.line(one.low, one.at, one.high, one.at) for one in cell.levels], colour, 1.1, name="told")
+    _draw_points(sheet, [panel.point(one.value, one.at) for one in cell.levels], CHOSEN, colour)
+
+
+def _key(width_in: float) -> Sheet:
+    sheet = Sheet(width_in)
+
+    def sample(kind: str, x: float, y: float) -> None:
+        _draw_points(sheet, [(x + 0.05, y)], kind, _REFUSED if kind == UNFIT else INK)
+
+    def peak(x: float, y: float) -> None:
+        sheet.marks([(x + 0.05, y)], "o", 2.4, INK)
+
+    found = [(partial(sample, kind), 0.1, text) for kind, text in _SAMPLES]
+    sheet.key(SIDE_IN, 0.0, [*found, (peak, 0.1, "a peak that was measured")])
+    return sheet

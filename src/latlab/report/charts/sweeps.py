@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from statistics import median_low
 from typing import Final
 
@@ -11,16 +12,19 @@ from pydantic_core import PydanticCustomError
 
 from latlab.analysis.axis import log_axis
 from latlab.analysis.words import plural
+from latlab.model.errors import LatlabError
 from latlab.model.metrics import METRICS_BY_NAME
+from latlab.recordings.run_folder import RunFolder
 from latlab.report import rows
+from latlab.report.charts.sweep import FIGURES, Line, Panel, Point, Reach, Sweep, on_common_axes
 from latlab.report.legend import Looks, is_of_bridges
 from latlab.report.palette import ANY_COLOUR, COLOURS, DASHES, Look
 from latlab.report.places import dimension_text, short_headings
-from latlab.report.sweep import FIGURES, Line, Panel, Point, Reach, Sweep, on_common_axes
 from latlab.report.testbed import label_text
 from latlab.report.view import METRIC_ORDER
 from latlab.result.types import Cell, Metric, Result
-from latlab.scenario.one_frame import Room
+from latlab.scenario import Scenario, cells, load_scenario
+from latlab.scenario.one_frame import Room, room
 from latlab.scenario.units import DURATION, SIZE, Quantity
 
 FEWEST: Final = 3
@@ -317,3 +321,22 @@ def _of_rooms(rooms: Sequence[Room]) -> str:
     if all(room.is_exact for room in rooms):
         return line
     return f"{line}; over DDS somewhat smaller sizes may, too, because of its headers"
+
+
+class FrameRooms:
+    """The rooms of a run's cells. The scenario is read when the first one is asked for."""
+
+    def __init__(self, folder: RunFolder) -> None:
+        self._path = folder.scenario_path
+
+    def of(self, slug: str, stream: str) -> Room | None:
+        """That of a cell's stream, probe or leg; None where nobody can tell, as of an imported cell."""
+        scenario = self._scenarios.get(slug)
+        return room(scenario, stream) if scenario else None
+
+    @cached_property
+    def _scenarios(self) -> Mapping[str, Scenario]:
+        try:
+            return {cell.slug: cell.scenario for cell in cells(load_scenario(self._path))}
+        except LatlabError:
+            return {}  # as a later version of latlab may read it differently

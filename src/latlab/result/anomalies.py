@@ -1,0 +1,165 @@
+"""Of result.json: what happened to packets, and figures of parts of the time."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from latlab.model.part import Part
+from latlab.result.metrics import Confidence, Statistics
+
+Evidence = dict[str, Any]
+"""Figures of an episode, by its class (docs/reference/anomaly-classes.md)."""
+
+
+class Episode(Part):
+    """Something that happened, not noise. packets: how many of its class are in it. evidence: figures of its kind."""
+
+    number: int
+    class_: str
+    from_tai_ns: int
+    to_tai_ns: int
+    from_sequence: int
+    to_sequence: int
+    packets: int
+    severity: float
+    evidence: Evidence
+    text: str
+
+
+class Anomaly(Part):
+    """All episodes of one class. packets: of the class; worst: the text of the most severe; shown: the most severe."""
+
+    title: str
+    meaning: str
+    packets: int
+    episodes: int
+    worst: str
+    shown: list[Episode]
+
+
+class Range(Part):
+    """A figure that changes over the stream."""
+
+    least: int
+    middle: int
+    greatest: int
+
+
+class Gap(Part):
+    """Packets beyond a gap in the distribution."""
+
+    packets: int
+    of: int
+    ends_ns: int
+    begins_ns: int
+
+
+class Bursts(Part):
+    """Packets that came together. regular: at equal intervals; usual: that is how this path works."""
+
+    packets: int
+    of: int
+    times: int
+    size: int
+    every_ns: int
+    regular: bool
+    usual: bool
+    share: float
+
+
+class LateLimits(Part):
+    """From when on a packet is late (docs/explanation/anomalies.md). until: the timestamp that latencies count to."""
+
+    packets: int
+    period_ns: int
+    until: str
+    usual_ns: Range
+    above_ns: Range
+    from_ns: Range
+    sender_share: float
+    sender_ns: Range | None
+    spread_ns: int
+    exponential_ns: int | None
+    largest_ns: int
+    parted: Gap | None = None
+    bursts: Bursts | None
+    beside_ns: Range | None = None
+    heavy: bool
+    out_of_reach: bool
+
+
+class KeptWindow(Part):
+    """A clean window."""
+
+    from_tai_ns: int
+    to_tai_ns: int
+    packets: int
+
+
+class Cut(Part):
+    """Launch times that no clean window has. reason: a class of anomalies; text: its episodes."""
+
+    from_tai_ns: int
+    to_tai_ns: int
+    reason: str
+    text: str
+    packets: int
+
+
+class PacketsKept(Part):
+    """Packets after the warm-up, those within the windows, and the others."""
+
+    whole: int
+    kept: int
+    cut: int
+
+
+class CleanStatistics(Statistics):
+    """Statistics of the clean windows. confidence: of latencies, where something is cut."""
+
+    confidence: Confidence | None = None
+
+
+class Beside(Part):
+    """The whole run and its clean windows."""
+
+    whole: Statistics
+    clean: CleanStatistics
+
+
+class ChosenWindow(Part):
+    """A window that somebody named, ns from the start of the streams."""
+
+    from_ns: int
+    to_ns: int
+    why: str
+    packets: int
+    metrics: dict[str, Statistics]
+
+
+class PassedOver(Part):
+    """An episode that a chosen window does not cut."""
+
+    class_: str
+    text: str
+
+
+class Chosen(Part):
+    """Windows that somebody named, by the scenario or after the fact, and statistics of all of them together."""
+
+    after_the_fact: bool
+    kept: list[ChosenWindow]
+    cuts: list[Cut]
+    passed_over: list[PassedOver]
+    packets: PacketsKept
+    metrics: dict[str, Statistics]
+
+
+class Windows(Part):
+    """Clean windows next to the whole run; chosen: windows that somebody named."""
+
+    kept: list[KeptWindow]
+    cuts: list[Cut]
+    packets: PacketsKept
+    metrics: dict[str, Beside]
+    chosen: list[Chosen] = []
