@@ -88,6 +88,13 @@ def test_what_differs_is_told_from_what_does_not_with_intervals_and_amounts(tmp_
     assert re.fullmatch(r"\(would need [\d.]+\)", found[4])
 
 
+def test_over_how_many_repetitions_a_difference_is_told_where_some_have_no_figures(tmp_path: Path) -> None:
+    lines = printed(
+        compared(tmp_path / "run", {"tap": (812, 818, 815, 814), "xdp": (400, 403, 401), "ovs": (811, 819, 816, 812)})
+    )
+    assert "Differences at the median, µs, mean over 3 to 4 repetitions [95 % interval]" in lines
+
+
 def test_more_differences_than_a_screen_has_room_for_are_counted(matrix: dict[str, Any]) -> None:
     lines = printed(matrix)
     at = lines.index("Differences at the median, µs, mean over 3 repetitions [95 % interval]")

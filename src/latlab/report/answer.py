@@ -240,9 +240,11 @@ def _differences(result: Result, metric: str) -> Iterator[Lines]:
 
 
 def _over(result: Result, entries: Sequence[Compared]) -> str:
-    repeats = 1 if result.repeats else max(cell.repeat for cell in result.cells)
-    level = "" if repeats == 1 else f", mean over {repeats} repetitions [95 % interval]"
-    return f"Differences {at(MEDIAN)}, µs{level}"
+    counts = [len(side) for one in entries if one.low_ns is not None for side in (one.repeats_a, one.repeats_b)]
+    if result.repeats or not counts:
+        return f"Differences {at(MEDIAN)}, µs"
+    over = " to ".join(dict.fromkeys(str(count) for count in (min(counts), max(counts))))
+    return f"Differences {at(MEDIAN)}, µs, mean over {over} repetitions [95 % interval]"
 
 
 def _said(result: Result, entries: Sequence[Compared]) -> Iterator[str]:
