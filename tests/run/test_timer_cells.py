@@ -19,6 +19,7 @@ from latlab.hosts import MACHINE, LocalHost
 from latlab.notebook import load
 from latlab.recordings.run_folder import CellFolder, RunFolder
 from latlab.report.build import write_report
+from latlab.report.charts.timers import CHART_TITLE
 from latlab.report.markdown import result_markdown
 from latlab.report.sections import default_metrics
 from latlab.report.terminal import print_result
@@ -138,7 +139,7 @@ def _told_everywhere(whole: RunFolder, tmp_path: Path) -> None:
         assert "dispatch" in text
         assert "by a timerfd on CLOCK" in text
         assert "not requested" in text
-    assert 'id="timer-ranges"' in page
+    assert CHART_TITLE in page
     things = {name: view(whole, typed(result), name, "wakeup").thing for name in ("irq", "control")}
     assert things == {"irq": "instant", "control": "packet"}
     assert set(load(whole.path).metrics["metric"]) >= {"wakeup", "interrupt", "dispatch"}
