@@ -168,7 +168,7 @@ def unpacked(packed: dict[str, Any]) -> list[int]:
     return found
 
 
-@pytest.mark.parametrize("most", [700_000, 600_000])
+@pytest.mark.parametrize("most", [700_000, 650_000])
 def test_the_data_of_long_series_has_what_the_rest_of_the_page_leaves_it(
     new_run: Callable[..., Path], monkeypatch: pytest.MonkeyPatch, most: int
 ) -> None:

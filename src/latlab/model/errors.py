@@ -16,7 +16,7 @@ from typing import Any, ParamSpec, TypeVar
 P = ParamSpec("P")
 T = TypeVar("T")
 
-HOME = Path(__file__).parent
+HOME = Path(__file__).parents[1]
 SAID = 300
 """So much is told of what an exception says: a library may quote all that it read."""
 
