@@ -152,7 +152,7 @@ def test_an_option_of_the_command_means_the_same_and_the_list_shows_the_kind(boa
         return subprocess.run([LATLAB, "image", *arguments], capture_output=True, text=True, check=True).stdout
 
     assert json.loads(printed("build", "--board", "--json"))["digest"] == board.digest
-    listed = {line.split()[0]: line.split()[1] for line in printed("list").splitlines() if line.startswith(" debian-")}
+    listed = {line.split()[0]: line.split()[1] for line in printed("list").splitlines() if line.startswith("debian-")}
     assert listed == {"debian-cloud": "guest", NAME: "board"}
 
 
