@@ -248,6 +248,8 @@ async function showMetric(metric) {
   // uPlot draws in a microtask of its own; a task later all ink is on the page.
   const inked = () => new Promise((next) => setTimeout(next));
   try {
+    // Charts of metrics that are not shown at first are packed until they are.
+    for (const one of document.querySelectorAll("[data-for-metric]:not([hidden]) .drawn > .wide")) await unpack(one).catch(() => {});
     await own.visible();
     await inked();
     document.body.dataset.interactive = "true";
