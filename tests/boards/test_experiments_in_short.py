@@ -134,8 +134,7 @@ def test_tuning_makes_the_maximum_of_dds_fall_and_hardly_moves_the_median(short:
     cells = short("dds-payload-board", matrix, duration="600ms", doubts=doubts)
     trips = {"append=tuned" in slug: streams["guests"]["metrics"]["round_trip"] for slug, streams in cells.items()}
     before, after = trips[False], trips[True]
-    # The host's other work is kept off the CPUs of the guests: what is late is late by less. Before, a vCPU waits for it
-    # now and then.
+    # The host's other work is kept off the CPUs of the guests: what is late is late by less.
     assert after["max"] < before["max"] / 2
     # The bounds of the median are those of the claim in docs/experiments.
     assert 0.8 <= after["p50"] / before["p50"] <= 1.25
