@@ -1,10 +1,10 @@
 """Test beds in virtual time that several cells share: set up once, kept, and gone on from.
 
 A machine in virtual time does the same whenever it hears the same (latlab.hosts.turns). Cells whose test beds are made
-by the same steps, after the same time, differ in nothing before their agents start: loads, probes, the time to measure.
-The first of them keeps the machine as it then is, and what was said in each of its turns. The others start from there:
-the lab takes the same steps, and hears what the first one heard. Should it say anything else in a turn, the cell is
-begun again, without what was kept.
+by the same steps differ in nothing before their agents start: repetitions, loads, probes, the time to measure. The
+first of them keeps the machine as it then is, and what was said in each of its turns. The others start from there: the
+lab takes the same steps, and hears what the first one heard. Should it say anything else in a turn, the cell is begun
+again, without what was kept.
 """
 
 from __future__ import annotations
@@ -21,7 +21,6 @@ from typing import Final
 
 from latlab.hosts.turns import Turn, Turns
 from latlab.model.errors import LabError
-from latlab.run.perturbation import Perturbation
 from latlab.run.room import available_memory
 from latlab.scenario import BoardHost, Run
 from latlab.testbed import test_bed_steps
@@ -128,14 +127,12 @@ def _memory(one: Run) -> int:
 def _key(one: Run, site: Site) -> str:
     """What cells have in common that share a test bed, in hexadecimal.
 
-    It is the machine, how long that is left alone, and every step as it is planned before there is a machine.
+    It is the machine, and every step as it is planned before there is a machine.
     """
     scenario = one.cell.scenario
-    site = replace(site, emulator_seed=one.seed or 0)
     site = replace(site, others=planned_sites(scenario, site))
     steps = test_bed_steps(scenario, replace(site, **start_conditions(scenario, site)))
-    perturbation = Perturbation.of(one.seed or 0)
-    parts = (machine_snapshots(scenario, site), one.seed, perturbation.idle_ns, *_words(steps))
+    parts = (machine_snapshots(scenario, site), *_words(steps))
     return hashlib.sha256("\n".join(map(str, parts)).encode()).hexdigest()[:16]
 
 

@@ -228,8 +228,6 @@ async def _on_a_test_bed(
                 site = replace(site, others=await _seen(scenario, site, hosts))
                 if reasons := unavailable(scenario, site):
                     return outcome.refuse(reasons)
-            if outcome.perturbation:
-                await next(iter(hosts.values())).pause(outcome.perturbation.idle_ns / SECOND_NS)
             site = replace(site, **start_conditions(scenario, site))
             outcome.bridges, outcome.guests = described_bridges(scenario, site), described_guests(scenario, site)
             await bed.apply(test_bed_steps(scenario, site))

@@ -38,7 +38,7 @@ class _Following:
     host: Host
     there: str
     here: Path
-    process: Process
+    process: Process | None
     record: int | None
 
 
@@ -46,7 +46,8 @@ class Recordings:
     """A cell's recordings, on whichever host they are made.
 
     A host's own files die with it, as a guest's that is killed: what it has recorded is copied here as it is written, a
-    second behind, so that a run that is cut short can be read. At the end every file is fetched whole.
+    second behind, so that a run that is cut short can be read. At the end every file is fetched whole. In virtual time
+    that is all: a cell can be measured again to the nanosecond, and a copy would take the board's time as it measures.
     """
 
     def __init__(self, bed: TestBed, folder: CellFolder) -> None:
@@ -66,14 +67,16 @@ class Recordings:
             return
         for table in (*TABLES[verb], *more):
             there, local = f"{self.prefix(host, here)}.{table}.arrow", here.with_name(f"{here.name}.{table}.arrow")
+            process, record = None, None
             with local.open("wb") as file:
-                process, record = await self._bed.spawn(
-                    host,
-                    f"follow {there}",
-                    ("tail", "-c", "+1", "-f", there),
-                    stdout=file.fileno(),
-                    stderr=asyncio.subprocess.DEVNULL,
-                )
+                if not host.turns:
+                    process, record = await self._bed.spawn(
+                        host,
+                        f"follow {there}",
+                        ("tail", "-c", "+1", "-f", there),
+                        stdout=file.fileno(),
+                        stderr=asyncio.subprocess.DEVNULL,
+                    )
             self._following.append(_Following(host, there, local, process, record))
 
     async def fetch(self) -> None:
@@ -96,7 +99,7 @@ class Recordings:
             raise failures[0]
 
     async def _stop(self, one: _Following) -> None:
-        if one.process.returncode is None:
+        if one.process and one.process.returncode is None:
             # The relay passes SIGTERM on, and ends when the guest says that the copying has ended.
             for number in (signal.SIGTERM, signal.SIGKILL):
                 signal_group(one.process, number)
