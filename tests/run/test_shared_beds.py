@@ -57,11 +57,18 @@ def test_cells_that_differ_in_their_loads_and_repetitions_share_a_test_bed_and_t
     by_bed: dict[int, list[tuple[object, object]]] = {}
     for one in order:
         bed = found.of(one)
-        assert bed and bed.left == 4
+        assert bed and bed.left == 4 and bed.with_agents
         by_bed.setdefault(id(bed), []).append((one.cell.label["guests.vm1.bridge"], one.seed))
     assert len(by_bed) == 2
     for several in by_bed.values():
         assert len({bridge for bridge, _ in several}) == 1 and sorted(seed for _, seed in several) == [1, 1, 2, 2]
+
+
+def test_what_cells_share_has_no_agents_where_they_are_told_different_things(tmp_path: Path) -> None:
+    others = "matrix:\n  streams.down.period: [1ms, 2ms]\n"
+    found = shared(order := order_of(tmp_path, TEXT.replace("matrix:\n", others)))
+    beds_found = [found.of(one) for one in order]
+    assert all(bed and bed.left == 8 and not bed.with_agents for bed in beds_found)
 
 
 def test_they_are_measured_one_after_the_other_next_to_those_of_another(tmp_path: Path) -> None:

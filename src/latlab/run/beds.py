@@ -1,10 +1,11 @@
 """Test beds in virtual time that several cells share: set up once, kept, and gone on from.
 
 A machine in virtual time does the same whenever it hears the same (latlab.hosts.turns). Cells whose test beds are made
-by the same steps differ in nothing before their agents start: repetitions, loads, probes, the time to measure. The
-first of them keeps the machine as it then is, and what was said in each of its turns. The others start from there: the
-lab takes the same steps, and hears what the first one heard. Should it say anything else in a turn, the cell is begun
-again, without what was kept.
+by the same steps differ in nothing before their agents start: repetitions, loads, probes, the time to measure. Where
+they differ in repetitions and loads alone, agents are ready, too, before anything differs. The first of them keeps
+the machine as it then is, and what was said in each of its turns. The others start from there: the lab takes the same
+steps, and hears what the first one heard. Should it say anything else in a turn, the cell is begun again, without what
+was kept.
 """
 
 from __future__ import annotations
@@ -42,11 +43,13 @@ that is kept, and that of the one before it, which may not be gone yet."""
 class Bed:
     """One test bed. left: how many of its cells are not measured yet.
 
-    turns: those that the machine had when it was kept. refused: it could not be kept, or did not serve. lock: held
-    while it is set up to be kept.
+    with_agents: it is kept with agents that are ready, as its cells differ in nothing before their loads start. turns:
+    those that the machine had when it was kept. refused: it could not be kept, or did not serve. lock: held while it is
+    set up to be kept.
     """
 
     left: int
+    with_agents: bool = False
     turns: Sequence[Turn] = ()
     refused: bool = False
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
@@ -92,10 +95,14 @@ class Beds:
         """site: this machine's, with the images."""
         self._keys = {id(one): _key(one, site) for one in order if one.cell.scenario.in_virtual_time}
         cells = Counter(self._keys.values())
+        alike: dict[str, set[str]] = {}
+        for one in order:
+            if key := self._keys.get(id(one)):
+                alike.setdefault(key, set()).add(one.cell.scenario.model_dump_json(exclude={"loads"}))
         available = available_memory()
         needed = jobs * ROOM * max(map(_memory, order), default=0)
         room = available is None or available >= needed
-        self._beds = {key: Bed(left) for key, left in cells.items() if left > 1 and room}
+        self._beds = {key: Bed(left, len(alike[key]) == 1) for key, left in cells.items() if left > 1 and room}
 
     def of(self, one: Run) -> Bed | None:
         """The test bed that the cell shares with others, if it does."""
