@@ -85,6 +85,15 @@ def test_they_are_measured_one_after_the_other_next_to_those_of_another(tmp_path
     ]
 
 
+def test_no_group_is_set_up_while_nobody_else_has_anything_to_measure(tmp_path: Path) -> None:
+    order = order_of(tmp_path, TEXT.replace("[tap, macvtap]", "[tap, macvtap, xdp, ovs, ovs-afxdp]"))
+    found = shared(order)
+    grouped = [id(found.of(one)) for one in found.in_groups(order, 2)]
+    assert sorted(grouped) == sorted(id(found.of(one)) for one in order)
+    assert [len(set(grouped[:8])), len(set(grouped[8:]))] == [2, 3]
+    assert len(set(grouped[8:11])) == len(set(grouped[-3:])) == 3
+
+
 def test_a_cell_with_a_test_bed_of_its_own_keeps_none(tmp_path: Path) -> None:
     order = order_of(tmp_path, TEXT.replace("loads: [none, udp]", "loads: [udp]").replace("repeat: 2", "repeat: 1"))
     found = shared(order)

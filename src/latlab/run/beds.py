@@ -111,14 +111,16 @@ class Beds:
     def in_groups(self, order: Sequence[Run], at_once: int) -> list[Run]:
         """The cells in the order to measure them: those that share a test bed one after the other.
 
-        `at_once` groups side by side, as so many are measured at once and one of a group has to set it up. In virtual
-        time nothing drifts over a run, so that the order says nothing.
+        `at_once` groups side by side, as so many are measured at once and one of a group has to set it up; or some
+        more, so that no group is left to be set up alone. In virtual time nothing drifts over a run, so that the order
+        says nothing.
         """
         groups: dict[object, list[Run]] = {}
         for number, one in enumerate(order):
             groups.setdefault(self._keys.get(id(one), number), []).append(one)
         lanes = list(groups.values())
-        blocks = [lanes[at : at + at_once] for at in range(0, len(lanes), at_once)]
+        count = max(1, len(lanes) // at_once)
+        blocks = [lanes[len(lanes) * n // count : len(lanes) * (n + 1) // count] for n in range(count)]
         return [one for block in blocks for row in zip_longest(*block) for one in row if one is not None]
 
     def close(self) -> None:
