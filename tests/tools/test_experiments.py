@@ -188,15 +188,15 @@ def written(path: Path, scenario: str, value: Value, **more: Any) -> str:
 def test_why_a_claim_is_contradicted_is_on_the_page_and_only_then(tmp_path: Path) -> None:
     above = "*the average without missed slots is above VFIO's"
     worse = written(tmp_path / "no", "tsn-bridges", by_bridge(vfio=90))
-    assert above in worse.partition("### What contradicts, and why")[2].partition("###")[0]
+    assert above in worse.partition("### What disagrees, and why")[2].partition("###")[0]
     assert above not in written(tmp_path / "yes", "tsn-bridges", by_bridge(vfio=20))
 
 
 def test_what_is_not_decided_stands_apart_from_what_contradicts(tmp_path: Path) -> None:
     text = written(tmp_path / "run", "tsn-bridges", by_bridge(tap=60.001, vfio=60))
-    undecided = text.partition("### Not decided")[2].partition("### The bench")[0]
+    undecided = text.partition("### Not decided")[2].partition("### How the test bed differs")[0]
     assert re.search(r"above VFIO's.*: tap idle \(clocks: \d+ %\)", undecided)
-    assert "above VFIO's" not in text.partition("### What contradicts")[2].partition("### Not decided")[0]
+    assert "above VFIO's" not in text.partition("### What disagrees")[2].partition("### Not decided")[0]
 
 
 def test_the_kernel_bridges_and_af_xdp_are_judged_apart(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ _SIZES: Final = ("64B", "1200B", "2kB", "8kB", "32kB")
 _BYTES: Final = {"64B": 64, "1200B": 1_200, "2kB": 2_000, "8kB": 8_000, "32kB": 32_000}
 
 
-_FRAMES: Final = "The emulated card has no line rate: one frame more costs little beside its bytes."
+_FRAMES: Final = "The emulated card has no line rate: one more frame costs little compared with its bytes."
 _ONE_CLOCK: Final = "The clock counts the instructions of all CPUs: what other CPUs do adds to every round trip."
 
 
@@ -170,9 +170,9 @@ DDS = Experiment(
             "Host to host is two namespaces of one board, not two machines; guests have two vCPUs, not three. The "
             "probe is latlab's own over Cyclone DDS, not ddsperf. Talker or listener and the card's interrupt of a "
             "guest are on one vCPU; the article runs ddsperf's two threads on different cores. Both vhost threads are "
-            "on one CPU. One process of the VM host calls the kernel all the time, in every cell: the article does not "
-            "say what else its hosts did. Without it nothing waits for a CPU before tuning either, and the maxima fall "
-            "little (six CPUs: × 0.76 of the median) or not at all (ten CPUs).",
+            "on one CPU. In every cell one process of the VM host makes system calls continuously: the article does "
+            "not say what else its hosts did. Without it no thread waits for a CPU before tuning either, and the "
+            "maxima fall little (six CPUs: × 0.76 of the median) or not at all (ten CPUs).",
         )
     ],
 )

@@ -34,7 +34,7 @@ _CLAIM: Final = re.compile(r"^\| (?!---|the author)(.+) \|$", re.MULTILINE)
 _UNDECIDED: Final = """\
 ### Not decided
 
-An interval named here is too wide. The share in brackets is the clock error's; more repetitions narrow the rest."""
+These intervals are too wide. The share in brackets is due to the clock error; more repetitions reduce the rest."""
 
 HEAD: Final = """\
 # Five published experiments, repeated
@@ -55,19 +55,19 @@ In [virtual time](../reference/machines.md#virtual-time) the board's clock count
 execute. Figures compare configurations, and say nothing about the speed of any hardware.
 
 **The clock counts the instructions of all CPUs.** Two busy CPUs each run at half speed. So load, or
-a thread that polls, slows a stream on *another* CPU, too. What isolation, pinning and a poll-mode
-thread gain by a CPU of their own cannot be seen here. A claim about them needs real boards.
+a thread that polls, slows a stream on *another* CPU, too. The benefit of isolation, of pinning and
+of a poll-mode thread on a dedicated CPU cannot be seen here. A claim about them needs real boards.
 
 ## Claims
 
 The unit of a comparison is a repetition. A difference is the mean over repetitions with its 95 %
-interval by Student's t, widened by the clock error. All intervals of a claim hold at once with 95 %.
+interval by Student's t, widened by the clock error. All intervals of a claim hold jointly at 95 %.
 
 - **yes**: every interval lies within the test.
 - **no**: an interval lies outside.
 - **not shown**: an interval is too wide to decide, something was not measured, or it cannot occur here.
 
-The verdict is latlab's own, on the whole run; the page has its reason.
+The verdict is latlab's, for the whole run; the experiment's page has its reason.
 """
 
 
@@ -136,10 +136,10 @@ def section(part: Part, figures: Figures, pictures: Sequence[str] = ()) -> Itera
     judged = [(claim.says, claim.test, one.measured, f"**{one.agrees}**") for claim, one in found]
     yield from _markdown(("the author's claim", "our test", "measured", "agrees"), judged)
     yield ""
-    for title, lines in (("### What contradicts, and why", _contradicts(found)), (_UNDECIDED, _undecided(found))):
+    for title, lines in (("### What disagrees, and why", _contradicts(found)), (_UNDECIDED, _undecided(found))):
         if lines:
             yield from (title, "", *(f"- {line}" for line in lines), "")
-    yield from ("### The bench", "", part.differs, "", "### How it was measured", "")
+    yield from ("### How the test bed differs", "", part.differs, "", "### How it was measured", "")
     yield from (f"- {line}" for line in _measured(part, figures))
     yield ""
 

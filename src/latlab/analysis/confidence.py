@@ -36,9 +36,11 @@ FEWEST: Final = 100
 FEWEST_FOR_STDDEV: Final = 1000
 
 TOO_FEW: Final = "too few independent values"
-TOO_SHORT: Final = "the run is too short: values depend on each other over "
-"""What a reason begins with where the dependence has no end within the run."""
-HEAVY: Final = "the tail is too heavy: a few of the largest values decide it, and no interval is valid"
+TOO_SHORT: Final = "the run is too short: "
+"""How a reason begins where the dependence has no end within the run."""
+HEAVY: Final = "the tail is too heavy"
+"""How a reason begins where a few of the largest values dominate."""
+TOO_HEAVY: Final = f"{HEAVY}: a few of the largest values dominate, and no interval is valid"
 
 _TAIL: Final = 20
 _FAR_TAIL: Final = 100
@@ -224,7 +226,7 @@ def _moment(
     if n < needed * inflation:
         return replace(_too_few(ceil(needed * inflation)), inflation=inflation, block=known.block)
     if heavy:
-        return Estimate(None, None, inflation, known.block, why=HEAVY)
+        return Estimate(None, None, inflation, known.block, why=TOO_HEAVY)
     drawn = known.sums[_draws(len(known.sums), known.count)] / known.block
     shift = drawn.mean(axis=1)
     spread = np.einsum("ij,ij->i", drawn, drawn) / known.count - np.square(shift)
@@ -239,7 +241,7 @@ def _moment(
     low, high = np.quantile(ratio, [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2])
     scale = sqrt(known.variance / n)
     if within is None and -low * scale > _WIDEST:
-        return Estimate(None, None, inflation, known.block, why=HEAVY)
+        return Estimate(None, None, inflation, known.block, why=TOO_HEAVY)
     first, last = float(-high) * scale, float(-low) * scale
     if within is not None and not within[0] <= first <= last <= within[1]:
         first, last = _between_draws(known, shift)
@@ -325,7 +327,7 @@ def _too_few(needs: int) -> Estimate:
 def _too_short(found: TooShort) -> str:
     """What is known: over how many values they depend on each other at least. Whether they drift is not."""
     stretches = f"{found.count} such intervals" if found.count > 1 else "one such interval"
-    return f"{TOO_SHORT}{found.reach:,} of them or more, and it has only {stretches}"
+    return f"{TOO_SHORT}values are correlated over {found.reach:,} of them or more, and it has only {stretches}"
 
 
 def _is_short(why: str | None) -> bool:

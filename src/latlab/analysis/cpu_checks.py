@@ -110,7 +110,7 @@ def vcpus_are_apart(evidence: Evidence) -> Iterator[Broken]:
             ran = {one.get("last_cpu", -1) for name, thread in threads for one in (thread, later.get(name, thread))}
             if len(threads) > 1 and len(allowed & isolated) > 1 and len(ran) == 1 and min(ran) >= 0:
                 names = ", ".join(name.partition(" ")[2] for name, _ in threads)
-                expected = f"a CPU of its own for each, among {listed(allowed)}"
+                expected = f"a separate CPU for each, among {listed(allowed)}"
                 yield Broken(f"{host}, {names}", expected, f"all on {listed(ran)}")
 
 

@@ -24,7 +24,7 @@ from latlab.result.types import Anomaly, LateLimits, Metric, Series, Stream
 
 BINS: Final = "bins and digits"
 DIGITS: Final = "digits"
-TOLD: Final = "stated at the import"
+TOLD: Final = "given at the import"
 
 _NOTHING: Final = pl.DataFrame(
     schema={

@@ -100,8 +100,8 @@ INTERVALS: Final = {
 HAPPENS: Final = {
     "VM host's handler": "the VM host's handler, until softirqs run; of a timer: until KVM's timer function runs",
     "VM host's stack": "the VM host's network stack and bridge, up to the tap; other packets of the batch",
-    "VM host's scheduling": "the VM host: an idle CPU wakes, or another thread keeps running",
-    "carrying": "vhost, or QEMU, puts the packet into the guest's ring, others before it",
+    "VM host's scheduling": "the VM host: an idle CPU wakes up, or another thread keeps running",
+    "carrying": "vhost, or QEMU, puts the packet, and others before it, into the guest's ring",
     "KVM's timer": "the vCPU's thread picks up its expired timer",
     "routing": "from the MSI or interrupt line to the vCPU",
     "pending": "the vCPU exits its guest, or is woken and scheduled on the VM host; or it has interrupts disabled",
@@ -110,10 +110,10 @@ HAPPENS: Final = {
     "handler": (
         "the driver's handler, on PREEMPT_RT until its thread has run it; other interrupts, until softirqs run"
     ),
-    "poll": "the driver takes packets off the ring, those before this one too",
+    "poll": "the driver takes packets off the ring, including those before this one",
     "backlog": "it waits for its softirq",
     "stack": "IP, UDP, the socket; other packets of the batch",
-    "scheduling": "an idle CPU wakes, or another thread keeps running",
+    "scheduling": "an idle CPU wakes up, or another thread keeps running",
     "return": "the thread leaves the kernel with the packet",
 }
 """{name of an interval: what happens in it}, as the same page has it."""

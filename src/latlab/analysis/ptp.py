@@ -33,7 +33,7 @@ INTERVALS: Final = 3
 STALE_LEAST_NS: Final = 1_000_000_000
 """Four of the intervals at which it is asked."""
 
-NO_ANSWER, NO_SYNC = "ptp4l gave no answer", "no Sync was heard"
+NO_ANSWER, NO_SYNC = "ptp4l did not answer", "no Sync was received"
 FAR, NO_OFFSET, OTHER_STATE = "the offset was beyond its limit", "the offset was unknown", "its port was"
 
 Acts = Literal["master", "slave"]

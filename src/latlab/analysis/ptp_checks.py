@@ -32,7 +32,7 @@ def ptp_claims_hold(evidence: Evidence) -> Iterator[Broken]:
         checked = port.checked
         if checked and checked.apart:
             expected = f"ptp4l's offset within {duration(port.limit_ns)} of latlab's readings"
-            said = f"{checked.apart} of {checked.n} readings are further, {duration(checked.outside_max_ns)}"
+            said = f"{checked.apart} of {checked.n} readings differ more, {duration(checked.outside_max_ns)}"
             yield Broken(port.port, expected, f"{said} at most")
 
 

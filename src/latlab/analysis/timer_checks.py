@@ -42,8 +42,8 @@ def trace_was_whole(evidence: Evidence) -> Iterator[Broken]:
         if lost := done.lost:
             yield Broken(where, "no event lost", f"{lost} of {plural(lost + done.events, 'event')} lost")
         if done.kept and done.kept.overran:
-            found = f"{done.kept.overran} of {plural(done.kept.windows, 'window')} were told too late"
-            yield Broken(where, "every window of late packets kept whole", found)
+            found = f"{done.kept.overran} of {plural(done.kept.windows, 'window')} were requested too late"
+            yield Broken(where, "every window of late packets kept completely", found)
 
 
 def _timers(evidence: Evidence) -> Iterator[tuple[str | None, Totals, str]]:

@@ -46,7 +46,7 @@ _XDP_COUNTS = re.compile(r"frames redirected (\d+), passed (\d+)")
 """What the ports of an XDP bridge counted until the cell's end, in the bridge's `detail` (docs/reference/agent.md)."""
 _BECAME = ("received", "lost", "unsent", "send_errors", "unknown")
 """What becomes of a packet: one of these."""
-_DAMAGED = "restore a complete copy of the file, and report the run again: check whether the disk or its cable fails"
+_DAMAGED = "restore a complete copy of the file and run `latlab report` again; check the disk and its cable"
 _ONE_WAY = tuple(metric.name for metric in METRICS if metric.crosses_hosts)
 
 
@@ -96,7 +96,7 @@ def _damage(found: RecordingSeen, gap: GapSeen) -> str:
     """Return which rows of a recording are damaged."""
     last = found.stated if gap.rows is None else gap.first_row + gap.rows - 1
     rows = f"rows {gap.first_row} to {last}" if last else f"all rows from {gap.first_row} on"
-    return f"batch {gap.batch} is damaged: {rows} are in no figure"
+    return f"batch {gap.batch} is damaged: {rows} are not in any figure"
 
 
 @checks("ring-full")
@@ -121,7 +121,7 @@ def every_packet_is_accounted_for(evidence: Evidence) -> Iterator[Broken]:
             continue
         known = [gap.rows for gap in found.gaps]
         if found.stated is not None and found.stated < 0:
-            actual = f"the totals leave {found.stated} for it: they contradict each other"
+            actual = f"by the totals it should have {found.stated} rows, which is impossible"
             yield Broken(name, "as many rows as its agent's totals allow", actual)
         elif found.stated is not None and None not in known and found.rows + sum(filter(None, known)) != found.stated:
             apart = found.stated - found.rows
@@ -156,7 +156,7 @@ def every_packet_is_accounted_for(evidence: Evidence) -> Iterator[Broken]:
             continue
         never = sum(counts[became] for became in _BECAME) - counts["scheduled"]
         if never > 0:
-            actual = f"{plural(never, 'packet')} that the talker did not hand over arrived"
+            actual = f"{plural(never, 'packet')} arrived that the talker did not hand over"
             yield Broken(f"stream {stream.name}", "only packets that were sent", actual)
 
 
@@ -171,7 +171,7 @@ def every_instant_is_possible(evidence: Evidence) -> Iterator[Broken]:
             of = f"{plural(one.count, what)} of {stream.name if stream else one.stream}"
             first = f"sequence {one.first_sequence}" if one.count == 1 else f"from sequence {one.first_sequence} on"
             which = (
-                "in no figure"
+                "not in any figure"
                 if one.left_out
                 else "most of the stream's, so the card's clock differs from the system's"
             )
@@ -240,7 +240,7 @@ def xdp_bridge_carried_every_packet(evidence: Evidence) -> Iterator[Broken]:
     for bridge in _xdp_bridges(evidence):
         for stream in evidence.cell.streams:
             if _ends(stream) & set(bridge.guests) and bridge.host in _ends(stream):
-                yield Broken(f"stream {stream.name}", "from port to port", f"{bridge.host} itself is at one end")
+                yield Broken(f"stream {stream.name}", "from port to port", f"one end is {bridge.host} itself")
 
 
 @checks("packets-arrived")
@@ -257,7 +257,7 @@ def packets_arrived(evidence: Evidence) -> Iterator[Broken]:
     }
     for stream, count in lost.items():
         entry = next((one for one in evidence.cell.streams if one.name == stream), None)
-        none = f"none of the {count} that were" if count > 1 else "not the one that was"
+        none = f"none of the {count} packets" if count > 1 else "not the one packet"
         actual = f"{none} sent after the warm-up"
         yield Broken(f"stream {stream}", "packets that arrive", actual, _where_dropped(entry) if entry else "")
 
@@ -265,9 +265,9 @@ def packets_arrived(evidence: Evidence) -> Iterator[Broken]:
 def _where_dropped(stream: RecordedStream) -> str:
     """Where to look for the packets of a stream, by its entry in cell.json, of which none arrived."""
     return (
-        f"see whether a firewall on {stream.listener} lets {_port(stream)} in (`nft list ruleset`, `iptables -S`), "
-        "and compare the counters of both ends' cards and qdiscs (`ip -s link`, `tc -s qdisc show dev IF`); for "
-        "a probe check that the answerer runs"
+        f"check that the firewall on {stream.listener} accepts {_port(stream)} (`nft list ruleset`, `iptables -S`), "
+        "and compare the counters of both ends' cards and qdiscs (`ip -s link`, `tc -s qdisc show dev IF`); for a "
+        "probe check that the answerer runs"
     )
 
 
@@ -284,7 +284,7 @@ def frames_kept_their_tags(evidence: Evidence) -> Iterator[Broken]:
     for host, name, count in untagged(evidence):
         counts = counts_of(evidence, name)
         of_all = f" of {counts['sent']}" if counts else ""
-        actual, remedy = f"{count}{of_all} arrived without it, and count as lost", ""
+        actual, remedy = f"{count}{of_all} arrived without it and count as lost", ""
         for bridge in evidence.cell.bridges:
             if host in bridge.guests and (device := bridge.uplink):
                 actual += f"; the bridge ({bridge.kind}) has them from {bridge.host}.{device}"
@@ -336,7 +336,7 @@ def clock_offset_is_bounded(evidence: Evidence) -> Iterator[Broken]:
         unbounded = figures.unbounded
         remedy = to_bound_clocks(evidence.cell, stream, figures)
         if unbounded:
-            said = f"none for {unbounded} of {plural((figures.n or 0) + unbounded, 'packet')}: in no figure"
+            said = f"none for {unbounded} of {plural((figures.n or 0) + unbounded, 'packet')}: not in any figure"
             yield Broken(where, expected, said, remedy)
         elif figures.uncertainty_ns is None and not figures.nothing_arrived:
             yield Broken(where, expected, "none in cell.json", remedy)
@@ -377,7 +377,7 @@ def realtime_settings_are_in_force(evidence: Evidence) -> Iterator[Broken]:
     """Agents that found their settings other than asked for."""
     for agent in evidence.cell.agents:
         for problem in agent.realtime.problems:
-            yield Broken(agent.name, "every realtime setting as asked for", problem)
+            yield Broken(agent.name, "every real-time setting as requested", problem)
 
 
 @checks("tuning-in-force")
@@ -396,7 +396,7 @@ def tuning_is_in_force(evidence: Evidence) -> Iterator[Broken]:
 
 _UNSTAMPED_ARRIVALS: Final = (
     "the listener's kernel, or its card, gave none: check whether that card stamps every packet (`ethtool -T IF`, "
-    "receive filter `all`), and lower the rate: a card stores few at once"
+    "receive filter `all`), and lower the rate: a card can store only few at a time"
 )
 
 
@@ -492,7 +492,7 @@ def no_packet_was_refused(evidence: Evidence) -> Iterator[Broken]:
         counts = {kind: getattr(done, kind) for kind in REFUSED}
         counts["out_of_range"] = sum(one.out_of_range for one in done.each)
         if any(counts.values()):
-            yield Broken(agent, "no packets but the streams' own", counted(counts))
+            yield Broken(agent, "only packets of the streams", counted(counts))
 
 
 @checks("cpu-stolen")

@@ -144,7 +144,7 @@ def _by_hand(launch: NDArray[np.int64], whole: Span, anomalies: Anomalies, chose
         if inside[0] >= inside[1] or not launches_within(launch, *inside):
             first, last = (duration(edge - whole[0]) for edge in (begin, end))
             raise ValueError(
-                f"the window from {first} to {last} after the first packet holds none of the stream's packets"
+                f"the window from {first} to {last} after the first packet contains no packet of the stream"
             )
         if spans and inside[0] <= spans[-1][1]:
             spans[-1] = spans[-1][0], max(spans[-1][1], inside[1])

@@ -20,8 +20,8 @@ from latlab.model.errors import UsageError
 from latlab.recordings.cell import LeftOut
 
 LATENCY: Final = (
-    "one way, from the first capture point to the second: what lies before and after the two is in no figure, and the "
-    "schedule of the packets is not known"
+    "one way, from the first capture point to the second: what lies before and after the two is not in any figure, and "
+    "the schedule of the packets is not known"
 )
 MOST_FLOWS: Final = 16
 """The largest flows are streams of their own; more would fill a page."""

@@ -184,7 +184,7 @@ def read_txrx(paths: Sequence[Path], given: Given) -> Imported:
         problems += clock_problems(f"{path.name}, queue {queue}", back, _shift(stream, "rx_user"))
     left_out += [LeftOut("lines", odd, "not of a packet, or cut")] if odd else []
     notes = [
-        "the card's timestamp (rx_hard) is in the packet table and in no figure: its time scale is not in the file"
+        "the card's timestamp (rx_hard) is in the packet table and not in any figure: its time scale is not in the file"
     ]
     notes += [f"in {apart} lines the first column differs from the timestamps, which are used"] if apart else []
     return Imported(

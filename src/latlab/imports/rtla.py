@@ -139,7 +139,7 @@ def _of_histogram(path: Path, lines: list[str], tool: str, columns: list[tuple[s
     largest = max((int(_nth(summed.get("max"), place) or 0) for place in range(len(columns))), default=0)
     width, notes = _width(table[:, 0].tolist(), largest, unit_ns)
     if tool == "osnoise":
-        notes += ("intervals shorter than its threshold (-T, 5 µs if not given) are in no figure",)
+        notes += ("intervals shorter than its threshold (-T, 5 µs if not given) are not in any figure",)
     problems = _missed(path, lines)
     if "over" not in summed or ("count" in summed) != ("max" in summed):  # with --no-summary it ends with "over"
         problems.append(cut_short(path.name, f"{len(whole)} bins, without the totals that follow them"))
@@ -237,7 +237,7 @@ def _ns(value: float | None, unit_ns: int) -> int | None:
 
 
 def _missed(path: Path, lines: list[str]) -> list[Problem]:
-    """rtla says itself when the tracer lost events: what they would have shown is in no figure."""
+    """rtla says itself when the tracer lost events: what they would have shown is not in any figure."""
     said = next((line.strip() for line in lines if _MISSED in line), None)
     if said is None:
         return []

@@ -34,7 +34,7 @@ from latlab.recordings.clock_offset import offset_between
 TOOL: Final = "latlab watch"
 LATENCY: Final = (
     "one way, from the first point to the second, as the kernel saw the packet at each: what lies before and after the "
-    "two is in no figure, and the schedule of the packets is not known"
+    "two is not in any figure, and the schedule of the packets is not known"
 )
 _ETHERNET: Final = 1
 _RAW_IP: Final = 101
@@ -193,8 +193,8 @@ def _of_recording(host: str, lost: int, *, complete: bool, gaps: bool) -> Iterat
             "records were lost, as a ring was full",
             "untrusted",
             "a record of every packet",
-            f"{counted(lost, 'record')} lost: their packets are in no figure, and how many are lost on the path is not "
-            "known",
+            f"{counted(lost, 'record')} lost: their packets are not in any figure, and how many are lost on the path "
+            "is not known",
             _LARGER_RING,
             host,
         )

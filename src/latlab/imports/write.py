@@ -23,7 +23,7 @@ from latlab.recordings.cell import ClockEdge, ImportedFound, RecordedCell, Recor
 from latlab.recordings.run_folder import CELL_FORMAT, CellFolder, RunFolder, publishing
 
 LABEL: Final = "imported"
-_TOLD: Final = "stated at the import"
+_TOLD: Final = "given at the import"
 _PLAIN: Final = re.compile(r"[^A-Za-z0-9._-]+")
 
 

@@ -52,8 +52,8 @@ STATISTICS: tuple[tuple[str, str], ...] = (
     ),
     (
         "unbounded",
-        "packets at which the offset of the two hosts' clocks is not bounded: they are in no figure, and the cell is "
-        "untrusted",
+        "packets at which the offset of the two hosts' clocks is not bounded: they are not in any figure, and the "
+        "cell is untrusted",
     ),
     (
         "of each",

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from latlab.analysis.confidence import HEAVY, TOO_SHORT
+from latlab.analysis.confidence import HEAVY, TOO_HEAVY, TOO_SHORT
 from latlab.report import rows
 from latlab.report.places import cell_title
 from latlab.report.text import microseconds, whole
@@ -34,9 +34,8 @@ NO_CLOCKS: Final = "no packet is in the figures: the clocks are not bounded"
 NONE_LEFT: Final = "no packet is in the figures: nothing arrived"
 MEANINGS: Final[Mapping[str, str]] = {
     "": "too few independent values",
-    SHORT: "values depend on each other over so much of the run that neither an interval nor the length "
-    "needed can be given",
-    LARGE: HEAVY,
+    SHORT: "values are correlated over so much of the run that neither an interval nor the length needed can be given",
+    LARGE: TOO_HEAVY,
     UNBOUNDED: NO_CLOCKS,
     LOST: NONE_LEFT,
 }
@@ -139,7 +138,7 @@ def _interval(figure: Interval) -> str:
         if figure.needs_n:
             return f"({figure.needs_n:,})"
         why = figure.why or ""
-        return SHORT if why.startswith(TOO_SHORT) else LARGE if why == HEAVY else ""
+        return SHORT if why.startswith(TOO_SHORT) else LARGE if why.startswith(HEAVY) else ""
     return f"{microseconds(figure.low)} … {microseconds(figure.high)}"
 
 

@@ -276,7 +276,10 @@ def _counts(shown: Shown) -> Iterator[Part]:
         if any(found.values())
     ]
     yield _counted(
-        "Packets that listeners refused, and wake-ups without a packet: in no figure above", "listener", refused, ()
+        "Packets that listeners refused, and wake-ups without a packet: not in any figure",
+        "listener",
+        refused,
+        (),
     )
     if not any(cell.loads for cell in cells):
         yield Lines(["No load ran."])

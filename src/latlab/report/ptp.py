@@ -91,7 +91,7 @@ def _frequency(found: Spread | None) -> str:
 
 
 def _spell(spell: Unlocked) -> str:
-    """`no Sync was heard, from 1.5 s on`, or for how long."""
+    """`no Sync was received, from 1.5 s on`, or for how long."""
     if spell.to_ns is None:
         return f"{spell.why}, from {duration(spell.from_ns)} on"
     return f"{spell.why}, at {duration(spell.from_ns)} for {duration(spell.to_ns - spell.from_ns)}"

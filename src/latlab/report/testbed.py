@@ -219,7 +219,7 @@ def _imported(result: Result) -> Iterator[str]:
             by = "" if found.by_latlab else "imported: measured by "
             said[f"{by}{found.tool}, {found.version}; its latency: {found.latency}"] = None
             if found.clock_bound_ns is not None:
-                said[f"stated at the import: its clocks differ by {found.clock_bound_ns} ns at most"] = None
+                said[f"given at the import: its clocks differ by {found.clock_bound_ns} ns at most"] = None
             said |= dict.fromkeys(f"note: {note}" for note in found.notes)
             said |= dict.fromkeys(f"left out: {left_out_text(one.count, one.what, one.why)}" for one in found.left_out)
     yield from said

@@ -56,8 +56,8 @@ def find_warm_up(seen: Seen) -> Iterator[Found]:
         "limit_ns": round(limit),
     }
     text = (
-        f"for its first {duration(lasted)} ({packets(end)}) the stream was up to {duration(most)} slower than after, "
-        f"in {PLACES[where]}"
+        f"for its first {duration(lasted)} ({packets(end)}) the stream was up to {duration(most)} slower than "
+        f"afterwards, in {PLACES[where]}"
     )
     row = signals.row
     yield Found("warm_up", int(row[0]), int(row[end - 1]), row[:end].copy(), most, evidence, text)

@@ -257,7 +257,7 @@ def _text(name: str, kind: str, peak: float, evidence: Evidence, lasted: int, re
     if name == "path_change" and not records.excluded:
         return f"{moved}{below}, but not the fastest packets, so it was not a clock"
     if name == "unexplained":
-        return f"{moved}{below}, by the clocks or by the path: no record shows it for a clock{records.text}"
+        return f"{moved}{below}, because of the clocks or of the path: no clock's record shows it{records.text}"
     return f"{moved}{below}{like}{records.text}"
 
 

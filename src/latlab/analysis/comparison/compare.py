@@ -14,11 +14,11 @@ from latlab.analysis.comparison.within import Interval, within
 STATISTICS: Final = ("p50", "p99_9", "max", "stddev")
 """What is compared unless something else is asked for. Each more makes every other one harder to show."""
 
-NO_FIGURE: Final = "neither side has this figure: too few packets, or no such timestamps"
+NO_FIGURE: Final = "neither side has this figure: too few packets or missing timestamps"
 ONE_SIDE: Final = "only one side has this figure"
-NOT_KEPT: Final = "the other program's output does not have this figure"
-ONE_REPETITION: Final = "one repetition: how much repetitions differ is unknown"
-NO_COMMON: Final = "no two repetitions in common: how much repetitions differ is unknown"
+NOT_KEPT: Final = "the other program does not print this figure"
+ONE_REPETITION: Final = "one repetition: the spread of repetitions is unknown"
+NO_COMMON: Final = "fewer than two repetitions in common: the spread of repetitions is unknown"
 TIMESTAMPS: Final = "the timestamps differ"
 LABELS: Final = "the labels differ"
 

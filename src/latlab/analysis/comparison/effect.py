@@ -82,7 +82,7 @@ def paired(a: Sequence[float], b: Sequence[float], clocks: int | None = 0) -> Ef
     Hunter, *Statistics for Experimenters*, 2nd ed., §3.2).
     """
     if len(a) != len(b):
-        raise ValueError(f"{len(a)} figures against {len(b)}: they make no pairs")
+        raise ValueError(f"{len(a)} figures against {len(b)}: they cannot be paired")
     n = len(a)
     differences = [y - x for x, y in zip(a, b, strict=True)]
     error = _stdev(differences) / sqrt(n) if n > 1 else None

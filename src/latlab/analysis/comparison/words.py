@@ -54,7 +54,7 @@ def sentence(one: Difference, names: Names) -> str:
     if one.why_not is not None or one.smallest_ns is None:
         return f"nothing shown {at(one.statistic)}: {names.b} has {_mere(one, names)}{_within(one)}; {reason(one)}"
     if effect.exact and effect.difference == 0:
-        return f"no difference {at(one.statistic)}: the same figure to the nanosecond in every repetition"
+        return f"no difference {at(one.statistic)}: equal to the nanosecond in every repetition"
     if one.shown:
         return f"{names.b} is {_amount(one)} than {names.a} {at(one.statistic)} {_interval(one)}{_clocks(one)}"
     half = effect.half() or 0.0
@@ -121,7 +121,7 @@ def _interval(one: Difference) -> str:
     assert one.effect is not None and one.effect.interval is not None
     low, high = one.effect.interval
     if low == high:
-        alike = "every repetition gives the same figure, so the interval is 0 wide"
+        alike = "every repetition gives the same figure, so the width of the interval is 0"
         return f"({alike}: virtual time repeats)" if VIRTUAL in one.a.labels else f"({alike})"
     return _ends(one.effect.difference, low, high)
 

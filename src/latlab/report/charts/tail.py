@@ -101,9 +101,9 @@ class TailCell:
     """One cell's three panels: shape and level against the values that thresholds leave above, and the tail itself.
 
     colour: the cell's, as in every picture. told: by what the tail is told, or why it is not. measured: peaks and the
-    share of packets whose episode reaches them; fitted: the line within what was measured, beyond: further out; levels:
-    what is told, value and interval on the value axis, `at` on the share axis. values: ticks of the value axis, µs,
-    which is the second panel's y and the third's x; axis: what these alone do not say.
+    share of packets whose episode reaches them; fitted: the line within the measured range, beyond: further out;
+    levels: what is told, value and interval on the value axis, `at` on the share axis. values: ticks of the value axis,
+    µs, which is the second panel's y and the third's x; axis: what these alone do not say.
     """
 
     name: str

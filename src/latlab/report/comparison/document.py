@@ -237,7 +237,7 @@ def _differing(asked: _Asked) -> Iterator[Differing]:
 
 
 def _left_out(asked: _Asked) -> Iterator[str]:
-    """The repetitions that are in no figure, a line each."""
+    """The repetitions that are not in any figure, a line each."""
     for one in {(one.run, one.slug): one for pair in asked.pairs for one in pair}.values():
         for repeat, status in one.left_out.items():
             run = f"{asked.names[one.run]}: " if len(asked.runs) > 1 else ""
