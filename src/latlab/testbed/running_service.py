@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from latlab.hosts import Host, Lost, Process, signal_group
 from latlab.model.errors import LabError
+from latlab.testbed.images import mark_used
 from latlab.testbed.read_back import read_back
 from latlab.testbed.service import Service
 
@@ -46,6 +47,8 @@ class RunningService:
             process, n = await bed.spawn(
                 host, service.title, service.argv, stdout=output.fileno(), stderr=output.fileno()
             )
+        if service.incoming:
+            mark_used(service.incoming)
         asked = bed.hosts[service.ready.at] if service.ready and service.ready.at else host
         running = cls(host, asked, service, process)
         if service.spec is not None:
