@@ -103,7 +103,7 @@ def test_watch_recognises_each_frame_in_its_vlan_and_counts_by_the_numbers_of_sa
     said = [one for one in cell["imported"]["notes"] if one.startswith("at-ns-ecu-sensor-in")]
     assert said == [
         "at-ns-ecu-sensor-in.flow-1: by the smpCnt of sampled values of 1 source 0 are missing here, "
-        "0 came again and 0 late",
+        f"0 came again and 0 late; {SV.count} with: smpSynch 0",
         "at-ns-ecu-sensor-in.flow-2: by the stNum and sqNum of GOOSE of 1 source 0 are missing here, "
         "0 came again and 0 late",
     ]

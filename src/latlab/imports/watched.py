@@ -24,7 +24,7 @@ from latlab.imports.capture_pair import MOST_FLOWS, Matched, flows_of, match_poi
 from latlab.imports.capture_points import Point, points_of
 from latlab.imports.frames import flow_text
 from latlab.imports.numbering.base import Frame, frame_of
-from latlab.imports.numbering.table import numbers_of
+from latlab.imports.numbering.table import Numbered, numbers_of
 from latlab.imports.packets import clock_problems, usual_gap_ns, went_back_ns
 from latlab.model.errors import LabError
 from latlab.recordings.arrow import read_recording
@@ -356,14 +356,14 @@ def _at(one: _Seen) -> tuple[list[PacketStream], list[str]]:
             continue
         name = f"at-{one.short}" + (f".flow-{place}" if len(largest) > 1 else "")
         counts: dict[str, int | None] = {"lost": None, "duplicated": None, "reordered": None}
+        every = np.ones(len(seen_ns) - 1, np.bool_)
+        stamps = {"previous": Stamps(seen_ns[:-1], every), "first_point": Stamps(seen_ns[1:], every)}
         if found := numbers_of([_frame(one.capture, at) for at in one.point.place[rows].tolist()]):
             gaps = found.gaps
             counts = {"lost": gaps.lost, "duplicated": gaps.duplicated, "reordered": gaps.reordered}
-            notes.append(
-                f"{name}: by the {found.numbering.title} of {counted(found.sources, 'source')} {gaps.lost} are missing "
-                f"here, {gaps.duplicated} came again and {gaps.reordered} late"
-            )
-        every = np.ones(len(seen_ns) - 1, np.bool_)
+            notes.append(f"{name}: {_numbers_text(found)}")
+            if found.counted:
+                stamps["counted"] = _counted(found, seen_ns)
         gap_ns = usual_gap_ns(seen_ns)
         text = flow_text(one.point.flows[number])
         streams.append(
@@ -372,8 +372,8 @@ def _at(one: _Seen) -> tuple[list[PacketStream], list[str]]:
                 talker=one.name,
                 listener=one.name,
                 described=f"{text} · {one.name} · a packet every {gap_ns / 1000:g} µs (median)",
-                stamps={"previous": Stamps(seen_ns[:-1], every), "first_point": Stamps(seen_ns[1:], every)},
-                metrics=("interarrival",),
+                stamps=stamps,
+                metrics=("interarrival", "jitter") if "counted" in stamps else ("interarrival",),
                 sent=every,
                 arrived=every,
                 arrival=np.arange(len(every), dtype=np.int64),
@@ -385,6 +385,26 @@ def _at(one: _Seen) -> tuple[list[PacketStream], list[str]]:
             )
         )
     return streams, notes
+
+
+def _numbers_text(found: Numbered) -> str:
+    """What the numbers of senders say, for people."""
+    gaps = found.gaps
+    every = "".join(f", one every {ns / 1000:g} µs," for ns in found.periods_ns)
+    said = "".join(f"; {count} with: {what}" for what, count in sorted(found.said.items()))
+    return (
+        f"by the {found.numbering.title} of {counted(found.sources, 'source')}{every} {gaps.lost} are missing here, "
+        f"{gaps.duplicated} came again and {gaps.reordered} late{said}"
+    )
+
+
+def _counted(found: Numbered, seen_ns: NDArray[np.int64]) -> Stamps:
+    """When each packet but the first would have come, had it taken as long as the one before it of its source."""
+    due_ns, there = np.zeros(len(seen_ns), np.int64), np.zeros(len(seen_ns), np.bool_)
+    for place, since in enumerate(found.counted):
+        if since:
+            due_ns[place], there[place] = seen_ns[since.before] + since.ns, True
+    return Stamps(due_ns[1:], there[1:])
 
 
 def _frame(capture: Capture, place: int) -> Frame | None:
