@@ -84,7 +84,7 @@ class BoardHost(HostBase):
         default=None, description="an image of `latlab image build`; the ready-made one of its flavour if not given"
     )
     flavour: Literal["rt", "standard"] = Field(
-        default="rt", description="its kernel, where no image is given: PREEMPT_RT or Debian's standard one"
+        default="rt", description="its kernel: PREEMPT_RT or Debian's standard one; with an image, that image's"
     )
     arch: Literal["arm64"] | None = Field(
         default=None, description="its architecture, 64-bit ARM; that of this machine if not given"
