@@ -82,6 +82,12 @@ def test_a_cpu_that_is_not_there_is_named_with_its_place_in_the_scenario() -> No
     assert line == "tuning.sensor.talker.cpus: no CPU 7 is online (online: 0, 1)"
 
 
+def test_a_cpu_of_linuxptp_that_is_not_there_is_named_too() -> None:
+    ptp = {"ports": {"sensor.eth0": "master", "ecu.lat0": "slave"}, "cpus": [1, 4]}
+    (line,) = problems(clock={"ptp": ptp})
+    assert line == "clock.ptp.cpus: no CPU 4 is online (online: 0, 1)"
+
+
 def test_a_missing_netperf_points_to_the_other_loads() -> None:
     lacking = replace(ABLE, has_tool=lambda tool: tool not in ("netperf", "netserver"))
     load = {"kind": "netperf", "from": "sensor", "to": "ecu"}

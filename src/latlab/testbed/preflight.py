@@ -143,16 +143,23 @@ def _interfaces(scenario: Scenario, machine: Machine, where: Where) -> Problems:
 
 
 def _cpus(scenario: Scenario, machine: Machine, where: Where) -> Problems:
-    """CPUs that the tuning names."""
-    for host, tuning in scenario.tuning.items():
-        for place, cpus in _named_cpus(tuning) if host in _here(scenario) else ():
-            missing = sorted(set(cpus or ()) - machine.cpus)
-            if missing:
-                yield UsageError(
-                    f"no CPU {', '.join(map(str, missing))} is online",
-                    where=where(("tuning", host, *place)),
-                    remedy=f"online: {', '.join(map(str, sorted(machine.cpus)))}",
-                )
+    """CPUs that the tuning names, and those of linuxptp."""
+    here, ptp = _here(scenario), scenario.clock.ptp
+    named: list[tuple[Path, Sequence[int] | None]] = [
+        (("tuning", host, *place), cpus)
+        for host, tuning in scenario.tuning.items()
+        for place, cpus in (_named_cpus(tuning) if host in here else ())
+    ]
+    if ptp and any(ptp_needs(scenario, here)):
+        named.append((("clock", "ptp", "cpus"), ptp.cpus))
+    for place, cpus in named:
+        missing = sorted(set(cpus or ()) - machine.cpus)
+        if missing:
+            yield UsageError(
+                f"no CPU {', '.join(map(str, missing))} is online",
+                where=where(place),
+                remedy=f"online: {', '.join(map(str, sorted(machine.cpus)))}",
+            )
 
 
 def _named_cpus(tuning: Tuning) -> Iterator[tuple[Path, Sequence[int] | None]]:
