@@ -83,7 +83,7 @@ def _renamed(loaded: Loaded) -> Iterator[LabError]:
     trust = loaded.raw.get("trust")
     if named := renamed_rules(trust.get("off") if isinstance(trust, dict) else None):
         ids = ", ".join(f"{id_} instead of {shown(name)}" for name, id_ in named.items())
-        yield LabError("rules have ids now", where=loaded.where(("trust", "off")), remedy=f"write {ids}")
+        yield LabError("rules now have ids", where=loaded.where(("trust", "off")), remedy=f"write {ids}")
 
 
 def preflight(scenario: Scenario, machine: Machine | None = None, where: Where = show_path) -> list[LatlabError]:
@@ -340,9 +340,9 @@ def _images(scenario: Scenario, machine: Machine, where: Where) -> Problems:
             )
         elif not is_current(built[image]):
             yield LabError(
-                f"the image {image} has another agent than this latlab",
+                f"the agent in the image {image} differs from this latlab's",
                 where=where(place),
-                remedy=f"`latlab image build {image}`: it takes some seconds, and downloads nothing",
+                remedy=f"`latlab image build {image}`: it takes a few seconds and downloads nothing",
             )
         elif place[0] == "hosts" and built[image].kind != BOARD_KIND:
             yield UsageError(
