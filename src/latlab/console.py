@@ -155,7 +155,7 @@ class RunConsole:
         """Print the event on the console."""
         match event:
             case events.Cleaned():
-                self._line("An earlier run was interrupted; undone now: " + "; ".join(event.undone))
+                self._line("An earlier run was interrupted; undoing it now: " + "; ".join(event.undone))
             case events.RunStarted():
                 self._runs = event.runs
                 order = f", in an order shuffled with seed {event.seed}" if event.runs > 1 else ""
@@ -194,7 +194,7 @@ class RunConsole:
         if name == "measuring":
             self._progress.start_task(cell.task)
             if cell.live and not cell.live.followed:
-                self._line(f"{cell.title}: nothing to show live: no stream or probe of latlab's own")
+                self._line(f"{cell.title}: no live figures: no stream or probe of latlab")
 
     def _waiting(self, cell: _ShownCell, event: events.Waiting) -> None:
         """A log gets a line; on a terminal it stands in the cell's own until the next phase."""

@@ -39,7 +39,7 @@ def print_findings(findings: Sequence[Finding], console: Console, machine: str =
     missing = sum(finding.ok is False for finding in findings)
     limited = sum(finding.ok is None for finding in findings)
     if missing:
-        print_sentence(f"{missing} missing: runs will fail without. {limited} limited.", console)
+        print_sentence(f"{missing} missing: required for runs. {limited} limited.", console)
     else:
         print_sentence(f"{machine} can measure. {limited} limited.", console)
     if worth := worth_doing(findings):

@@ -1,4 +1,4 @@
-"""Ports: what others may add to a stream's wait, and the warnings, each with its numbers."""
+"""Ports: what other traffic may add to a stream's wait, and the warnings, each with its numbers."""
 
 from __future__ import annotations
 

@@ -468,7 +468,7 @@ def test_of_instants_that_were_exchanged_both_are_out_of_order(tmp_path: Path) -
     received = rows["listener-ecu.received"]
     received[300], received[900] = received[900], received[300]
     (reason,) = reasons(written(tmp_path / "r1", rows).result(), "timestamps are plausible")
-    assert reason["expected"] == "no rx_user before that of a packet recorded earlier, or after that of a later one"
+    assert reason["expected"] == "no rx_user out of order with packets recorded before or after it"
     assert reason["actual"] == "2 packets of control, from sequence 300 on: not in any figure"
 
 
@@ -478,7 +478,7 @@ def test_an_application_timestamp_that_stands_still_is_the_wrong_one_and_not_the
     received[601:605] = [(*row[:5], received[600][5]) for row in received[601:605]]
     result = written(tmp_path / "r1", rows).result()
     (reason,) = reasons(result, "timestamps are plausible")
-    assert reason["expected"] == "no rx_user that of the packet before, from before the kernel had this one"
+    assert reason["expected"] == "no rx_user that of the previous packet, from before the kernel had this one"
     assert reason["actual"] == "4 packets of control, from sequence 601 on: not in any figure"
     found = result["streams"]["control"]["metrics"]
     assert (found["latency"]["missing"], found["latency_user"]["missing"]) == (0, 4)

@@ -150,8 +150,8 @@ def test_a_suspect_run_is_distrusted_where_that_is_asked_for(tmp_path: Path) -> 
 @pytest.mark.parametrize(
     ("threshold", "said"),
     [
-        ("control.latency.p50", "this is no threshold"),
-        ("latency=5us", "this is no threshold"),
+        ("control.latency.p50", "this is not a threshold"),
+        ("latency=5us", "this is not a threshold"),
         ("control.speed.p50=5us", "there is no metric 'speed'"),
         ("control.latency.p95=5us", "there is no statistic 'p95'"),
         ("control.latency.p50=5", "'5' is not a duration"),

@@ -165,7 +165,7 @@ def test_limits_on_probes_are_compared_with_them(measure: Measure) -> None:
 @pytest.mark.parametrize(
     ("how", "told"),
     [
-        ("silent", "no answer came: 200 of 200 questions reached ecu, and none of its answers came back"),
+        ("silent", "no answer came: 200 of 200 questions reached ecu, and none of its answers returned"),
         ("deaf", "no answer came: none of 200 questions reached ecu"),
     ],
 )

@@ -98,7 +98,7 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ),
     (
         ONE_MACHINE | FRAMES | {"links.0.ends": ["sensor.p1", "ecu.p1"]},
-        "links[0].ends[1]: ecu.p1 is already an end of links[0]; expected an interface of its own for each end",
+        "links[0].ends[1]: ecu.p1 is already an end of links[0]; expected a different interface for each end",
     ),
     (
         ONE_MACHINE | FRAMES | {"clock.sync": "exchange"},

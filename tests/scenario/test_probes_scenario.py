@@ -88,7 +88,7 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({P: RATE | {"offset": "1ms"}}, f"{P}.offset: an offset of 1ms is a period or more; expected less than 1ms"),
     ({P: PING | {"offset": "1ms"}}, f"{P}.offset: a closed loop has no period, so it has no offset"),
     ({P: PING | {"transport": "tcp", "vlan": 5}}, f"{P}.vlan: a TCP socket writes no VLAN tag"),
-    ({P: PING | {"pcp": 5}}, f"{P}.pcp: a pcp is part of a VLAN tag; expected a vlan with it"),
+    ({P: PING | {"pcp": 5}}, f"{P}.pcp: a pcp is part of a VLAN tag; expected a vlan in addition"),
     ({P: PING | {"transport": "ethernet", "port": 80}}, f"{P}.port: raw frames have no port"),
     (
         {P: PING | {"transport": "tcp", "timestamps": "kernel"}},
@@ -106,10 +106,10 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({P: PING | {"port": 5557}}, f"{P}.port: port 5557 of ecu is taken by control; expected another port"),
     ({P: PING | {"port": 5556}, "clock.sync": "exchange"}, f"{P}.port: port 5556 is used by the clock exchange"),
     ({P: RATE | {"period": "999ns"}}, f"{P}.period: 999ns"),
-    ({P: SOCKPERF | {"period": "3ms"}}, f"{P}.period: that is no whole number of messages a second"),
+    ({P: SOCKPERF | {"period": "3ms"}}, f"{P}.period: that is not a whole number of messages a second"),
     (
         {P: NETPERF | {"period": "1500ns"}},
-        f"{P}.period: that is no whole number of microseconds; expected a period such as 10ms or 500us",
+        f"{P}.period: that is not a whole number of microseconds; expected a period such as 10ms or 500us",
     ),
     (
         {P: SOCKPERF, "duration": "1500ms", "warmup": "501ms"},
@@ -146,7 +146,7 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({P: {"from": "sensor", "to": "ecu"}}, f"{P}: probe is missing; expected probe: what it is"),
     ({P: PING | {"probe": "pong"}}, f"{P}: unknown probe 'pong'; expected ping? (known: ping, dds, "),
     ({P: PING | {"sizee": 1}}, f"{P}.sizee: unknown key 'sizee'; expected size?"),
-    ({"probes.control": PING}, "probes.control: control is a stream already; expected a name of its own"),
+    ({"probes.control": PING}, "probes.control: control is a stream already; expected a different name"),
     ({"probes.none": PING}, "probes.none: a probe cannot be named none"),
     (
         {P: RATE, "accept": {"rr.latency.max": "1ms"}},
@@ -161,8 +161,11 @@ WRONG: list[tuple[dict[str, Any], str]] = [
         {"accept": {"control.up.latency.max": "1ms"}},
         "accept.control.up.latency.max: control is a stream: it has no leg",
     ),
-    ({"accept": {"control.round_trip.max": "1ms"}}, "accept.control.round_trip.max: control is a stream: nothing"),
-    ({"accept": {"control.counts.late": 0}}, "accept.control.counts.late: control is a stream: nothing answers"),
+    ({"accept": {"control.round_trip.max": "1ms"}}, "accept.control.round_trip.max: control is a stream: its packets"),
+    (
+        {"accept": {"control.counts.late": 0}},
+        "accept.control.counts.late: control is a stream: its packets are not answered",
+    ),
     ({P: RATE, "accept": {"rr.round_trip.p99.99": "1ms"}}, "accept.rr.round_trip.p99.99: rr has 10000 packets"),
     (
         {P: PING, "tuning.sensor.listener.mode": "spin", "tuning.sensor.listener.cpus": [1]},

@@ -1,7 +1,7 @@
 """What a gate schedule guarantees a stream: when its packets depart, how long they wait, how many have no window.
 
 It holds for packets that are alone in their class's queue, on a port that is free, as the gates open to the
-nanosecond; `Interference` is what others may add, apart.
+nanosecond; `Interference` is what other traffic may add, apart.
 """
 
 from __future__ import annotations

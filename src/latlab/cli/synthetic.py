@@ -19,7 +19,9 @@ if TYPE_CHECKING:
 def synthetic(
     description: Annotated[
         Path,
-        typer.Argument(metavar="FILE", help="What to make, in YAML; docs/reference/synthetic.md has its keys."),
+        typer.Argument(
+            metavar="FILE", help="Description of the run, in YAML; docs/reference/synthetic.md has its keys."
+        ),
     ],
     output: Annotated[
         Path,
@@ -71,7 +73,7 @@ def _lines(described: Description, folder: RunFolder, root: Path) -> list[str]:
     made = ", ".join(f"{count} × {kind}" for kind, count in _counted(described).items()) or "noise alone"
     where = "" if root == RUNS else f" --runs {root}"
     return [
-        f"Made, not measured: {described.packets} packets, {made}",
+        f"Generated, not measured: {described.packets} packets, {made}",
         f"Run: {folder.path}",
         f"The truth of each packet: {folder.path}/cells/all/r1/truth.json, truth.parquet",
         f"What the analysis finds: latlab report {folder.id}{where}",

@@ -224,7 +224,7 @@ class Host(ABC):
 
     def _failed(self, completed: Completed) -> LabError:
         lines = [line for line in completed.stderr.strip().splitlines() if line.strip()]
-        said = "; ".join(lines[-STDERR_LINES:]) or "it said nothing on stderr"
+        said = "; ".join(lines[-STDERR_LINES:]) or "nothing on stderr"
         # `ip netns exec` reports a program it cannot find by its own exit status 255.
         missing = completed.returncode == 255 and f'exec of "{completed.argv[0]}" failed' in completed.stderr
         return LabError(

@@ -55,9 +55,9 @@ async def never_ends(pid_file: Path, watched: Callable[[], int]) -> Lost:
         if watched() != look:
             look, began, alive = watched(), now, seen
         if now - began > TURN_S:
-            return Lost(f"its clock has not moved for {TURN_S:g} s: its kernel hangs")
+            return Lost(f"its clock has not advanced for {TURN_S:g} s: its kernel hangs")
         if seen and alive and seen.cpu_s - alive.cpu_s > HANG_CPU_S:
-            return Lost(f"its own clock has not moved while QEMU executed it for {HANG_CPU_S:g} s: its kernel hangs")
+            return Lost(f"its clock has not advanced while QEMU executed it for {HANG_CPU_S:g} s: its kernel hangs")
         if seen is None or before is None or first is None:
             before = first = alive = seen
             samples, busy, since = 0, 0, now
@@ -67,7 +67,7 @@ async def never_ends(pid_file: Path, watched: Callable[[], int]) -> Lost:
         before = seen
         if now - since > STILL_S:
             if busy <= SHARE * samples and seen.cpu_s - first.cpu_s <= SHARE * (now - since):
-                return Lost(f"its clock has not moved for {STILL_S:g} s: it is idle, and no timer will wake it")
+                return Lost(f"its clock has not advanced for {STILL_S:g} s: it is idle, and no timer will wake it")
             first, samples, busy, since = seen, 0, 0, now
 
 

@@ -34,7 +34,7 @@ def starved(board: str, said: bytes) -> Lost:
             f"{_thread(one)}, for {100 * one['ran_ns'] / window_ns:.0f} % of {window_ns * NS:g} s" for one in held
         ]
         which = f"CPU {cpus[0]} is" if len(cpus) == 1 else f"CPUs {', '.join(map(str, cpus))} are"
-        why = f"its ordinary threads starve: {which} held by {', and by '.join(shares)}"
+        why = f"its ordinary threads starve: {which} occupied by {', and by '.join(shares)}"
         return Lost(why, _remedy(board, held[0]))
     except (ValueError, LookupError, TypeError):
         return Lost(f"its ordinary threads starve: {said.decode(errors='replace')}")

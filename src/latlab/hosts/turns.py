@@ -330,7 +330,7 @@ class Turns:
         """Connect to the machine's monitor, and stop the machine. OSError: it does not answer."""
         await client.connect(str(self._directory / MONITOR))
         if (status := await _status(client)) != HALTED:
-            raise _LostError(Lost(f"it was to be stopped between two turns, and QEMU says it is {status}"))
+            raise _LostError(Lost(f"it should be stopped between two turns, but QEMU reports that it is {status}"))
         # Those of turns that have ended before are not reported again.
         self._turns = self._ended = 0
 
@@ -365,14 +365,14 @@ class Turns:
             await stops.get()
             self._ended += 1
         if not self._hear(mailbox):
-            raise _LostError(Lost(f"it stopped in the middle of its turn: QEMU says it is {await _status(client)}"))
+            raise _LostError(Lost(f"it stopped during its turn: QEMU reports that it is {await _status(client)}"))
 
     def _repeat(self) -> None:
         """Pass on what it said in its next turn. _LostError: it heard something else then."""
         turn = self._repeated.popleft()
         if self._batch() != turn.heard:
             self.differs = True
-            raise _LostError(Lost("it received other bytes than were sent"))
+            raise _LostError(Lost("the bytes it received differ from those sent"))
         self._told(turn)
 
     async def _make_fine(self, client: QMPClient) -> None:

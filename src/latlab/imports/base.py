@@ -226,9 +226,9 @@ def cut_short(where: str, actual: str) -> Problem:
         "file-whole",
         "a file is cut short",
         "untrusted",
-        "the whole file",
+        "the complete file",
         actual,
-        "copy it again; the tables have what comes before the cut",
+        "copy it again; the tables have the data before the cut",
         where,
     )
 
@@ -241,7 +241,7 @@ def not_its_total(where: str, what: str, printed: int, read: int) -> Problem:
         "untrusted",
         f"{printed} values, as the program counted them ({what})",
         f"{read} in the rows that were read",
-        "copy the file again, whole and unfiltered",
+        "copy the file again, complete and unfiltered",
         where,
     )
 

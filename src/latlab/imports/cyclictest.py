@@ -185,7 +185,7 @@ def read_text(paths: Sequence[Path], given: Given) -> Imported:
         elif line.strip() and not line.startswith(("#", "policy:", "WARN")):
             odd += 1
     unit: Literal["ns", "us"] = given.unit or "us"
-    notes = () if given.unit else ("its text has no unit: taken as microseconds, as without -N (else --unit ns)",)
+    notes = () if given.unit else ("its text has no unit: assumed to be microseconds, as without -N (else --unit ns)",)
     left_out = [LeftOut("lines", odd, "not cyclictest's")] if odd else []
     left_out += [LeftOut("lines", verbose, "single cycles, as -v prints them")] if verbose else []
     ran = [one for one in threads.values() if one.cycles > 0]
@@ -196,11 +196,11 @@ def read_text(paths: Sequence[Path], given: Given) -> Imported:
         figures, problems = [_of_line(thread, NS_OF[unit]) for thread in ran], []
         notes = (*notes, *_missed_periods(ran))
         idle = len(threads) - len(ran)
-        left_out += [LeftOut("threads", idle, "without a cycle yet")] if idle else []
+        left_out += [LeftOut("threads", idle, "without a completed cycle")] if idle else []
     elif verbose:
         raise nothing_in(path, "sum of what -v printed", "run cyclictest with -q instead of -v, and -h for percentiles")
     elif threads:
-        raise nothing_in(path, "thread that made a cycle", "let cyclictest run longer, to its end")
+        raise nothing_in(path, "thread that completed a cycle", "run cyclictest longer, until it ends")
     else:
         raise nothing_in(path, "histogram and no line of a thread", "run cyclictest with -q, and -h for percentiles")
     figures, early = _without_wrapped(path, figures)
@@ -268,11 +268,12 @@ def _without_wrapped(path: Path, figures: Sequence[Figures]) -> tuple[list[Figur
             problems.append(
                 Problem(
                     "timestamps-possible",
-                    "a thread was awake before its timer was due",
+                    "a thread woke before its timer was due",
                     "untrusted",
                     "wake-ups after the instant that the timer was set for",
                     f"{min(told)} ns" + (": the largest value and the mean are not known" if wrapped else ""),
-                    "find out what set the clock meanwhile; leave out --clock=1, which is a clock that can be set",
+                    "check which program set the clock during the run; leave out --clock=1, which is a clock that "
+                    "can be set",
                     f"{path.name}, {one.stream}",
                 )
             )
@@ -299,7 +300,7 @@ def _missed_periods(threads: Sequence[_Thread]) -> Iterator[str]:
             yield (
                 f"thread {thread.number} made {thread.cycles} of the {due} cycles of {thread.interval_us} µs that "
                 f"{took_s:.1f} s have: it missed {due - thread.cycles} periods "
-                f"({100 * (due - thread.cycles) / due:.1f} %), which are not counted, unless it began that much later"
+                f"({100 * (due - thread.cycles) / due:.1f} %), which are not counted, unless it started that much later"
             )
 
 
@@ -458,7 +459,7 @@ def _json(path: Path) -> Document:
         raise too_large(path, JSON_BYTES)
     data = path.read_bytes()
     if not data.rstrip().endswith(b"}"):
-        remedy = "copy it again, whole; cyclictest writes it as it ends"
+        remedy = "copy it again, complete; cyclictest writes it when it ends"
         raise UsageError("cut short: its JSON has no end", where=str(path), remedy=remedy)
     try:
         document = json.loads(data)

@@ -97,7 +97,7 @@ def read(paths: Sequence[Path], given: Given) -> Imported:
         )
     if not figures:
         raise nothing_in(
-            path, "second of figures after the first", "let ddsperf ping for longer: ddsperf -D 10 ping listener"
+            path, "second of figures after the first", "run ddsperf ping for longer: ddsperf -D 10 ping listener"
         )
     left_out = [LeftOut("seconds", first, FIRST_SECOND)] if first else []
     left_out += [LeftOut("lines", odd, "not ddsperf's")] if odd else []
@@ -179,7 +179,7 @@ def _doubled(one: Interval) -> Interval:
 def _notes(figures: Sequence[Figures]) -> tuple[str, ...]:
     notes = [EACH_SECOND]
     notes += _many(*figures)
-    notes.append("without a rate the next question waits for the answer: a stall means fewer questions, not late ones")
+    notes.append("without a rate the next question waits for the answer: a stall causes fewer questions, not late ones")
     return tuple(notes)
 
 

@@ -111,7 +111,7 @@ def read_taprio(paths: Sequence[Path], given: Given) -> Imported:
         else:
             odd += bool(line.strip())
     if not rows:
-        raise nothing_in(path, "packet", "let sample-app-taprio receive with -y 1 or 3 and its priority in -q")
+        raise nothing_in(path, "packet", "run sample-app-taprio as the receiver with -y 1 or 3 and its priority in -q")
     streams, left_out, problems = [], [], []
     for priority, found in sorted(rows.items()):
         table = np.array(found, np.int64)
@@ -128,7 +128,7 @@ def read_taprio(paths: Sequence[Path], given: Given) -> Imported:
     left_out += (
         [LeftOut("packets", full, "at least: the program's queue was full, and they were not logged")] if full else []
     )
-    left_out += [LeftOut("lines", odd, "not of the program, or cut")] if odd else []
+    left_out += [LeftOut("lines", odd, "not from the program, or truncated")] if odd else []
     return Imported(
         "sample-app-taprio",
         "its log (program version 1.0; the file does not say)",
@@ -182,7 +182,7 @@ def read_txrx(paths: Sequence[Path], given: Given) -> Imported:
         left_out += again
         back = went_back_ns(table[:, 3])
         problems += clock_problems(f"{path.name}, queue {queue}", back, _shift(stream, "rx_user"))
-    left_out += [LeftOut("lines", odd, "not of a packet, or cut")] if odd else []
+    left_out += [LeftOut("lines", odd, "not of a packet, or truncated")] if odd else []
     notes = [
         "the card's timestamp (rx_hard) is in the packet table and not in any figure: its time scale is not in the file"
     ]

@@ -196,7 +196,9 @@ def read_csv(paths: Sequence[Path], given: Given) -> Imported:
     taken, place = _places(column, len(table))
     again = len(table) - len(taken)
     if not len(taken):
-        raise nothing_in(path, "row with a sequence number from 1 on", "check whether --columns has q in its place")
+        raise nothing_in(
+            path, "row with a sequence number from 1 on", "check that q is at the right position in --columns"
+        )
     stream = _stream({letter: _spread(values[taken], place) for letter, values in column.items()}, place)
     left_out = [LeftOut("lines", odd, f"not {len(letters)} whole numbers or times")] if odd else []
     left_out += [LeftOut("rows", again, "with a sequence number that came before, or 0")] if again else []

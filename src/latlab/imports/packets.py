@@ -121,6 +121,6 @@ def clock_problems(where: str, back_ns: int, shift_ns: int) -> list[Problem]:
         found.append(Problem("clock-stepped", "a clock was stepped back", "untrusted", expected, actual, remedy, where))
     if shift_ns:
         actual = f"all delays from some packet on differ by {shift_ns / 1e6:.3f} ms or more from those before"
-        finding = "a clock was stepped, or a queue stayed full"
+        finding = "a clock was stepped, or a queue remained full"
         found.append(Problem("clock-stepped", finding, "suspect", expected, actual, remedy, where))
     return found

@@ -50,15 +50,15 @@ _CONTEXTS: Final[Mapping[str, tuple[str, tuple[str, str]]]] = {
     "IRQ": ("interrupt", ("expiry", "interrupt")),
     "Thr": ("wakeup", ("expiry", "wake")),
     "Usr": ("user_return", ("expiry", "user space")),
-    "CPU": ("noise", ("", "time taken without a break")),
+    "CPU": ("noise", ("", "time taken without interruption")),
 }
 """{column: (metric, the two moments)}. All of timerlat's count from when the timer was to expire, and do not add up.
 """
 
 _LATENCY: Final = {
     "timerlat": "no packets: from the instant a timer was to expire until its interrupt (IRQ), the thread it wakes "
-    "(Thr) and the return to user space (Usr); each counts from the expiry, so the later ones hold the earlier",
-    "osnoise": "no packets: how long without a break something else had the CPU of a thread that only runs",
+    "(Thr) and the return to user space (Usr); each counts from the expiry, so the later ones include the earlier ones",
+    "osnoise": "no packets: how long something else ran without interruption on the CPU of a thread that only runs",
 }
 
 
@@ -110,7 +110,7 @@ def read(paths: Sequence[Path], given: Given) -> Imported:
     if not columns and tool == "osnoise" and any(re.match(r"^(over|count): *0 *$", line) for line in lines):
         return _of_no_noise(path, lines)
     if not columns:
-        raise nothing_in(path, "CPU's column", "let rtla run with its index and header (no --no-header, no --no-index)")
+        raise nothing_in(path, "CPU's column", "run rtla with its index and header (no --no-header, no --no-index)")
     return _of_histogram(path, lines, tool, columns, 1 if unit == "nanoseconds" else 1_000)
 
 
@@ -209,7 +209,7 @@ def _unit_problems(path: Path, lines: list[str], figures: Sequence[Figures], uni
             actual = f"{one.n} times the {what} {one.metric} are {together_ns / 1e9:.0f} s"
         else:
             continue
-        remedy = "find out what changed the line `# Time unit is …`: rtla prints nanoseconds with -n, microseconds else"
+        remedy = "check what changed the line `# Time unit is …`: rtla prints nanoseconds with -n, microseconds else"
         where = f"{path.name}, {one.stream}"
         problems.append(Problem("unit-possible", finding, "untrusted", expected, actual, remedy, where))
     return problems
@@ -241,7 +241,7 @@ def _missed(path: Path, lines: list[str]) -> list[Problem]:
     said = next((line.strip() for line in lines if _MISSED in line), None)
     if said is None:
         return []
-    remedy = "give rtla CPUs of its own (-H) or larger buffers (--trace-buffer-size)"
+    remedy = "give rtla separate CPUs (-H) or larger buffers (--trace-buffer-size)"
     return [Problem("events-seen", "events were lost", "suspect", "no missed events", said, remedy, path.name)]
 
 
@@ -279,7 +279,7 @@ def _of_top(path: Path, lines: list[str]) -> Imported:
         )
     rows = {int(match[1]): match for line in lines if (match := _TOP.match(line))}
     if not rows:
-        raise nothing_in(path, "CPU's row", "let rtla run until it prints its table (-q -d 10s)")
+        raise nothing_in(path, "CPU's row", "run rtla until it prints its table (-q -d 10s)")
     figures = tuple(
         Figures(
             stream=f"cpu-{cpu}",

@@ -109,7 +109,7 @@ def _measurement(kind: Format, group: Sequence[Source], given: Given) -> Importe
 
 
 def _named(read: Sequence[tuple[tuple[Source, ...], Imported]]) -> list[Cell]:
-    """Each measurement with a name of its own: its file's, with a number where two files have the same."""
+    """Each measurement with a different name: its file's, with a number where two files have the same."""
     if len(read) == 1:
         sources, found = read[0]
         return [Cell(tuple(source.given for source in sources), "all", {}, found)]

@@ -141,7 +141,7 @@ VFIO: Final = BridgeKind(
     "VFIO",
     carried_by="nothing: the card belongs to the guest",
     between_guest_and_host="the card",
-    needs="a PCI card in an IOMMU group of its own, `vfio-pci`",
+    needs="a PCI card in a separate IOMMU group, `vfio-pci`",
     takes_uplink=False,
     hands_over_card=True,
     many_guests=False,

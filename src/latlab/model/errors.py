@@ -89,7 +89,7 @@ class SnapshotError(StartError):
         super().__init__(
             LabError(what, where=error.where, remedy=error.remedy),
             which=str(path),
-            again=f"starting again without the snapshot {path.name}, which did not work",
+            again=f"starting again without the snapshot {path.name}, which failed",
         )
 
 
@@ -104,7 +104,7 @@ def rejection_remedy(number: int | None, port: str, words: str = "") -> str:
     """
     if number not in REJECTIONS and not any(os.strerror(one) in words for one in REJECTIONS):
         return ""
-    remedy = f"a firewall rejects {port}: let it in there (`nft list ruleset`, `iptables -S`)"
+    remedy = f"a firewall rejects {port}: allow it there (`nft list ruleset`, `iptables -S`)"
     if number == errno.ECONNREFUSED or os.strerror(errno.ECONNREFUSED) in words:
         return f"{remedy}, or the program that listened there has ended"
     return f"{remedy}, or there is no route, or no answer to ARP (`ip route get`, `ip neigh`)"
@@ -122,7 +122,7 @@ def file_remedy(error: OSError, path: Path | str | None = None) -> str:
         case errno.EROFS:
             return "the file system is mounted read-only: choose another folder for the runs"
         case errno.EISDIR:
-            return "there is a folder in the place of a file: remove it, or give it another name"
+            return "there is a folder where a file is expected: remove it, or rename it"
         case errno.EMFILE | errno.ENFILE:
             return "raise the limit of open files: `ulimit -n`"
         case errno.EACCES | errno.EPERM:
@@ -148,7 +148,7 @@ def _ownership(path: Path) -> str:
     except OSError:
         return "run with sudo"
     if owner == os.geteuid():
-        return f"{found} is yours, and protected: `ls -ld {found}`"
+        return f"{found} is yours and protected: `ls -ld {found}`"
     return f"{found} belongs to {'root' if owner == 0 else f'user {owner}'}: run with sudo"
 
 

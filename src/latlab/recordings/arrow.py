@@ -203,9 +203,7 @@ def _read(path: Path, table: str, run_id: str | None) -> Recording:
         except (pa.ArrowInvalid, OSError):
             if _is_cut(bytes(source.read_at(size, 0))):
                 return no_recording(table)
-            raise LabError(
-                "its header is damaged, so no row of it can be read", where=str(path), remedy=DAMAGED
-            ) from None
+            raise LabError("its header is damaged, so no row can be read", where=str(path), remedy=DAMAGED) from None
         metadata = {
             key.decode(): value.decode()
             for key, value in (reader.schema.metadata or {}).items()
@@ -219,7 +217,7 @@ def _read(path: Path, table: str, run_id: str | None) -> Recording:
             batches, complete, gaps = _checked_batches(source, reader)
     if gaps and not batches:
         raise LabError(
-            "no row of it can be trusted: its header, or every batch in it, differs from its checksum",
+            "no row can be trusted: its header, or every batch, differs from its checksum",
             where=str(path),
             remedy=DAMAGED,
         )

@@ -91,7 +91,7 @@ class RecordedStream(Recorded):
     @property
     def asked(self) -> TimerSettings:
         """Of a timer: how it waits."""
-        assert self.timer, f"{self.name} is no timer"
+        assert self.timer, f"{self.name} is not a timer"
         return self.timer
 
 

@@ -34,7 +34,7 @@ CELL_FORMAT: Final = "latlab.cell/1"
 RESULT_FORMAT: Final = "latlab.result/1"
 _KEPT_ONCE: Final = "restore a complete copy, or repeat the run: there are no recordings to build it from"
 
-KILLED: Final = Failure(what="the lab was killed while it measured", where="", remedy="run it again")
+KILLED: Final = Failure(what="latlab was killed while it measured", where="", remedy="run it again")
 """The reason of a cell that cell.json calls `running` though its lab is gone."""
 
 PREFIX_OF_VERB: Final = {"talk": "talker", "listen": "listener"}
@@ -175,7 +175,7 @@ class CellFolder:
     def facts(self, when: str) -> Facts:
         """{host: facts} of facts-`when`.json, when = `before` or `after`; empty if they were never taken."""
         path = self._facts_path(when)
-        remedy = "restore a complete copy, or remove it: the rules that rest on it are not judged then"
+        remedy = "restore a complete copy, or remove it: then the rules that use it are not checked"
         return read_json(path, remedy) if path.exists() else {}
 
     def write_facts(self, when: str, facts: Facts) -> None:
@@ -315,7 +315,7 @@ def _refuse_anothers(root: Path) -> None:
         shared = path.parent.stat().st_mode
         if shared & stat.S_IWOTH and shared & stat.S_ISVTX:
             raise UsageError(
-                f"{path} belongs to user {path.lstat().st_uid}, in a folder where all may write",
+                f"{path} belongs to user {path.lstat().st_uid}, in a world-writable folder",
                 where=str(root),
                 remedy="choose another folder with --runs",
             )
@@ -388,7 +388,7 @@ class RunFolder:
         except OSError as error:
             remedy = file_remedy(error, self.path)
             if self.path.stat().st_uid != os.geteuid() and error.errno in (errno.EACCES, errno.EPERM):
-                remedy += f", or take it over: `sudo chown -R $USER {self.path}`"
+                remedy += f", or take ownership of it: `sudo chown -R $USER {self.path}`"
             what = f"the report cannot be written: {error.strerror}"
             raise LabError(what, where=str(self.path), remedy=remedy) from None
 

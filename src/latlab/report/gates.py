@@ -75,11 +75,11 @@ def schedules(every: Sequence[Cell]) -> list[Group]:
 
 Scheduled = Sequence[tuple[Sequence[str], Sequence[Promised]]]
 """Groups of cells, by their slugs, and their ports."""
-ENTRY_HEADINGS = ("from [µs]", "to [µs]", "length [µs]", "open classes, and who is in them")
+ENTRY_HEADINGS = ("from [µs]", "to [µs]", "length [µs]", "open classes and their streams")
 KEPT_BY = {
-    "software": "the kernel keeps the gates",
-    "txtime-assist": "an etf beneath keeps the gates, by launch times the kernel computes",
-    "offload": "the NIC keeps the gates",
+    "software": "the kernel implements the gates",
+    "txtime-assist": "a child etf implements the gates, by launch times that the kernel computes",
+    "offload": "the NIC implements the gates",
 }
 
 

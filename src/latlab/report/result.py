@@ -55,7 +55,7 @@ from latlab.scenario.load import read_text
 
 _FAILED = frozenset({"failed", "interrupted", "not run"})
 _WHAT_ENDED_IT = {
-    "running": "the lab was killed before this cell was measured",
+    "running": "latlab was killed before this cell was measured",
     "interrupted": "the run was interrupted before this cell was measured",
 }
 
@@ -306,7 +306,7 @@ def read_scenario(path: Path) -> Loaded | None:
     except LatlabError as error:
         if path.exists() and not isinstance(_plain(path), dict):
             raise LabError(
-                f"the run's scenario is damaged, and with it the limits that were set: {_first_line(error)}",
+                f"the run's scenario is damaged, including its limits: {_first_line(error)}",
                 where=str(path),
                 remedy="restore a complete copy of it; or remove it: then no limit is evaluated",
             ) from error
@@ -355,7 +355,7 @@ def made_not_measured(cell: RecordedCell) -> Iterator[Reason]:
             "",
             "packets that were sent and received",
             "packets that a program generated",
-            "compare the findings with truth.json, which is with its packets; they say nothing about machines",
+            "compare the findings with truth.json in the cell's folder; they say nothing about machines",
         )
 
 

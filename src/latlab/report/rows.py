@@ -162,10 +162,10 @@ class Summary:
         """Which packets its figures are of. What another program measured has no warm-up that is known of."""
         labels = {row.label for row in self.rows if row.statistics}
         if all(row.watched for row in self.rows if row.statistics):
-            return "all that was watched"
-        which = "all that was imported" if labels == {IMPORTED} else "after warm-up"
+            return "all watched packets"
+        which = "all imported packets" if labels == {IMPORTED} else "after warm-up"
         if IMPORTED in labels and len(labels) > 1:
-            which += "; of what was imported all"
+            which += "; of imported files all"
         return which + (" · each repetition separately" if self.shows_repeat else "")
 
     @property

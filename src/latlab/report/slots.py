@@ -11,7 +11,7 @@ from latlab.report.gates import short
 from latlab.report.places import cell_title
 from latlab.result.types import Gates, Result, Statistics
 
-TITLE = "Gates: what the schedule guarantees, and when packets left, after their launch"
+TITLE = "Gates: guaranteed and measured departures, after the launch"
 HEADINGS = ("cell", "repeat", "stream", "class", "promised", "left", "missed their slot", "latency without those")
 
 

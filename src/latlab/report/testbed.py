@@ -78,8 +78,8 @@ def _one_course(result: Result) -> list[str]:
     if not virtual or (max(cell.repeat for cell in virtual) > 1 and not result.repeats):
         return []
     return [
-        "one repetition has one set of phases of streams, load and timer ticks, and says nothing about others: compare "
-        "cells over several repetitions (repeat: 4)"
+        "one repetition covers only one set of phases of streams, load and timer ticks: compare cells over several "
+        "repetitions (repeat: 4)"
     ]
 
 

@@ -21,8 +21,8 @@ HEADINGS: Final = ("n", "min", *(name.replace("_", ".") for name in PERCENTILES)
 
 NOTE: Final = (
     "All packets as one sample: the merged buckets are exact to 0.8 % for percentiles, and to the nanosecond for the "
-    "smallest and the largest. This describes these packets; only the single repetitions show how much deployments "
-    "differ."
+    "smallest and the largest. This describes these packets only; how much deployments differ is seen from the single "
+    "repetitions."
 )
 BINS: Final = 40
 HEIGHT: Final = 16

@@ -23,19 +23,19 @@ from latlab.result.types import Breakdown, CameTo, Cell, Result, Trace
 
 TITLE: Final = "How packets and timers woke their thread, warm-up left out"
 HEADINGS: Final = (
-    *("cell", "repeat", "stream", "n", "woke it", "it was awake", "unknown", "interrupts arrived in"),
-    *("softirq raised by", "path into the guest", "the VM host's arrived in", "whole", "events", "lost"),
+    *("cell", "repeat", "stream", "n", "woke it", "thread was awake", "unknown", "interrupts arrived in"),
+    *("softirq raised by", "path into the guest", "VM host's interrupt arrived in", "whole", "events", "lost"),
 )
-MISSING_TITLE: Final = "Incomplete breakdowns: the first stage that is not known, and why, warm-up left out"
+MISSING_TITLE: Final = "Incomplete breakdowns: the first missing stage and the reason, warm-up left out"
 MISSING_HEADINGS: Final = ("cell", "repeat", "stream", "n", "of", "reason", "what it means")
 INTERVAL_TITLE: Final = "From the interrupt to the thread, µs, warm-up left out"
 INTERVAL_HEADINGS: Final = (
     *("cell", "repeat", "stream", "interval", "from", "to", "n", "min", "avg", "p50", "p99", "max"),
 )
-FLIGHT_TITLE: Final = "Flight recorder: what was kept of traces"
+FLIGHT_TITLE: Final = "Flight recorder: kept parts of traces"
 FLIGHT_HEADINGS: Final = (
     *("cell", "repeat", "host", "trigger", "packets judged", "late", "kept as typical", "not judged"),
-    *("windows kept", "windows not whole"),
+    *("windows kept", "incomplete windows"),
 )
 _FIGURES: Final = ("min", "mean", "p50", "p99", "max")
 _NAMED: Final = 3
@@ -172,7 +172,7 @@ def _entry(cell: Cell, trace: Trace) -> str:
 def _row(place: tuple[str, str, str], trace: Trace, entry: str) -> tuple[str, ...]:
     woken, awake = str(trace.told), str(trace.awake)
     if trace.shared:
-        woken += f", {trace.shared} of them with one before"
+        woken += f", {trace.shared} of them together with an earlier one"
     whom = _counted([(whom_text(one), one.n or 0) for one in trace.interrupted])
     asked = _counted([(one.comm or "unknown", one.n or 0) for one in trace.raised_by])
     events, lost = ("not said" if one is None else str(one) for one in (trace.events, trace.lost))

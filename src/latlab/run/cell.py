@@ -431,7 +431,7 @@ class _Cell:
                 raise LabError(
                     f"the talker is not done {SPARE_S:g} s after the last packet was due",
                     where=late,
-                    remedy="see whether the machine is overloaded or was suspended",
+                    remedy="check whether the machine is overloaded or was suspended",
                 )
         for future in talking:
             future.result()

@@ -225,6 +225,6 @@ def _read(flow: WatchedFlow, folder: CellFolder, clocks: Sequence[ClockEdge]) ->
         finding, expected = "no packet of a flow was seen", f"packets of {flow.flow!r}"
         problem = Problem("packets-arrived", finding, "suspect", expected, error.what, error.remedy)
     except LabError as error:
-        finding, expected = "a recording of a flow cannot be read", "a whole recording of each kernel"
+        finding, expected = "a recording of a flow cannot be read", "a complete recording of each kernel"
         problem = Problem("recordings-whole", finding, "suspect", expected, error.what, error.remedy, error.where)
     return Imported(TOOL, "", "", notes=tuple(flow.notes), problems=(problem,))

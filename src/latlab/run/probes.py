@@ -120,10 +120,12 @@ def nobody_answered(agents: Sequence[Agent]) -> LabError | None:
         came = said.get((probe, "pong"), Totals()).received
         (host,) = {agent.host.name for agent in agents if agent.probe == probe and agent.verb == "pong"} or {"?"}
         if came:
-            what = f"{came} of {done.sent} questions reached {host}, and none of its answers came back"
-            remedy = "see what drops packets on the path back: a firewall, a route, reverse path filtering, a bridge"
+            what = f"{came} of {done.sent} questions reached {host}, and none of its answers returned"
+            remedy = (
+                "check what drops packets on the return path: a firewall, a route, reverse path filtering, a bridge"
+            )
         else:
             what = f"none of {done.sent} questions reached {host}"
-            remedy = "see what drops packets on the path there: a firewall, a closed port, a bridge"
+            remedy = "check what drops packets on the forward path: a firewall, a closed port, a bridge"
         return LabError(f"no answer came: {what}", where=f"probes.{probe}", remedy=remedy)
     return None

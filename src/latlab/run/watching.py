@@ -139,7 +139,7 @@ async def find(name: str, host: Host, interface: str, directions: tuple[str, ...
     kind = link.get("linkinfo", {}).get("info_kind", "")
     if kind not in _TAKEN_IN_BELOW or "in" not in directions:
         return found
-    what = f"the kernel takes in packets of {name} ({kind}) at the interface below it: they are not seen here"
+    what = f"the kernel receives packets of {name} ({kind}) at the interface below it: they are not seen here"
     if directions == ("in",):
         raise UsageError(what, where=where, remedy="watch the interface below it")
     return replace(found, directions=("out",), note=f"{what}; packets that leave are")
@@ -165,9 +165,9 @@ async def _links(host: Host) -> list[dict[str, Any]]:
 async def _looked_at_again(found: Found) -> Found:
     """The interface, with what has become of it."""
     if await found.host.is_gone():
-        return replace(found, became=f"the network namespace {found.namespace!r} is gone")
+        return replace(found, became=f"the network namespace {found.namespace!r} no longer exists")
     links = {link["ifindex"]: link["ifname"] for link in await _links(found.host)}
     if (name := links.get(found.ifindex)) is None:
         other = ": another interface has its name now" if found.interface in links.values() else ""
-        return replace(found, became=f"the interface is gone{other}")
+        return replace(found, became=f"the interface no longer exists{other}")
     return replace(found, became="" if name == found.interface else f"its name is {name!r} now")

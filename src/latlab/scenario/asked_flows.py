@@ -38,7 +38,7 @@ def parse_flow_point(value: object) -> FlowPoint:
     """The point that `host.interface`, `host.interface:in` or `host.interface:out` names."""
     text, colon, direction = value.rpartition(":") if isinstance(value, str) and ":" in value else (value, "", "")
     if colon and direction not in BOTH:
-        raise wrong(f"{shown(direction)} is no direction", "in or out, as in ecu.eth0:in")
+        raise wrong(f"{shown(direction)} is not a direction", "in or out, as in ecu.eth0:in")
     return FlowPoint(parse_end(text), (direction,) if colon else BOTH)
 
 

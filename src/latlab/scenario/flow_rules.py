@@ -97,7 +97,7 @@ def load_leaves_the_host(sketch: Sketch, path: Path, load: LoadBetween) -> Itera
 def tag_goes_with_a_vlan(_: Sketch, path: Path, stream: Stream | PingProbe) -> Iterator[Finding]:
     """A priority in a tag needs the tag."""
     if stream.vlan is None and stream.pcp is not None:
-        yield Finding((*path, "pcp"), "a pcp is part of a VLAN tag", "a vlan with it")
+        yield Finding((*path, "pcp"), "a pcp is part of a VLAN tag", "a vlan in addition")
 
 
 def vlan_goes_with_frames(_: Sketch, path: Path, stream: Stream | PingProbe) -> Iterator[Finding]:
@@ -269,7 +269,7 @@ def lateness_has_its_settings(_: Sketch, path: Path, stream: Stream) -> Iterator
                 yield Finding((*where, key), f"late: {launch.late} sends no packet later than asked", "late: send")
         return
     if launch.allowed_lateness == 0:
-        yield Finding((*where, "late"), "it needs a limit for late packets", "an allowed_lateness with it")
+        yield Finding((*where, "late"), "it needs a limit for late packets", "an allowed_lateness in addition")
     if launch.margin >= launch.lead:
         what = f"with a margin of {format_duration(launch.margin)} no packet would have its launch time kept"
         yield Finding((*where, "margin"), what, f"less than the lead, {format_duration(launch.lead)}")
@@ -322,7 +322,7 @@ def _route(
         yield Finding(path, f"{len(joining)} {what} join {sender} and {receiver}", expected)
     elif len(ways) > 1:
         ends_there = " or ".join(str(route.listener_end) for route in ways)
-        expected = f"a host of its own for each end of {show_path(ways[0].segment.path)}"
+        expected = f"a different host for each end of {show_path(ways[0].segment.path)}"
         yield Finding((*path, receiver_key), f"{sender} could send to {ends_there}", expected)
 
 

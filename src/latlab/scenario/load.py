@@ -137,7 +137,7 @@ def _first_bytes(path: Path, count: int) -> bytes:
         readable.register(file, select.POLLIN)
         while len(data) < count:
             if not readable.poll(PIPE_S * 1000):
-                raise TimeoutError(0, f"nothing came through this pipe for {PIPE_S} s")
+                raise TimeoutError(0, f"nothing arrived through this pipe for {PIPE_S} s")
             piece = file.read(count - len(data))
             if piece == b"":
                 break

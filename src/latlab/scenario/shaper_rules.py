@@ -84,7 +84,7 @@ def gates_fit_their_cycle(sketch: Sketch, path: Path, shaper: Shaper) -> Iterato
     smallest = -(-SMALLEST_FRAME_BITS * 10**9 // speed_at(sketch, str(path[1]), shaper))
     for number, gate in enumerate(shaper.gates):
         if gate.for_ < smallest:
-            what = f"{format_duration(gate.for_)} are too short for the smallest frame"
+            what = f"{format_duration(gate.for_)} is too short for the smallest frame"
             yield Finding((*path, "gates", number, "for"), what, f"{format_duration(smallest)} or more")
 
 
@@ -99,7 +99,7 @@ def slopes_are_below_the_speed(sketch: Sketch, path: Path, shaper: Shaper) -> It
         if isinstance(cbs, Cbs) and cbs.send_slope is None:
             speed = cbs.speed or speed_at(sketch, str(path[1]), shaper)
             if cbs.idle_slope >= speed:
-                what = f"{format_rate(cbs.idle_slope)} are the whole rate of the port"
+                what = f"{format_rate(cbs.idle_slope)} is the full rate of the port"
                 yield Finding((*where, "idle_slope"), what, f"less than {format_rate(speed)}")
 
 
@@ -193,7 +193,7 @@ def _alike(path: Path, end: End, launch: LaunchTime, etf: Etf) -> Iterator[Findi
         what = f"the etf at {end} has deadline: {str(etf.deadline).lower()}, and drops packets that differ"
         yield Finding((*path, "launch_time"), what, f"deadline: {str(etf.deadline).lower()}")
     if launch.lead <= etf.delta:
-        what = f"a lead of {format_duration(launch.lead)} is over before the etf at {end} wakes for the packet"
+        what = f"a lead of {format_duration(launch.lead)} ends before the etf at {end} wakes for the packet"
         yield Finding((*path, "launch_time"), what, f"a lead of more than its delta, {format_duration(etf.delta)}")
 
 

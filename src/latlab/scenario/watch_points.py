@@ -43,7 +43,7 @@ def parse_point(text: str) -> WatchPoint:
     *places, last = text.split("/")
     interface, colon, direction = last.partition(":")
     if colon and direction not in ("in", "out"):
-        raise _wrong(text, f"{direction!r} is no direction")
+        raise _wrong(text, f"{direction!r} is not a direction")
     if not _INTERFACE.fullmatch(interface):
         raise _wrong(text, f"{interface!r} cannot be an interface")
     machine, namespace = None, None
@@ -58,4 +58,4 @@ def parse_point(text: str) -> WatchPoint:
 
 def _wrong(text: str, what: str) -> UsageError:
     remedy = "eth0, br0:in, ns:NAMESPACE/eth0, root@board1/eth0:out or board1/ns:NAMESPACE/eth0"
-    return UsageError(f"{text!r} is no place to watch: {what}", where="--at", remedy=remedy)
+    return UsageError(f"{text!r} is not a place to watch: {what}", where="--at", remedy=remedy)

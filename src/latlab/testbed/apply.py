@@ -24,7 +24,7 @@ from latlab.testbed.undo import raise_together, undo_journal
 
 T = TypeVar("T")
 
-BY_HAND = "`latlab plan` prints every command, to try by hand"
+BY_HAND = "`latlab plan` prints every command, so that you can run it manually"
 CAUSE_POLLS = 15
 CAUSE_POLL_S = 0.02
 
@@ -113,7 +113,7 @@ class TestBed:
         """
         with self.awaited("undo the test bed"):
             words, failures = await to_the_end(undo_journal(self._journal, self._host_of, self._end, own=True))
-        raise_together("the test bed is not undone completely", failures)
+        raise_together("the test bed was not undone completely", failures)
         return words
 
     async def check_again(self) -> list[StepResult]:
@@ -264,7 +264,7 @@ class TestBed:
             raise LabError(
                 f"{step.title}: it exists already, and this run did not make it",
                 where=step.host,
-                remedy="`latlab clean`; or remove it by hand if another program left it",
+                remedy="`latlab clean`; or remove it manually if another program left it",
             )
         if step.undo and not host.fleeting:
             before = step.before

@@ -210,7 +210,7 @@ def _read(path: Path, descriptor: int) -> tuple[list[Record], set[int], LabError
     if not unread:
         return records, undone, None
     lines = f"line {unread[0]} is not a record" if len(unread) == 1 else f"lines {', '.join(unread)} are not records"
-    remedy = "the changes in the other lines are undone; undo those of these lines by hand, then delete the file"
+    remedy = "the changes in the other lines are undone; undo those of these lines manually, then delete the file"
     return records, undone, LabError(f"{lines} of {FORMAT}", where=str(path), remedy=remedy)
 
 

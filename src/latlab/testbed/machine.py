@@ -73,7 +73,7 @@ class Machine:
         flags = self.read("/proc/cpuinfo") or ""
         is_x86 = "GenuineIntel" in flags or "AuthenticAMD" in flags
         if is_x86 and not re.search(r"^flags\s*:.*\b(vmx|svm)\b", flags, re.MULTILINE):
-            return "/dev/kvm is there, but the CPU shows neither vmx nor svm"
+            return "/dev/kvm exists, but the CPU has neither vmx nor svm"
         return None
 
     @property

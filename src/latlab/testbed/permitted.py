@@ -18,7 +18,7 @@ def privilege_remedy(missing: Collection[str]) -> str:
     """What to do where capabilities are missing."""
     if os.geteuid() == 0:
         options = " ".join(f"--cap-add {name.removeprefix('CAP_')}" for name in sorted(missing))
-        return f"root has none of them here: leave the container, or start it with `docker run {options}`"
+        return f"root does not have them here: leave the container, or start it with `docker run {options}`"
     return "run with sudo"
 
 
@@ -44,8 +44,8 @@ def _real_time_remedy(machine: Machine) -> str:
         folder = _cpu_hierarchy(machine) + first.rstrip("/")
         if (machine.read(f"{folder}/{_RUNTIME}") or "").strip() == "0":
             return (
-                f"its cgroup has no real-time runtime: `echo 950000 > {folder}/{_RUNTIME}`, in the groups above it "
-                "before; or start from the root cgroup"
+                f"its cgroup has no real-time runtime: `echo 950000 > {folder}/{_RUNTIME}`, first in its parent "
+                "groups; or start from the root cgroup"
             )
     unified = next((path for names, path in groups if not names), "/")
     if first is None and unified != "/":

@@ -30,7 +30,7 @@ SNAPSHOTS = """\
 # here it is booted every time."""
 LONG = 400
 IN_TURNS = """\
-# A board in virtual time runs in lockstep with the lab, so its lines cannot be pasted: they show what is done."""
+# A board in virtual time runs in lockstep with the lab, so its lines cannot be pasted: they only show what is done."""
 FOLD = 100
 """A command longer than LONG is folded into lines of about FOLD characters."""
 FORMER = re.compile(r"(?:^|=)\{([a-z_]+)\}$")
@@ -178,7 +178,7 @@ class _Bed:
             if step.before.read is former_value:
                 lines.append(f"{variables}=$({line}){anyway}  # the undo needs it")
             else:
-                lines.append(f"{line}{anyway}  # the undo needs these variables, set by hand: {variables}")
+                lines.append(f"{line}{anyway}  # the undo needs these variables, set manually: {variables}")
         if step.do:
             lines.append(f"{self._line(step.host, step.do)}{anyway}")
         if step.check:

@@ -84,7 +84,7 @@ def _renamed(loaded: Loaded) -> Iterator[LabError]:
     trust = loaded.raw.get("trust")
     if named := renamed_rules(trust.get("off") if isinstance(trust, dict) else None):
         ids = ", ".join(f"{id_} instead of {shown(name)}" for name, id_ in named.items())
-        yield LabError("rules have ids now", where=loaded.where(("trust", "off")), remedy=f"write {ids}")
+        yield LabError("rules now have ids", where=loaded.where(("trust", "off")), remedy=f"write {ids}")
 
 
 def preflight(scenario: Scenario, machine: Machine | None = None, where: Where = show_path) -> list[LatlabError]:

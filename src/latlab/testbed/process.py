@@ -56,7 +56,7 @@ async def _end_on(machine: Host, mark: str) -> bool:
                 return True
             await machine.pause(POLL_S)
     left = ", ".join(await _signal(machine, mark, LOOK))
-    raise LabError(f"process {left} did not end, not even by SIGKILL", where=machine.name)
+    raise LabError(f"process {left} did not end, even after SIGKILL", where=machine.name)
 
 
 async def _carried(machine: Host, mark: str, signal: str) -> bool:

@@ -298,11 +298,11 @@ def _remarks(document: Chain) -> tuple[str, ...]:
     lines = []
     if left_out := document.left_out:
         whole = document.packets + left_out
-        lines.append(f"{left_out} of {whole} {thing(document)}s are not drawn: they begin at another timestamp")
+        lines.append(f"{left_out} of {whole} {thing(document)}s are not drawn: they begin at a different timestamp")
     if document.split < document.packets:
         lacking = document.packets - document.split
         things = f"{document.packets} {thing(document)}s"
-        lines.append(f"{lacking} of {things} have other timestamps and are left out of the means")
+        lines.append(f"{lacking} of {things} have different timestamps and are left out of the means")
     for ends, clocks, count in zip(pairwise(document.stops), document.clocks, document.below_zero, strict=True):
         if count:
             why = (
@@ -540,6 +540,6 @@ def _key(view: ChainView, width_in: float) -> Sheet:
 
     found = [(partial(sample, WAY_COLOURS[colour], PAPER, name), 0.15, name) for colour, name in view.legend]
     if view.below_zero:
-        found.append((partial(sample, PAPER, QUIET, "back"), 0.15, "below zero: goes back"))
+        found.append((partial(sample, PAPER, QUIET, "back"), 0.15, "below zero: drawn backwards"))
     sheet.key(SIDE_IN, 0.0, found)
     return sheet

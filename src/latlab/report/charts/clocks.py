@@ -103,7 +103,7 @@ def _bounds(clock: ClockEdge) -> _Series:
         for ends in ([window.lower_ns for window in windows], [window.upper_ns for window in windows])
     )
     at = np.array([window.reference_tai_ns for window in windows], np.int64)
-    title = f"{clock.to}'s clock − {clock.from_}'s lies in the band ({clock.source})"
+    title = f"{clock.to}'s clock − {clock.from_}'s is within the band ({clock.source})"
     line, rate = _straight(at, (low + high) / 2)
     if abs(float(line[-1] - line[0])) > float(np.median(high - low)):
         start = duration(first_ns + float(line[0]))

@@ -253,11 +253,11 @@ def _draw_interval(sheet: Sheet, row: Row, places: Sequence[float], y: float) ->
 TITLE: Final = "Comparison of cells"
 
 NOTE: Final = (
-    "A deployment is one observation, however many packets it sent: each repetition gives one figure, and these "
+    "A deployment is one observation, regardless of its number of packets: each repetition gives one figure, and these "
     "figures are compared. A filled point is a difference that is shown. The thick line is the 95 % interval of this "
-    "comparison alone. The thin line is as wide as the number of comparisons requires: it excludes 0 where a "
-    "difference is shown. A dashed line rests on the packets of single deployments. An arrow marks a line that "
-    "continues beyond the axis."
+    "comparison alone. The thin line is as wide as the number of comparisons requires: it excludes 0 if a difference "
+    "is shown. A dashed line uses the packets of single deployments. An arrow marks a line that continues beyond the "
+    "axis."
 )
 FAMILY: Final = (
     "Holm's procedure judges all comparisons of this page together, of every metric and statistic. It also judges "

@@ -97,7 +97,7 @@ Point = tuple[float, float]
 
 @dataclass(frozen=True)
 class Text:
-    """A text as it is: nothing in it is a formula. ha: left, center, right; va: top, center, bottom."""
+    """A text as it is: it is empty is a formula. ha: left, center, right; va: top, center, bottom."""
 
     x: float
     y: float

@@ -384,7 +384,7 @@ _NOTE: Final = (
     "Left and middle: each threshold, by the number of values above it. From the chosen threshold on, shape and level "
     "should stay the same within their 95 % bars. Right: the measured peaks, and the line of the fit, dashed beyond "
     "them. A refused tail is grey, with the reason, and has no chosen threshold. A tail with a shape beyond the dashed "
-    "lines is refused. A triangle marks a bar that continues beyond the axis, or a figure beyond it where there is no "
+    "lines is refused. A triangle marks a bar that continues beyond the axis, or a figure beyond it if there is no "
     "point."
 )
 

@@ -96,9 +96,9 @@ def _of_one_repetition(found: Sequence[Difference], family: Sequence[Difference]
         return
     which = "every cell" if len(alone) == len(found) else "some cells"
     yield (
-        f"{which} was deployed once: how much deployments differ is not known, so no difference can be shown. The "
-        "figures are the differences of these deployments. Intervals rest on their packets alone; the next deployments "
-        "may differ in the opposite direction"
+        f"{which} was deployed once: the spread between deployments is not known, so no difference can be shown. The "
+        "figures are the differences of these deployments. Intervals use only their packets; the next deployments may "
+        "differ in the opposite direction"
     )
     family = [one for one in family if one.main] or family
     level = ALPHA / len(family)

@@ -195,7 +195,7 @@ def _document(asked: _Asked, wanted: Wanted) -> ComparisonDocument:
         raise UsageError(
             f"these cannot be compared: {why}",
             where=" and ".join(dict.fromkeys(side.folder.id for side in asked.sides)),
-            remedy="choose figures that both have with --stream, --metric and --statistic",
+            remedy="select figures that both have, by --stream, --metric and --statistic",
         )
     names = [names_of(one.a, one.b, asked.names) for one in found]
     has_baseline = asked.question == "baseline"

@@ -137,7 +137,7 @@ def powerless(document: ComparisonDocument) -> str:
     if not count:
         return ""
     which = "The one threshold" if len(judged) == 1 else f"{count} of {len(judged)} thresholds"
-    return f"{which} cannot be checked: too few repetitions to see such a change (--need-power exits with 4 then)"
+    return f"{which} cannot be checked: too few repetitions to detect such a change (--need-power exits with 4 then)"
 
 
 def remarks(document: ComparisonDocument, most: int | None = None) -> list[tuple[str, list[str]]]:
@@ -160,7 +160,7 @@ def remarks(document: ComparisonDocument, most: int | None = None) -> list[tuple
         ("All repetitions together, exact to 0.8 %, µs:", list(together_lines(document))),
         ("Not compared:", [*document.unmatched, *_blank(document)]),
         ("Measured differently:", streams),
-        ("What else differs:", others),
+        ("Other differences:", others),
         ("Notes:", document.notes),
     )
     return [(heading, _few(lines, most)) for heading, lines in listed if lines]

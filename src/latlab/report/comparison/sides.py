@@ -98,7 +98,7 @@ def _find(text: str, root: Path) -> tuple[RunFolder, str | None]:
     return RunFolder.open(run, root=root), slug
 
 
-# What else differs
+# Other differences
 
 
 _STREAM: Final = (

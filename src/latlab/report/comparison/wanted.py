@@ -90,7 +90,7 @@ def _threshold(text: str) -> tuple[Path, Threshold]:
         stream = f"{stream}.{leg}"
     parts = (stream, *rest.split(".", 1))
     if not equals or len(parts) != 3:
-        raise UsageError("this is no threshold", where=where, remedy="write control.latency.p99_9=5us, or =10%")
+        raise UsageError("this is not a threshold", where=where, remedy="write control.latency.p99_9=5us, or =10%")
     stream, metric, statistic = parts
     _check("metric", metric, METRICS, where)
     return (stream, metric, _statistic(statistic, where)), _allowed(value.strip(), where)

@@ -28,7 +28,7 @@ def whole_frames(joint: Joint) -> list[Step]:
     return [
         Step(
             host=peer.host,
-            title=f"have {peer} send whole frames, as on a cable",
+            title=f"have {peer} send complete frames, as on a cable",
             do=("ethtool", "-K", peer.interface, *off, "gro", "on"),
             check=Check(("ethtool", "-k", peer.interface), expected="off off off, gro on", read=_features),
             lasting=True,

@@ -38,7 +38,7 @@ WHY_NOT = (
     "`dmesg` there has the reason: a driver without SR-IOV (No such file), or no room for the functions' memory "
     f"(Cannot allocate): {SWITCH_ON}, or boot with pci=realloc"
 )
-NO_SUCH_SETTING = "leave the key out: the card's driver cannot set it, and the run goes on with what it has"
+NO_SUCH_SETTING = "leave the key out: the card's driver cannot set it, and the run continues with the current value"
 
 SET_AUTOPROBE = 'echo "$2" >"$1/sriov_drivers_autoprobe"'
 MAKE = 'echo "$2" >"$1/sriov_numvfs"'
@@ -163,7 +163,7 @@ def _read(machine: Machine, path: str) -> int | None:
 def _lacking_functions(joint: Joint, machine: Machine) -> Lacking | None:
     card, wanted = _card(joint, machine), len(joint.functions)
     if card is None:
-        what = f"{joint.end} is made for the run" if joint.made else f"{joint.card} is no PCI device"
+        what = f"{joint.end} is made for the run" if joint.made else f"{joint.card} is not a PCI device"
         return Lacking(f"{what}: there is no card with virtual functions", f"as the uplink an interface of {HAS_SRIOV}")
     at, named = f"{DEVICES}/{card}", f"{joint.card} ({card})"
     if machine.link(f"{at}/physfn"):
@@ -179,7 +179,9 @@ def _lacking_functions(joint: Joint, machine: Machine) -> Lacking | None:
         what = f"{named} has {there} virtual functions already, which this run did not make"
         return Lacking(what, f"remove them, unless a program uses them: `echo 0 >{at}/sriov_numvfs`")
     if joint.tags:
-        what = f"a stream of frames with VLAN tags passes {joint.end}, and a virtual function takes in no foreign VLAN"
+        what = (
+            f"a stream of frames with VLAN tags passes {joint.end}, and a virtual function does not receive other VLANs"
+        )
         return Lacking(what, "a VLAN interface as the uplink, such as eth0.5, and a stream without vlan")
     return None
 
@@ -326,7 +328,7 @@ def _by_macvtap(joint: Joint, port: Port, site: Site) -> Iterator[Step | Service
     yield _is_where_expected(joint, port, site)
     yield Step(
         host=site.name,
-        title=f"let drivers have {joint.card}'s virtual functions",
+        title=f"allow drivers to bind to {joint.card}'s virtual functions",
         do=("sh", "-ec", SET_AUTOPROBE, "sh", at, "1"),
     )
     yield Step(

@@ -72,7 +72,7 @@ class XdpBridge(TapBridge):
         )
         counted = Step(
             host=joint.host,
-            title="have the XDP bridge print its counts once more",
+            title="have the XDP bridge print its counts again",
             do=(),
             check=Check(("sh", "-c", COUNTED_ANEW, "sh", log), expected="told", at=MACHINE),
             closing=True,

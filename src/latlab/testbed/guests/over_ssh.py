@@ -87,7 +87,7 @@ def interface_step(port: Port) -> Step:
     """The interface that the scenario names is the card that was made for it; what has that card is told, if not."""
     return Step(
         host=port.guest,
-        title=f"the network card of {port.mac} is {port.guest}'s interface {port.end.interface}",
+        title=f"the network card with {port.mac} is {port.guest}'s interface {port.end.interface}",
         do=(),
         check=Check(("ip", "-j", "link", "show"), port.end.interface, interface_of(port.mac), DRIVER_MS),
     )

@@ -67,7 +67,7 @@ def start_guest(port: Port, plug: Plug, host: str, site: Site, kept: set[Path]) 
         yield _qemu(port, plug, host, site, None, f"boot {port.guest} for its snapshot", passing=True)
         yield Step(
             host=site.name,
-            title=f"keep {port.guest} as it is now: this and later runs start from this snapshot",
+            title=f"save {port.guest} as it is now: this and later runs start from this snapshot",
             do=(sys.executable, "-m", MONITOR_MODULE, "snapshot", f"{folder}/{MONITOR}", str(snapshot)),
         )
     yield _qemu(port, plug, host, site, snapshot, f"start {port.guest}")

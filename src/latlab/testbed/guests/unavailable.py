@@ -79,7 +79,7 @@ def _ways(scenario: Scenario, site: Site) -> Iterator[LabError]:
                     f"{bridge.title} carries no Ethernet frames", where=where, remedy="transport: udp, no vlan"
                 )
             if transport == "dds" and bridge.translates:
-                what = f"{bridge.title} hides the addresses through which the two sides of DDS find each other"
+                what = f"{bridge.title} hides the addresses by which the two sides of DDS discover each other"
                 yield LabError(what, where=where, remedy="another bridge")
             if joint.end in ends and not bridge.reaches_host:
                 what = f"{bridge.title} joins {joint.host}'s guests to the uplink, not to {joint.host} itself"

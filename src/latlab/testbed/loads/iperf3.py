@@ -28,7 +28,7 @@ def parse(plan: LoadPlan, outputs: Sequence[Output]) -> Achieved:
             who, where = ("server", plan.sink) if place < plan.instances else ("client", plan.source)
             why = document.get("error", "it gives no reason")
             raise LabError(
-                f"load {plan.name}: iperf3's {who} gave up: {why}",
+                f"load {plan.name}: iperf3's {who} failed: {why}",
                 where=where,
                 remedy=rejection_remedy(None, _port(plan, plan.port + place % plan.instances), why)
                 or "check that both ends reach each other by TCP, and that neither is starved of CPU time",

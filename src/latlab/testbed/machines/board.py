@@ -121,7 +121,7 @@ class BoardMachine(MachineKind):
             yield _qemu(scenario, name, site, None, f"boot {name} for its snapshot", passing=True)
             yield load
             keep = (sys.executable, "-m", MONITOR_MODULE, "snapshot", f"{folder(site, name)}/{MONITOR}", str(snapshot))
-            yield Step(MACHINE, f"keep {name} as it is now: this and later runs start from this snapshot", keep)
+            yield Step(MACHINE, f"save {name} as it is now: this and later runs start from this snapshot", keep)
         yield _qemu(scenario, name, site, snapshot, f"start {name}")
         if not snapshot:
             yield load

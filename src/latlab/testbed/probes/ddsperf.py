@@ -78,7 +78,7 @@ def failed(plan: ToolPlan, status: int, stdout: str, stderr: str) -> LabError:
 def unready(plan: ToolPlan) -> LabError:
     """The error for a pong that runs, and has not opened the port on which others are heard of."""
     port = FIRST_PORT + PORTS * _over(plan).domain + _DISCOVERY_PORT
-    what = f"on {plan.answerer} does not look for peers: nothing listens on its UDP port {port}"
+    what = f"on {plan.answerer} is not reachable for discovery: nothing listens on its UDP port {port}"
     return _error(plan, what, _found_remedy(plan))
 
 
@@ -104,13 +104,13 @@ def measured(plan: ToolPlan, stdout: str, stderr: str = "") -> tuple[Second, ...
         raise _error(plan, "printed no line of figures in a known format", _KNOWN, stdout, stderr)
     if not kept:
         remedy = f"check whether ddsperf on {plan.answerer} still ran, and whether packets were lost"
-        raise _error(plan, "had no answer after the first second, which is dropped", remedy, stdout, stderr)
+        raise _error(plan, "received no answer after the first second, which is not counted", remedy, stdout, stderr)
     if sizes := {one.size for one in kept} - {plan.size}:
         found = ", ".join(map(str, sorted(sizes)))
         raise _error(plan, f"measured with samples of {found} bytes, not {plan.size}", _KNOWN)
     if others := sorted({one.peer for one in kept})[1:]:
-        what = f"had answers of {1 + len(others)} programs, not of one: {', '.join(others)} as well"
-        raise _error(plan, what, "end the other ddsperf, or choose another domain")
+        what = f"received answers from {1 + len(others)} programs instead of one: {', '.join(others)} as well"
+        raise _error(plan, what, "stop the other ddsperf, or choose another domain")
     return kept
 
 

@@ -41,4 +41,4 @@ def _unstoppable(scenario: Scenario, host: str, kind: str, where: str) -> Iterat
     guest = scenario.guests.get(host)
     if guest is not None and guest.ssh is not None:
         what = f"the server of {kind} is ended by a signal, which ssh does not pass on to {host}"
-        yield LabError(what, where=where, remedy="probe: ping, or ask in the other direction")
+        yield LabError(what, where=where, remedy="probe: ping, or swap the two ends")

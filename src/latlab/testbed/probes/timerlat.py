@@ -35,7 +35,7 @@ def version_of(printed: str) -> str:
     """rtla's version. ValueError: it is none."""
     found = re.search(r"rtla(?: version)?:?\s+v?(\d+\.\d+\S*)", printed)
     if found is None or "timerlat" not in printed:
-        raise ValueError(f"it does not know timerlat, and says {printed.strip()[:80]!r}")
+        raise ValueError(f"it does not support timerlat, and prints {printed.strip()[:80]!r}")
     return found[1]
 
 

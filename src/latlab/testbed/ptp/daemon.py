@@ -35,7 +35,7 @@ OBSERVED = "ptp4l"
 NEAR_NS = 5_000
 """A card is read over PCIe: how close it is to the system's clock is not known better, however close two cards are."""
 FOLLOWING_REMEDY = (
-    "see phc2sys's log: whether it can read the card's clock, and whether another program adjusts a clock"
+    "check phc2sys's log: it must be able to read the card's clock, and no other program may adjust a clock"
 )
 
 AS_IT_WAS = """\
@@ -57,7 +57,7 @@ def port_steps(port: Port) -> Iterator[Step | Service]:
     if port.in_hardware:
         yield Step(
             host=port.end.host,
-            title=f"{port.end} has its own clock for timestamps",
+            title=f"{port.end} has a separate clock for timestamps",
             do=(),
             check=Check(("ethtool", "-T", device), expected=STAMPS, read=stamps, remedy=SOFTWARE_REMEDY),
         )
