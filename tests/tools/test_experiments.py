@@ -282,6 +282,28 @@ def test_a_busy_hypervisor_is_judged_by_how_many_interrupts_are_late(
     assert re.search(r"^\| \"For interrupting EL2.*\*\*no\*\* \|$", text, re.MULTILINE)
 
 
+@pytest.mark.parametrize(
+    ("own", "against", "agrees"), [(2.4, 1.5, "yes yes"), (2.4, 2.4, "not shown no"), (1.5, 2.4, "no no")]
+)
+def test_load_from_who_sends_and_load_into_who_receives_are_told_apart(
+    tmp_path: Path, own: float, against: float, agrees: str
+) -> None:
+    from_asking = {"as-sensor": "load-up", "as-ecu": "load-down"}
+
+    def value(slug: str, name: str, repeat: int) -> float:
+        probe, _, leg = name.partition(".")
+        idle = 80_000 + 40 * repeat
+        if "loads=none" in slug or not leg:
+            return idle
+        is_own = (from_asking[probe] in slug) == (leg == "up")
+        return idle * (own if is_own else against) * (1 + 0.001 * (repeat % 2))
+
+    run = made_up(tmp_path / "r", "two-way-board", value, repeats=5)
+    (part,) = (one for one in PARTS if one.scenario == "two-way-board")
+    found = [one.check(Figures(run)).agrees for one in part.claims if one.test.startswith("load ")]
+    assert " ".join(found) == agrees
+
+
 def test_pk_pk_is_of_all_repetitions_as_least_and_most_are(tmp_path: Path) -> None:
     run = made_up(tmp_path / "run", "tsn-bridges", by_bridge(tap=90))
     figures = Figures(run)
