@@ -325,6 +325,48 @@ def test_an_experiment_is_chosen_by_its_page_or_its_scenario() -> None:
     assert main(["--only", "other"]) == 3
 
 
+@pytest.fixture
+def measure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[int, list[str]]]:
+    """Measures scenarios with a stand-in for latlab, which ends with this exit code where a command ends so, else 0.
+
+    The exit code of all, and the commands.
+    """
+    program, called = tmp_path / "latlab", tmp_path / "called"
+    monkeypatch.setattr("experiments.LATLAB", program)
+
+    def measured(*scenarios: str, ends: str, code: int) -> tuple[int, list[str]]:
+        program.write_text(f'#!/bin/sh\necho "$*" >> {called}\ncase "$*" in *{ends}) exit {code}; esac\n')
+        program.chmod(0o755)
+        only = [word for one in scenarios for word in ("--only", one)]
+        return main([*only, "--runs", str(tmp_path / "runs")]), called.read_text().splitlines()
+
+    return measured
+
+
+def test_an_image_that_cannot_be_built_is_an_error_of_its_scenario_and_the_next_is_measured(
+    measure: Callable[..., tuple[int, list[str]]], capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, commands = measure("dds-payload-board", "txtime", ends="' debian-rt --quiet'", code=5)
+    assert code == 3
+    *built, last = commands
+    dds, txtime = ["image build --board --quiet", "image build debian-rt --quiet"], ["image build --board --quiet"]
+    assert built == dds + txtime
+    assert last.startswith(f"run {ROOT}/scenarios/txtime.yaml ")
+    assert capsys.readouterr().err == (
+        "experiments: dds-payload-board: latlab image build debian-rt exited with 5 "
+        "(`tools/experiments.py --only dds-payload-board` runs it again)\n"
+    )
+
+
+@pytest.mark.parametrize(("code", "ends"), [(0, 0), (1, 0), (2, 3), (3, 3), (4, 0)])
+def test_a_run_without_figures_is_an_error(
+    measure: Callable[..., tuple[int, list[str]]], capsys: pytest.CaptureFixture[str], code: int, ends: int
+) -> None:
+    assert measure("txtime", ends="arrival_offset", code=code)[0] == ends
+    said = f"txtime: latlab run exited with {code} (`tools/experiments.py --only txtime` runs it again)"
+    assert (said in capsys.readouterr().err) == (ends == 3)
+
+
 def names(experiment: Experiment) -> list[Claim]:
     return [claim for part in experiment.parts for claim in part.claims]
 
