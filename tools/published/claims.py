@@ -41,15 +41,17 @@ class Of:
 class Finding:
     """What was measured, in words, and whether it agrees with the author's sentence.
 
-    undecided: why the run does not decide the claim.
+    Why it does not decide the claim: wide: which intervals are too wide. absent: what was not measured, or did not
+    occur.
     """
 
     measured: str
     agrees: Agrees
-    undecided: str = ""
+    wide: str = ""
+    absent: str = ""
 
 
-NOT_MEASURED: Final = Finding("not measured", "not shown", "not measured")
+NOT_MEASURED: Final = Finding("not measured", "not shown", absent="not measured")
 
 
 @dataclass(frozen=True)
@@ -257,7 +259,7 @@ def judged(
             wide.append(f"{label} (clocks: {100 * (one.clocks or 0) / half:.0f} %)" if one.clocks else label)
     missing = [f"{label}: not measured" for label, one in effects if one is None]
     agrees: Agrees = "no" if outside else "yes" if within and not wide else "not shown"
-    return Finding("; ".join(words + missing), agrees, ", ".join([*wide, *missing]))
+    return Finding("; ".join(words + missing), agrees, ", ".join(wide), ", ".join(missing))
 
 
 def _difference(one: Effect, half: float | None) -> str:

@@ -31,10 +31,12 @@ _COLOURS: Final = 48
 _SECTION: Final = re.compile(r"<!-- (\S+) -->\n(.*?)<!-- /\1 -->\n", re.DOTALL)
 _CLAIM: Final = re.compile(r"^\| (?!---|the author)(.+) \|$", re.MULTILINE)
 
-_UNDECIDED: Final = """\
-### Not decided
+_CONTRADICTS: Final = "### What contradicts, and why"
+_WIDE: Final = """\
+### Not decided: the interval is too wide
 
-An interval named here is too wide. The share in brackets is the clock error's; more repetitions narrow the rest."""
+The share in brackets is the clock error's; more repetitions narrow the rest."""
+_ABSENT: Final = "### Not decided: not measured, or it did not occur"
 
 HEAD: Final = """\
 # Five published experiments, repeated
@@ -65,7 +67,7 @@ interval by Student's t, widened by the clock error. All intervals of a claim ho
 
 - **yes**: every interval lies within the test.
 - **no**: an interval lies outside.
-- **not shown**: an interval is too wide to decide, something was not measured, or it cannot occur here.
+- **not shown**: an interval is too wide to decide, something was not measured, or it did not occur.
 
 The verdict is latlab's own, on the whole run; the page has its reason.
 """
@@ -136,7 +138,10 @@ def section(part: Part, figures: Figures, pictures: Sequence[str] = ()) -> Itera
     judged = [(claim.says, claim.test, one.measured, f"**{one.agrees}**") for claim, one in found]
     yield from _markdown(("the author's claim", "our test", "measured", "agrees"), judged)
     yield ""
-    for title, lines in (("### What contradicts, and why", _contradicts(found)), (_UNDECIDED, _undecided(found))):
+    undecided = [(_test(claim), one) for claim, one in found if one.agrees == "not shown"]
+    wide = [f"{test}: {one.wide}" for test, one in undecided if one.wide]
+    absent = [f"{test}: {one.absent}" for test, one in undecided if one.absent]
+    for title, lines in ((_CONTRADICTS, _contradicts(found)), (_WIDE, wide), (_ABSENT, absent)):
         if lines:
             yield from (title, "", *(f"- {line}" for line in lines), "")
     yield from ("### The bench", "", part.differs, "", "### How it was measured", "")
@@ -151,10 +156,6 @@ def _contradicts(found: Sequence[tuple[Claim, Finding]]) -> list[str]:
         if finding.agrees == "no":
             reasons.setdefault(claim.why, []).append(_test(claim))
     return [f"{'; '.join(claims)}: {why}" for why, claims in reasons.items()]
-
-
-def _undecided(found: Sequence[tuple[Claim, Finding]]) -> list[str]:
-    return [f"{_test(claim)}: {finding.undecided}" for claim, finding in found if finding.agrees == "not shown"]
 
 
 def _test(claim: Claim) -> str:
