@@ -20,7 +20,7 @@ from latlab.scenario import cells, load_scenario
 from published import FIVE
 from published.claims import Claim, Figures, Of, differ, times
 from published.experiment import Experiment, Part
-from published.pages import ROOT, section, write_pages
+from published.pages import PAGES, ROOT, section, write_pages
 
 PARTS = [part for one in FIVE for part in one.parts]
 LEGS = {"ping": ("", ".up", ".down")}
@@ -379,6 +379,21 @@ def names(experiment: Experiment) -> list[Claim]:
 
 def test_a_claim_has_a_reason_for_where_it_may_not_agree() -> None:
     assert all(claim.why for one in FIVE for claim in names(one))
+
+
+@pytest.mark.parametrize("experiment", FIVE, ids=lambda one: one.name)
+def test_the_pages_have_the_words_of_their_experiments(experiment: Experiment) -> None:
+    """Claims, notes and pictures that were changed since are to be written again: `--report-only`."""
+    page = (PAGES / f"{experiment.name}.md").read_text(encoding="utf-8")
+    for part in experiment.parts:
+        text = page.partition(f"<!-- {part.scenario} -->")[2].partition(f"<!-- /{part.scenario} -->")[0]
+        assert f"### The bench\n\n{part.differs}\n" in text
+        rows = re.findall(r"^\| (.+?) \| (.+?) \|", text.partition("### Claims")[2], re.MULTILINE)
+        assert rows[1:] == [(claim.says, claim.test) for claim in part.claims]
+        assert all(table.note in text for table in part.tables)
+        assert re.findall(r"^!\[(.*)\]\(pictures/(.*)\.png\)$", text, re.MULTILINE) == [
+            (picture.shows, picture.name) for picture in part.pictures
+        ]
 
 
 def test_what_is_written_by_hand_below_the_sections_stays(tmp_path: Path) -> None:

@@ -86,13 +86,13 @@ class Figures:
 
     def blocks(self, cells: str, stream: str) -> list[Mapping[str, Any]]:
         """The result's blocks of this stream, one a repetition."""
-        return [one["streams"][stream] for one in self.cells if stream in one["streams"] and _is_one(one, cells)]
+        return [one["streams"][stream] for one in self.cells if stream in one["streams"] and is_one(one["cell"], cells)]
 
     def values(self, of: Of, figure: str = "mean") -> dict[int, float]:
         """{repetition: the figure} of those that have it."""
         found = {}
         for cell in self.cells:
-            if of.stream in cell["streams"] and _is_one(cell, of.cells):
+            if of.stream in cell["streams"] and is_one(cell["cell"], of.cells):
                 value = _metrics(cell["streams"][of.stream], of).get(of.metric, {}).get(figure)
                 if value is not None:
                     found[cell["repeat"]] = value
@@ -173,8 +173,9 @@ def _metrics(block: Mapping[str, Any], of: Of) -> Mapping[str, Any]:
     return in_slot if of.in_slot and in_slot else cast(Mapping[str, Any], block["metrics"])
 
 
-def _is_one(cell: Mapping[str, Any], conditions: str) -> bool:
-    return all(_holds(cell["cell"], one) for one in conditions.split(", ") if one)
+def is_one(axes: Mapping[str, Any], conditions: str) -> bool:
+    """Whether a cell with these values of the matrix is one that the conditions name, which are as of `Of`."""
+    return all(_holds(axes, one) for one in conditions.split(", ") if one)
 
 
 def _holds(axes: Mapping[str, Any], condition: str) -> bool:

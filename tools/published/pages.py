@@ -6,6 +6,7 @@ all claims in README.md is read from the pages.
 
 from __future__ import annotations
 
+import io
 import os
 import re
 from collections import Counter
@@ -17,17 +18,22 @@ from typing import Any, Final
 import yaml
 from PIL import Image
 
+from latlab.model.errors import LabError
 from latlab.notebook import Run
+from latlab.report.charts.sheet import write_figure
 from latlab.scenario import load_scenario
 from published import FIVE
 from published.claims import US, Claim, Figures, Finding
-from published.experiment import Entry, Experiment, Ours, Part, Published, Table
+from published.experiment import Entry, Experiment, Ours, Part, Picture, Published, Table
+from published.pictures import caption
 
 ROOT: Final = Path(__file__).parents[2]
 PAGES: Final = ROOT / "docs/experiments"
 MOST_BYTES: Final = 130_000
 """Of a picture."""
 _COLOURS: Final = 48
+_FEW_COLOURS: Final = Image.Quantize.MAXCOVERAGE
+"""A thin line keeps its colour: other methods give it that of a wide one."""
 _SECTION: Final = re.compile(r"<!-- (\S+) -->\n(.*?)<!-- /\1 -->\n", re.DOTALL)
 _CLAIM: Final = re.compile(r"^\| (?!---|the author)(.+) \|$", re.MULTILINE)
 
@@ -100,8 +106,8 @@ def _page(experiment: Experiment, runs: Mapping[str, Run], path: Path) -> str:
     ]
     for part in experiment.parts:
         if part.scenario in runs:
-            run = runs[part.scenario]
-            text = "\n".join(section(part, Figures(run), copy_pictures(part, run, path.parent / "pictures"))) + "\n"
+            figures = Figures(runs[part.scenario])
+            text = "\n".join(section(part, figures, write_pictures(part, figures, path.parent / "pictures"))) + "\n"
         elif part.scenario in there:
             text = there[part.scenario]
         else:
@@ -256,23 +262,35 @@ def _kernels(figures: Figures) -> list[str]:
     return list(found)
 
 
-def copy_pictures(part: Part, run: Run, folder: Path) -> list[str]:
-    """Copy the part's pictures that the run has, with few colours. Return the names of those that are there now."""
+def write_pictures(part: Part, figures: Figures, folder: Path) -> list[str]:
+    """Write the part's pictures that the run has, with few colours. Return the names of those that are there now."""
     folder.mkdir(parents=True, exist_ok=True)
-    copied = []
+    there = []
     for picture in part.pictures:
-        source, copy = run.folder.pictures_path / picture.file, folder / f"{picture.name}.png"
-        if source.exists():
-            with Image.open(source) as drawn:
-                drawn.convert("RGB").quantize(_COLOURS).save(copy, optimize=True)
-            if copy.stat().st_size > MOST_BYTES:
-                print(f"{copy.name}: {copy.stat().st_size / 1000:.0f} kB, more than {MOST_BYTES // 1000} kB")
-        else:
-            draws = f"`latlab report RUN --metric {part.metric}` draws it"
-            print(f"{part.scenario}: no picture {picture.file}, an older {copy.name} stays if there is one; {draws}")
-        if copy.exists():
-            copied.append(picture.name)
-    return copied
+        path = folder / f"{picture.name}.png"
+        try:
+            with Image.open(_source(picture, figures)) as drawn:
+                drawn.convert("RGB").quantize(_COLOURS, _FEW_COLOURS).save(path, optimize=True)
+            if path.stat().st_size > MOST_BYTES:
+                print(f"{path.name}: {path.stat().st_size / 1000:.0f} kB, more than {MOST_BYTES // 1000} kB")
+        except (LabError, FileNotFoundError) as error:
+            draws = f"`latlab report RUN --metric {part.metric}` draws the run's"
+            print(f"{part.scenario}: {path.name} is not written, an older one stays if there is one: {error}; {draws}")
+        if path.exists():
+            there.append(picture.name)
+    return there
+
+
+def _source(picture: Picture, figures: Figures) -> Path | io.BytesIO:
+    """The picture in the run, or as it was drawn. FileNotFoundError: the run has nothing to draw."""
+    if isinstance(picture.source, str):
+        return figures.run.folder.pictures_path / picture.source
+    chart = picture.source(figures)
+    if chart is None:
+        raise FileNotFoundError(f"the run has nothing to draw for {picture.name}")
+    file = io.BytesIO()
+    write_figure(chart.figure(caption(figures)), file, "png")
+    return file
 
 
 def _sections(path: Path) -> dict[str, str]:
