@@ -174,7 +174,7 @@ def _stalls(figures: Figures) -> Finding:
     return Finding(
         f"none; others: {words or 'none'}",
         "not shown",
-        "none occurred. There they occurred about once a minute; a cell is 1 s here",
+        absent="none came. They came about once a minute there; a cell is 1 s here",
     )
 
 
@@ -185,7 +185,7 @@ def _swings(figures: Figures) -> Finding:
         f"{sum(one['episodes'] for one in found)} clock swings; ptp4l printed {readings} offsets in "
         f"{len(figures.cells)} cells",
         "not shown",
-        "it cannot occur here. Both cards use one emulated clock and do not drift apart",
+        absent="it cannot occur here. Both cards' clocks are of one emulated clock, and do not drift",
     )
 
 
