@@ -37,7 +37,7 @@ _FEW_COLOURS: Final = Image.Quantize.MAXCOVERAGE
 _SECTION: Final = re.compile(r"<!-- (\S+) -->\n(.*?)<!-- /\1 -->\n", re.DOTALL)
 _CLAIM: Final = re.compile(r"^\| (?!---|the author)(.+) \|$", re.MULTILINE)
 
-_CONTRADICTS: Final = "### What contradicts, and why"
+_CONTRADICTS: Final = "### What disagrees, and why"
 _WIDE: Final = """\
 ### Not decided: the interval is too wide
 
