@@ -268,6 +268,7 @@ RULES: tuple[Rule, ...] = (
     each("streams", flows.tag_goes_with_a_vlan),
     each("streams", flows.vlan_goes_with_frames),
     each("streams", flows.group_goes_with_frames),
+    each("streams", flows.copy_is_the_same),
     each("streams", vlans.frames_bear_one_tag),
     each("streams", flows.port_goes_with_udp),
     each("streams", flows.ethertype_goes_with_frames),
