@@ -6,13 +6,14 @@ from math import log10
 from pathlib import Path
 
 import pytest
-from drawn_parts import parts, points, texts
+from drawn_parts import lines, overlapping, parts, points, texts
+from matrix_run import REPEATS, TITLES
 from swept_run import figures, write_swept_run
 
 from latlab import load
 from latlab.report.charts.sheet import Text
 from published.claims import Figures
-from published.pictures import halves_by_size
+from published.pictures import halves_by_size, repetitions
 
 
 def test_a_picture_of_halves_has_half_of_each_round_trip_on_its_axis_and_the_pages_names(tmp_path: Path) -> None:
@@ -28,3 +29,20 @@ def test_a_picture_of_halves_has_half_of_each_round_trip_on_its_axis_and_the_pag
     assert shown_us == pytest.approx(whole_ns / 2_000, rel=1e-3)
     # The page has a table of its own.
     assert not any("table" in text for text in texts(drawing))
+
+
+def test_bridges_under_one_load_are_side_by_side_with_a_bar_a_repetition(matrix_run: Path) -> None:
+    rows = [(title, f"bridge={bridge}") for bridge, title in (*TITLES.items(), ("vfio", "VFIO"))]
+    loads = {"idle": "none", "loaded": "load-down"}
+    groups = [(title, [(name, f"{cell}, loads={load}") for name, cell in rows]) for title, load in loads.items()]
+    drawing = repetitions("down", "latency", groups)(Figures(load(matrix_run)))
+    assert drawing is not None
+    pieces = drawing.pieces()
+    idle, loaded, _ = pieces
+    names = [name for name, _ in rows]
+    assert [texts(one) for one in (idle, loaded)] == [[title, *names, "not measured"] for title in loads]
+    assert [len(lines(one, "range")) for one in (idle, loaded)] == [REPEATS * len(TITLES)] * 2
+    assert [overlapping(one) for one in pieces] == [[], [], []]
+    # On one axis: each is further to the right with load.
+    middles = [[x for ((x, _), _) in lines(one, "middle")] for one in (idle, loaded)]
+    assert all(at_rest < late for at_rest, late in zip(*middles, strict=True))

@@ -31,9 +31,7 @@ ROOT: Final = Path(__file__).parents[2]
 PAGES: Final = ROOT / "docs/experiments"
 MOST_BYTES: Final = 130_000
 """Of a picture."""
-_COLOURS: Final = 48
-_FEW_COLOURS: Final = Image.Quantize.MAXCOVERAGE
-"""A thin line keeps its colour: other methods give it that of a wide one."""
+_COLOURS: Final = 64
 _SECTION: Final = re.compile(r"<!-- (\S+) -->\n(.*?)<!-- /\1 -->\n", re.DOTALL)
 _CLAIM: Final = re.compile(r"^\| (?!---|the author)(.+) \|$", re.MULTILINE)
 
@@ -270,7 +268,9 @@ def write_pictures(part: Part, figures: Figures, folder: Path) -> list[str]:
         path = folder / f"{picture.name}.png"
         try:
             with Image.open(_source(picture, figures)) as drawn:
-                drawn.convert("RGB").quantize(_COLOURS, _FEW_COLOURS).save(path, optimize=True)
+                # By how often they occur, as by default, a thin line would get the colour of a wide one.
+                few = drawn.convert("RGB").quantize(_COLOURS, Image.Quantize.MAXCOVERAGE, kmeans=1)
+                few.save(path, optimize=True)
             if path.stat().st_size > MOST_BYTES:
                 print(f"{path.name}: {path.stat().st_size / 1000:.0f} kB, more than {MOST_BYTES // 1000} kB")
         except (LabError, FileNotFoundError) as error:
