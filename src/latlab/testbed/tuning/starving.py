@@ -41,7 +41,7 @@ def starving(scenario: Scenario, machine: Machine) -> Iterator[tuple[Path, LabEr
 
 
 def _for_ordinary_threads(scenario: Scenario, name: str | None, machine: Machine) -> set[int]:
-    """The CPUs on which the scheduler puts what has no CPUs of its own; none of a machine that tells nothing yet."""
+    """The CPUs on which the scheduler puts what has no CPUs of its own; none of a machine that is not inspected yet."""
     if name is None:
         return set(machine.cpus) - _cpus((machine.read("/sys/devices/system/cpu/isolated") or "").strip())
     board = scenario.hosts[name]
