@@ -66,7 +66,7 @@ def text_only() -> bool:
 
 @contextmanager
 def told_while(what: str, console: Console) -> Iterator[None]:
-    """Print what is being done, with how long it has taken, where it takes long: of work that waits for nobody."""
+    """Print what is being done, with its duration so far, if it takes long: for work in this process."""
     begun, over = time.monotonic(), threading.Event()
 
     def tell() -> None:

@@ -50,7 +50,7 @@ _FEWEST_FAR: Final = 10
 _NO_ERROR: Final = 0.1
 """Draws whose own standard error is below this share of the usual one have next to none: blocks that are all alike."""
 _WIDEST: Final = log(10_000)
-"""Of a variance's logarithm: where draws that lack a few values make it so much smaller, nothing is known of it."""
+"""Of a variance's logarithm: where draws without a few values make it so much smaller, it cannot be estimated."""
 
 _NORMAL: Final = NormalDist()
 
@@ -80,10 +80,10 @@ class Estimate:
 def confidence_of(value_ns: NDArray[np.int64], found: Statistics) -> Confidence:
     """The statistics `found` of int64 values [n], in order of sequence, with an interval for each.
 
-    effective_n, at most n, is how many independent values would tell as much. low and high are None where n is too
-    small: why says so in words, needs_n how many values with this dependence it would take, None where nobody can
-    tell. max: with 95 % confidence less than share_above of the process's values is above it, None where the dependence
-    is not known.
+    effective_n, at most n, is the number of independent values that would be as precise. low and high are None where n
+    is too small: why has the reason in words, needs_n the number of values with this dependence that it needs, None if
+    unknown. max: with 95 % confidence less than share_above of the process's values is above it, None where the
+    dependence is not known.
     """
     n = found.n or 0
     estimates = {**moment_intervals(value_ns), **percentile_intervals(value_ns)}
@@ -151,7 +151,7 @@ def percentile_intervals(
     Woodruff (Confidence intervals for medians and other position measures, JASA 47, 1952): of the values above the
     sample's percentile the share is known, and how much it varies by chance is the block bootstrap's to say; the
     limits are the order statistics that far from it. Blocks are no shorter, and the dependence no weaker, than for the
-    percentiles before, of which more values tell.
+    percentiles before, which more values determine.
     """
     n = len(value_ns)
     found: dict[str, Estimate] = {}
@@ -193,7 +193,7 @@ def _tail(deviation: Floats, one_in: int) -> Pareto:
     """The generalized Pareto distribution, by L-moments, of the one in so many deviations that is farthest from 0.
 
     From a shape of 1/2 on the variance of such values is infinite, from 1/4 on that of their squares. Where all but a
-    few values are alike, nothing tells how far others would go: the shape is that of a tail without a mean.
+    few values are alike, it is not known how far others would reach: the shape is that of a tail without a mean.
     """
     distance = np.abs(deviation)
     rank = len(distance) - 1 - len(distance) // one_in

@@ -22,7 +22,9 @@ FEWEST_BLOCKS: Final = 10
 """Schmeiser (Batch size effects in the analysis of simulation output, Operations Research 30, 1982): 10 to 30."""
 
 MOST_STRETCH: Final = 2.0
-"""The most by which the variance of a sum is raised for what blocks cut off: beyond that they are too short to tell."""
+"""The most by which the variance of a sum is raised for what blocks cut off: beyond that they are too short for an
+estimate.
+"""
 
 _IN_A_ROW: Final = 5
 
@@ -47,7 +49,7 @@ class Dependence:
 @dataclass(frozen=True)
 class TooShort:
     """A series in which sums of blocks of `reach` values still depend on those next to them, and which has `count` of
-    these at most: too few for longer ones, and so to tell whether it drifts or is only slow.
+    these at most: too few for longer ones, and so to decide whether it drifts or is only slow.
     """
 
     reach: int

@@ -82,7 +82,7 @@ def _over_dds(asked: Asked, cyclone: str | None) -> str:
 
 
 def _timer_told(cell: RecordedCell, probe: RecordedProbe) -> str:
-    """How it waits, on which clock, what makes its interrupt, and whether the kernel tells when that ran."""
+    """How it waits, on which clock, what makes its interrupt, and whether the kernel reports when that ran."""
     ready = next((agent.said for agent in cell.agents if agent.probe == probe.name), Ready())
     timer, asked = ready.timer or TimerReady(), probe.asked
     by = _WAITS.get(asked.how, asked.how) + (f" on {timer.clock}" if timer.clock else "")

@@ -45,8 +45,8 @@ def host_ways(
 ) -> HostWays:
     """How each of a guest's interrupts came to the thread of the VM host that sent it on.
 
-    asked_ns, accepted_ns: when the guest's interrupt was asked for and taken, int64 [n], −1 where nobody asked, or
-    nobody knows. trace: the VM host's. handlers: its `handler_threads`.
+    asked_ns, accepted_ns: when the guest's interrupt was asked for and taken, int64 [n], −1 if it was not asked for, or
+    is unknown. trace: the VM host's. handlers: its `handler_threads`.
     """
     at_ns = np.where(asked_ns >= 0, asked_ns, accepted_ns)
     sent, taken, entered = Events.of(trace, MSI, GSI), Events.of(trace, ACCEPT), Events.of(trace, ENTRY)

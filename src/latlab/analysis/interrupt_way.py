@@ -37,7 +37,7 @@ TIMER_WAY: Final = ("wake_due", "irq", "waking", "run", "wake")
 """Where an instant that a thread waits for passes."""
 
 GUEST_TIMER_WAY: Final = ("wake_due", *HOST_WAY, *ENTRY_WAY[1:], *TIMER_WAY[1:])
-"""Where an instant passes that a guest waits for by its APIC's timer, which nobody asks for."""
+"""Where an instant passes that a guest waits for by its APIC's timer, which no thread requests."""
 
 STOPS: Final = {
     "host_irq": "on a guest's VM host: the handler of the interrupt that brought the packet, or of its timer, began",
@@ -128,7 +128,7 @@ USER_THREAD: Final = "thread"
 KERNEL_THREAD: Final = "kernel thread"
 SOFTIRQ: Final = "softirq"
 UNKNOWN: Final = "unknown"
-"""What can be interrupted. Tracepoints do not tell whether a program's thread was in the kernel, nor these whether a
+"""What can be interrupted. Tracepoints do not show whether a program's thread was in the kernel, nor these whether a
 vCPU's was in its guest.
 """
 

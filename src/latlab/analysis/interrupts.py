@@ -3,7 +3,7 @@
 A thread waits for something: a packet, an instant. Its waking is the first `sched_waking` of it after that came, and
 what caused it is found by going back on the CPU where it was made: the softirq that was being served there, who had
 asked for that softirq, and the interrupt whose handler that was. Nothing is looked for by time alone: a softirq that
-had ended by then woke nobody, and an interrupt whose handler had returned asked for nothing. Where events were lost on
+had ended by then woke no thread, and an interrupt whose handler had returned raised nothing. Where events were lost on
 the way it is unknown.
 
 Columns of `trace` and `tasks` are those of the recordings (docs/reference/run-folder.md).
@@ -94,7 +94,7 @@ class _Trace:
     def going_on(self, entries: _Places, exits: _Places, at: _Places) -> _Places:
         """For each row of `at` the entry of what had begun on its CPU, in its thread, and not ended; −1: nothing had.
 
-        exits: where it ends, and where events were lost, after which nobody knows.
+        exits: where it ends, and where events were lost, after which it is unknown.
         """
         known = np.where(at >= 0, at, 0)
         entry = self.last_before(entries, known)

@@ -44,7 +44,7 @@ class Late:
 def speed_counts(evidence: Evidence) -> bool:
     """Whether the figures say how fast these machines are: not in emulation, and not where a clock counts instructions.
 
-    There nobody is to be blamed for how a machine is tuned.
+    There the tuning of a machine is not a reason.
     """
     return bool(evidence.cell.label == MEASURED)
 

@@ -42,7 +42,7 @@ Acts = Literal["master", "slave"]
 def ptp_port(port: RecordedPort, recorded: pl.DataFrame, window_ns: tuple[int, int] | None = None) -> PtpPort:
     """A port's part of the result (docs/reference/result.md), of the readings within the time of the streams.
 
-    port: its entry in cell.json's `ptp`. recorded: the table `ptp` from before the streams on, which tells what the
+    port: its entry in cell.json's `ptp`. recorded: the table `ptp` from before the streams on, which shows what the
     port was to begin with and when it heard its last Sync; for some slaves with our own readings of the offset beside
     (latlab.recordings.ptp_series). window_ns: the first and last instant of the streams by its host's TAI; None: all.
 
@@ -57,7 +57,7 @@ def ptp_port(port: RecordedPort, recorded: pl.DataFrame, window_ns: tuple[int, i
     follows = pl.col("state").is_in([SLAVE, UNCALIBRATED])
     # It was asked more often than it heard a Sync, or less: each that was seen counts once.
     syncs = rows.filter(follows).unique("ingress_ns", keep="first", maintain_order=True)
-    # A master announces itself, a slave reports whom it has heard; one that has heard of nobody names itself.
+    # A master announces itself, a slave reports the one it has heard; a slave that has heard none names itself.
     announced = rows.filter((pl.col("state") == MASTER) | (pl.col("steps_removed") > 0))
     sound = rows.filter(pl.Series([fault is None for fault in faults], dtype=pl.Boolean) & follows)
     return PtpPort(
@@ -164,8 +164,8 @@ def _faults(rows: pl.DataFrame, port: RecordedPort, acts_as: Acts | None) -> lis
 def _stale_ns(rows: pl.DataFrame, port: RecordedPort) -> int:
     """After how long a slave has missed Syncs: INTERVALS of the longest that its profile has between two of them.
 
-    A slave of the automotive profile asks for fewer Syncs once it is locked, so those seen so far do not tell. One that
-    somebody else has started may have any interval: the median of those seen, where that is longer.
+    A slave of the automotive profile asks for fewer Syncs once it is locked, so those seen so far do not determine it.
+    One that somebody else has started may have any interval: the median of those seen, where that is longer.
     """
     if expected := port.sync_interval_ns:
         return max(STALE_LEAST_NS, INTERVALS * int(expected))

@@ -51,7 +51,7 @@ Instants = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class VmHost:
-    """What the VM host of a guest tells. trace, tasks: as recorded there.
+    """What the trace of a guest's VM host has. trace, tasks: as recorded there.
 
     ahead: at instants of the guest's clock, int64 [n], by how much it is ahead of the VM host's, within which ±, both
     int64 [n], and bool [n] where anything bounds it.
@@ -76,7 +76,7 @@ def receptions(
     the CLOCK_TAI of the trace's host; `counted`, whether it is past the warm-up. A packet without `rx_soft_tai_ns` is
     left out, as nothing says when it came. The thread's wakings are found of all packets together, as one may have been
     for packets of several streams. vm_host: of a guest whose VM host was traced; its breakdowns have `entry`.
-    not_entered: of another guest, why its VM host tells nothing (`REASONS`).
+    not_entered: of another guest, why its VM host's trace has nothing (`REASONS`).
     """
     timed = received.filter(pl.col("rx_soft_tai_ns").is_not_null())
     passage, told = packets_passage(timed, trace, thread, tasks)
@@ -177,7 +177,7 @@ def _entered(
 ) -> tuple[Passage, _Entered]:
     """The way with how the interrupts came into the guest, and what more is told of that.
 
-    due_ns: of a vCPU's own timer, for whose interrupt nobody asks, when each instant was due, by the guest's clock.
+    due_ns: of a vCPU's own timer, whose interrupt no thread requests, when each instant was due, by the guest's clock.
     """
     asked = due_ns is None
     at_ns = told["irq_tai_ns"].fill_null(0).to_numpy()

@@ -429,7 +429,7 @@ def _uncertainty_ns(rows: pl.DataFrame, metric: Measured, values: Values, uncorr
         return 0
     if BOUND not in rows.columns:
         return uncorrected_ns
-    # A stream's rows are its sequences from 0. Where no packet came after the warm-up, those before tell the bound.
+    # A stream's rows are its sequences from 0. Where no packet came after the warm-up, those before give the bound.
     arrived = rows["arrival"].is_not_null()
     bounds = rows[BOUND].gather(values.sequence) if len(values.sequence) else rows[BOUND].filter(arrived)
     if bounds.is_empty():

@@ -23,7 +23,7 @@ def timer_kept_up(evidence: Evidence) -> Iterator[Broken]:
 
 @checks("timer-interrupts")
 def timer_interrupts_were_told(evidence: Evidence) -> Iterator[Broken]:
-    """Timers of whose interrupts the kernel was to tell and did not: of none, and why, or of some."""
+    """Timers whose interrupts the kernel should have reported and did not: none of them, with the reason, or some."""
     for agent in evidence.cell.agents:
         problem = agent.said.trace_problem if agent.verb == "timer" else None
         if problem:

@@ -57,8 +57,8 @@ def timer_figures(cell: RecordedCell, stream: RecordedStream, rows: pl.DataFrame
 
     window_ns: as it was asked for, or the whole schedule where that is shorter. n, above: instants that the thread came
     to, and those later than the threshold. interrupt: the same of the interrupt's handler; None where no interrupt is
-    reported. windows: of the instants due in each, as the agent tells them while it measures; None: there are more than
-    WINDOWS_MOST. traced, trace_problem: whether the kernel tells of its interrupts, and why it does not though asked.
+    reported. windows: of the instants due in each, as the agent reports them while it measures; None: there are more
+    than WINDOWS_MOST. traced, trace_problem: whether the kernel reports its interrupts, and why not although requested.
     """
     asked = stream.asked
     first_ns = cell.start_of(stream) + stream.offset_ns

@@ -402,7 +402,7 @@ _UNSTAMPED_ARRIVALS: Final = (
 
 @checks("timestamps-there")
 def timestamps_are_there(evidence: Evidence) -> Iterator[Broken]:
-    """Metrics for which too many packets lack a timestamp."""
+    """Metrics for which too many packets are without a timestamp."""
     for where, name, _, figures in metrics(evidence, *(metric.name for metric in METRICS)):
         if figures.missing is None:
             continue  # a tool keeps figures, and no packets
@@ -418,7 +418,7 @@ def timestamps_are_there(evidence: Evidence) -> Iterator[Broken]:
 
 
 def _missing_from_all(evidence: Evidence) -> Iterator[Broken]:
-    """Streams whose packets lack a timestamp of the kernel's all of them, though it can give it."""
+    """Streams in which every packet is without a kernel timestamp that the kernel could give."""
     for stream, one in _unstamped(evidence):
         if one.n == one.of and _is_given(evidence, stream, one.stamp):
             actual = f"none of {one.of} has it"
@@ -428,7 +428,7 @@ def _missing_from_all(evidence: Evidence) -> Iterator[Broken]:
 
 @checks("unstamped-alike")
 def unstamped_are_like_the_others(evidence: Evidence) -> Iterator[Broken]:
-    """Streams in which the packets that lack a timestamp are later than others: figures without them look better."""
+    """Streams in which the packets without a timestamp are later than others: figures without them look better."""
     for stream, one in _unstamped(evidence):
         if not one.late:
             continue
@@ -465,7 +465,7 @@ def every_send_succeeded(evidence: Evidence) -> Iterator[Broken]:
 
 @checks("icmp-rejected")
 def no_packet_was_answered_by_icmp(evidence: Evidence) -> Iterator[Broken]:
-    """Streams whose talker got ICMP answers: a firewall rejects its packets, or nobody listens at their port."""
+    """Streams whose talker got ICMP answers: a firewall rejects its packets, or no socket listens on their port."""
     streams = {stream.stream: stream for stream in evidence.cell.streams}
     for _, done in totals(evidence, "talk"):
         for said in done.streams or ():
@@ -595,7 +595,7 @@ def _told(qdisc: Facts) -> str:
 
 
 def _unstamped(evidence: Evidence) -> Iterator[tuple[RecordedStream, Unstamped]]:
-    """(stream of cell.json, timestamp that packets of it lack) of the result's `unstamped`."""
+    """(stream of cell.json, timestamp that is missing in its packets) of the result's `unstamped`."""
     for stream in evidence.cell.streams:
         if stream.name in evidence.streams:
             yield from ((stream, one) for one in evidence.streams[stream.name].unstamped)

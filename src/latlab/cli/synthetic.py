@@ -1,4 +1,4 @@
-"""The verb `latlab synthetic`: from a description to a run folder of known truth, which nobody measured."""
+"""The verb `latlab synthetic`: from a description to a run folder with known anomalies, not measured."""
 
 from __future__ import annotations
 

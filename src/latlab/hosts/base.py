@@ -111,7 +111,7 @@ class Host(ABC):
         return self.turns.lost if self.turns else None
 
     async def silence(self) -> Lost | None:
-        """Why nothing more is to be heard of a machine whose QEMU runs; None where it answers, or nobody can tell."""
+        """Why a machine whose QEMU runs no longer answers; None if it answers, or it is not known."""
         return await self.turns.silence() if self.turns else None
 
     def command_line(self, argv: Sequence[str]) -> str:

@@ -124,7 +124,7 @@ class SshHost(Host):
 
     @property
     def shared_kernel(self) -> str:
-        """Another machine's: nobody's here."""
+        """Another machine's: not shared with any host here."""
         return f"ssh {self.destination}:{self.port}"
 
     @property

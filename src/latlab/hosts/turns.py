@@ -171,7 +171,7 @@ class _Input:
 
 
 def _output(wanted: int | None) -> tuple[asyncio.StreamReader | None, int | None]:
-    """What a process's output goes to: a stream, or a file descriptor of our own; neither where nobody wants it."""
+    """What a process's output goes to: a stream, or a file descriptor of our own; neither if it is not needed."""
     if wanted == asyncio.subprocess.PIPE:
         return asyncio.StreamReader(limit=_LINE), None
     if wanted is None or wanted == asyncio.subprocess.DEVNULL:
@@ -260,7 +260,8 @@ class Turns:
             await self._taken.wait()
 
     def ask(self, words: Sequence[str], within_s: float) -> str | None:
-        """What the command writes, once it has ended well: for those who cannot wait as others do, while nobody does.
+        """What the command writes, once it has ended well: for callers that cannot await it, while no other caller
+        does.
 
         None: it ended otherwise, or the machine is gone, or takes too long.
         """
@@ -515,5 +516,5 @@ class TurnsHost(Host):
 
     @property
     def shared_kernel(self) -> str:
-        """Its own: nobody else's."""
+        """Its own, not shared."""
         return f"guest {self.directory}"

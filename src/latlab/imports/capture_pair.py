@@ -161,7 +161,7 @@ def match_points(first: Point, second: Point, *, translated: bool = False) -> Ma
 def _numbered_alike(
     first: Point, second: Point, doubled: NDArray[np.uint64]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Of packets whose payload others have (`doubled`) those that their identification tells apart, of each point."""
+    """Of packets whose payload others have (`doubled`) those that differ by their identification, of each point."""
     both = [np.flatnonzero(np.isin(point.key, doubled) & (point.numbered != 0)) for point in (first, second)]
     again = [_not_alone(point.numbered[places]) for point, places in zip((first, second), both, strict=True)]
     left, right = (

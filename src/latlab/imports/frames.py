@@ -33,10 +33,10 @@ _OTHER, _PORTS, _ADDRESSES = 0, 1, 2
 
 
 class Found(NamedTuple):
-    """Of one frame: bytes that tell it apart next to its payload, which flow it is of, where its payload lies, how long
-    that is, and how much of it was captured. padded: it may end in padding, so its length says nothing. checksum: where
-    in the payload a checksum lies that does not count, (0, 0) without one. identification: of IPv4, by which packets
-    with the same payload differ; empty: it has none, or 0.
+    """Of one frame: bytes that identify it in addition to its payload, which flow it is of, where its payload lies, how
+    long that is, and how much of it was captured. padded: it may end in padding, so its length says nothing. checksum:
+    where in the payload a checksum lies that does not count, (0, 0) without one. identification: of IPv4, by which
+    packets with the same payload differ; empty: it has none, or 0.
     """
 
     mark: bytes

@@ -143,7 +143,8 @@ def read_taprio(paths: Sequence[Path], given: Given) -> Imported:
 def _since_first(table: NDArray[np.int64]) -> NDArray[np.int64]:
     """When each packet came in after the first one, ns: the sum of the gaps; one that cannot be is counted as 0.
 
-    A packet that the program logged not is missing from the sum, so time may lack its gap; differences do not.
+    A packet that the program did not log is missing from the sum, so the time may be short by its gap; differences are
+    not.
     """
     gaps = table[:, 2].copy()
     gaps[0] = 0

@@ -175,7 +175,7 @@ def _heading(line: str) -> str | None:
 
 
 def read_csv(paths: Sequence[Path], given: Given) -> Imported:
-    """One stream, `packets`. UsageError: nobody says what the columns are, or there is no packet."""
+    """One stream, `packets`. UsageError: the columns are not named, or there is no packet."""
     (path,) = paths
     lines = [line for line in lines_of(path) if line.strip()]
     heading = _heading(lines[0]) if lines else None

@@ -90,8 +90,8 @@ def shifted_ns(start_ns: NDArray[np.int64], end_ns: NDArray[np.int64]) -> int:
     """By how much delays shift at once and stay shifted, ns; 0 if they do not.
 
     start_ns, end_ns: int64 [n] of packets in order of their start. The largest change between the least delay before
-    and the least delay after any packet: a stall changes neither, a clock that is set changes them for good. So does a
-    queue that from then on is never empty: delays alone cannot tell these two apart.
+    and the least delay after any packet: a stall changes neither, a clock that is set changes them permanently. So does
+    a queue that from then on is never empty: delays alone cannot distinguish the two.
     """
     delay = end_ns - start_ns
     held = max(20, len(delay) // _SHIFT_SHARE)

@@ -165,8 +165,8 @@ def system_error(error: OSError) -> LabError:
 def making_sense_of(where: Path | str, remedy: str = "") -> Iterator[None]:
     """A context in which files of a run become values, or values that stood in them are worked with.
 
-    LabError: that failed, as of damaged files; it says where in the program, as only who reads it can tell those from a
-    fault of ours. remedy: what to do, if that is known better.
+    LabError: that failed, as of damaged files; it says where in the program, as only the caller can distinguish those
+    from a fault of ours. remedy: what to do, if that is known better.
     """
     try:
         yield

@@ -132,7 +132,7 @@ SCHEMAS: Final[dict[str, pa.Schema]] = {
 """The columns of each table, by name."""
 
 _ADDED: Final[dict[str, tuple[str, ...]]] = {"sent": ("late",), "watched": ("segments",)}
-"""Columns at the end of a table that recordings of earlier agents lack: 0 in all rows, timestamps null."""
+"""Columns at the end of a table that recordings of earlier agents do not have: 0 in all rows, timestamps null."""
 
 # Arrow columnar format, "Encapsulated message format": a marker, then a metadata length; zero ends it.
 _CONTINUATION: Final = b"\xff\xff\xff\xff"

@@ -1,4 +1,4 @@
-"""The lines in which ddsperf tells what each second was like. Cyclone DDS 0.8 to 11, src/tools/ddsperf/ddsperf.c
+"""The lines in which ddsperf prints the figures of each second. Cyclone DDS 0.8 to 11, src/tools/ddsperf/ddsperf.c
 (latencystat_print, latencystat_update).
 """
 

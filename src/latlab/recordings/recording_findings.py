@@ -37,7 +37,7 @@ class RecordingFindings:
     """What the join saw of one recording.
 
     rows: read. complete: its end was there. present: there is such a file. stated: how many rows its agent said at its
-    end that it recorded; None: it did not say. stray: rows of no scheduled packet, of an unknown kind, or of a
+    end that it recorded; None: not stated. stray: rows of no scheduled packet, of an unknown kind, or of a
     packet that had such a row before (the first one counts). again: further software stamps of a packet, one
     for each device it passes after the first: below a VLAN interface, and at a bridge's ports on the same kernel.
     launch_mismatched: rows whose launch time is not the schedule's. unconverted: software timestamps dropped, since

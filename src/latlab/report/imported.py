@@ -38,7 +38,7 @@ _EARLY: Final = "arrived-early"
 def imported_result(folder: CellFolder, cell: RecordedCell) -> JudgedCell:
     """The cell: what is common to all cells, and `imported` as cell.json has it, its figures left out.
 
-    The verdict on another program's figures is `suspect` at best, since nobody looked at the machines. It is
+    The verdict on another program's figures is `suspect` at best, since the machines were not inspected. It is
     `untrusted` where figures are between two clocks of which nothing is reported.
     """
     imported = _found(cell)

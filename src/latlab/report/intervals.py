@@ -46,8 +46,8 @@ MEANINGS: Final[Mapping[str, str]] = {
 class Intervals:
     """One metric's: a row a cell, repeat and stream, as many texts as there are HEADINGS; what is said of tails.
 
-    An interval is "low … high" in µs; where n does not support one, "(n)" says how many values would, and where nobody
-    can tell, a word of MEANINGS why. supports: the same in words, of FEW rows at most.
+    An interval is "low … high" in µs; where n does not support one, "(n)" gives how many values would, and if that is
+    unknown, a word of MEANINGS gives the reason. supports: the same in words, of FEW rows at most.
     """
 
     rows: tuple[tuple[str, ...], ...]
@@ -123,7 +123,7 @@ def _folded(tails: Mapping[str, str], untold: Mapping[str, Sequence[str]]) -> It
 
 
 def _of_no_packet(figures: Metric) -> str:
-    """The word of MEANINGS that says why no packet is in the figures; empty where some are, or nobody knows."""
+    """The word of MEANINGS that says why no packet is in the figures; empty if some are, or the reason is unknown."""
     if figures.n:
         return ""
     return LOST if figures.nothing_arrived else UNBOUNDED if figures.unbounded else ""

@@ -1,4 +1,4 @@
-"""What colour, dash and marker say: a dimension of the matrix each, so that a line's look tells its cell."""
+"""What colour, dash and marker say: a dimension of the matrix each, so that a line's style identifies its cell."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class _Dimension:
 
 
 def is_of_bridges(key: str) -> bool:
-    """Whether the values of a matrix's key tell bridges apart: a guest's bridge, a guest, or all guests."""
+    """Whether the values of a matrix's key distinguish bridges: a guest's bridge, a guest, or all guests."""
     first, *rest = key.split(".")
     return first == "guests" and (len(rest) < 2 or rest[-1] == "bridge")
 

@@ -173,7 +173,7 @@ def _streams(shown: Shown, sweeps: Sequence[Sweep]) -> Iterator[Section]:
             table = replace(chain_table(view), remarks=chain_remarks(view))
             found: list[Part] = [Chart("drawn", chain_chart(view)), Fold("As a table", [table])]
             if of == stream:
-                # What a trace tells is of no metric: it is seen next to every one.
+                # A trace does not belong to a metric: it is shown next to every one.
                 parts += found if metric == RECEPTION else [OfMetric(metric, found)]
         for (of, metric), tail in tails.items():
             if of == stream:

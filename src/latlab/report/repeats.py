@@ -47,7 +47,9 @@ class Spread:
     together: Pooled | None
 
     def text(self, figure: str) -> str:
-        """Return the repetitions' mean and its 95 % interval: "84.5 [81.2, 87.8]", µs; blank where one lacks it."""
+        """Return the repetitions' mean and its 95 % interval: "84.5 [81.2, 87.8]", µs; blank if one does not have
+        it.
+        """
         values = self.figures[figure]
         if not values:
             return ""

@@ -195,8 +195,8 @@ class Summary:
         return row.dimensions + stream + repeat
 
     def dimensions(self, row: Row) -> tuple[str, ...]:
-        """What tells the row from others, but for its repetition, each a word: without loads it is idle, and a value
-        that says nothing by itself has its heading with it.
+        """What distinguishes the row from others, apart from its repetition, each a word: without loads it is idle, and
+        a value that says nothing by itself has its heading with it.
         """
         told = zip(self.headings, self.labels(row), strict=True)
         return tuple(_told(heading, value) for heading, value in told if heading != "repeat")
@@ -268,7 +268,7 @@ def _may_have(result: Result, name: str, metric: str) -> bool:
     if metric in {one.name for one in TIMER_METRICS} or any(block.timer for block in blocks):
         return False  # a timer whose interrupts are not told of has no parts
     if all(cell.imported for cell in result.cells if name in cell.streams):
-        return False  # what another program has not measured, nobody expects
+        return False  # another program need not have measured it
     if metric in {one.name for one in IMPORTED_METRICS} or any(block.flow for block in blocks):
         return False  # of packets that are watched is known what their flow has, and of all others what they have
     is_whole = any(block.probe and block.probe.leg is None for block in blocks)

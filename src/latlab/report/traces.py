@@ -92,7 +92,7 @@ def _vm_host(traced: Traced, cell: RecordedCell) -> VmHost | None:
 
 
 def _not_entered(traced: Traced, cell: RecordedCell) -> str | None:
-    """Why the VM host of a traced guest tells nothing; None where it does, and of a host."""
+    """Why the VM host's trace of a traced guest has nothing; None if it does, and for a host."""
     guest = next((one for one in cell.guests if one.name == traced.host), None)
     if guest is None or traced.vm_host is not None:
         return None

@@ -16,7 +16,7 @@ class Silent(Part):
 
 
 class Unstamped(Part):
-    """Packets that lack a timestamp. later: how many of them are among the latest by `until`; late: chance does not
+    """Packets without a timestamp. later: how many of them are among the latest by `until`; late: chance does not
     explain that.
     """
 

@@ -232,7 +232,7 @@ class Agent:
         for future in (self.ready, self.complete, self.done):
             if not future.done():
                 future.set_exception(error)
-                future.exception()  # taken here: nobody may be waiting for this one
+                future.exception()  # retrieved here: there may be no waiter for this one
 
     def _where(self) -> str:
         return self.host.name + (f": probes.{self.probe}" if self.probe else "")

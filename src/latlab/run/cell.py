@@ -251,7 +251,7 @@ async def _on_a_test_bed(
 
 
 async def _seen(scenario: Scenario, site: Site, hosts: Mapping[str, Host]) -> dict[str, Site]:
-    """The places on other machines as they are. In virtual time nobody else is waited for meanwhile."""
+    """The places on other machines as they are. In virtual time there is nothing else to wait for."""
     if scenario.in_virtual_time:
         return seen_sites(scenario, site, hosts)
     return await asyncio.to_thread(seen_sites, scenario, site, hosts)
@@ -532,7 +532,7 @@ def _lab_tai_ns() -> int:
 async def _all_of_these(*works: Coroutine[Any, Any, object], bed: TestBed, after: BaseException | None = None) -> None:
     """Run all works one after the other, whatever became of those before, a cancellation included.
 
-    What failed first is raised, telling of the others; `after` failed before them all.
+    The first failure is raised, with the others in its text; `after` failed before them all.
     """
     first = after
     for work in works:

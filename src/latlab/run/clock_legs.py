@@ -156,7 +156,7 @@ def _from(
     here: str, kernels: Mapping[str, str], guests: Mapping[str, Leg], exchanges: Sequence[Leg], last: str
 ) -> list[tuple[Leg, str]]:
     same = [name for name, kernel in kernels.items() if kernel == kernels[here] and name != here]
-    # The listener itself first: hosts on one kernel need nobody between them.
+    # The listener itself first: hosts on one kernel need no host between them.
     same.sort(key=lambda name: name != last)
     found = [(Leg(here, name, "one kernel"), name) for name in same]
     found += [(leg, leg.there) for leg in guests.values() if leg.here == here]

@@ -29,7 +29,9 @@ def drops_spec(run_id: str, recording: Path | str) -> Spec:
 
 @dataclass
 class Kernel:
-    """A kernel: the hosts that share it, and the one on which its drops are watched. why_not: nobody watches there."""
+    """A kernel: the hosts that share it, and the one on which its drops are watched. why_not: why no agent watches
+    there.
+    """
 
     hosts: list[str]
     watcher: str

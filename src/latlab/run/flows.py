@@ -41,7 +41,7 @@ class _Flow:
 
 
 class FlowWatch:
-    """The flows of a cell. LabError: an interface is not there, or a kernel lets nobody watch."""
+    """The flows of a cell. LabError: an interface is not there, or a kernel does not allow watching."""
 
     def __init__(
         self, scenario: Scenario, bed: TestBed, places: Places, recordings: Recordings, folder: CellFolder

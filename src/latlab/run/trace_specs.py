@@ -10,7 +10,7 @@ from latlab.scenario import Scenario
 from latlab.testbed.step import Spec
 
 THREADS: Final = ("sched:sched_waking", "sched:sched_switch")
-"""What it takes to tell when a thread is woken and runs."""
+"""The events that show when a thread is woken and runs."""
 
 EVENTS: Final = (
     "irq:irq_handler_entry",
@@ -30,7 +30,7 @@ ENTRIES: Final = (
     "kvm:kvm_entry",
     "kvm:kvm_exit",
 )
-"""What it takes to tell on a VM host how an interrupt came into a guest (analysis/entry.py), and what it came to
+"""The events that show on a VM host how an interrupt came into a guest (analysis/entry.py), and what it came to
 (analysis/guest_state.py)."""
 
 TIMER_INTERRUPTS: Final = ("irq_vectors:local_timer_entry", "irq_vectors:local_timer_exit")

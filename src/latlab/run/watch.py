@@ -60,8 +60,8 @@ class Asked:
 async def watch(asked: Asked, root: Path, listener: Listener = ignore, *, name: str = "watch") -> RunFolder:
     """The run's folder, its packets analysed; SIGINT and SIGTERM end it in order.
 
-    UsageError: the flow, a point or an interface cannot be. LabError: a machine is not reached, the kernel lets nobody
-    watch, an agent failed, or no packet of the flow was seen.
+    UsageError: the flow, a point or an interface cannot be. LabError: a machine is not reached, the kernel does not
+    allow watching, an agent failed, or no packet of the flow was seen.
     """
     flow = parse_flow(asked.flow)
     points = [parse_point(text) for text in asked.at]

@@ -75,7 +75,7 @@ class Kernel:
         ring: int,
         tell: Listener = ignore,
     ) -> None:
-        """Watch from now on. LabError: the kernel lets nobody watch, or the agent does not start."""
+        """Watch from now on. LabError: the kernel does not allow watching, or the agent does not start."""
         spec = watch_spec(run_id, recording, [(one.netns, one.ifindex) for one in self.found], flow, snap, ring)
         self.agent = await Agent.start(bed, self.host, self.agent_path, "watch", spec, tell)
 

@@ -63,8 +63,8 @@ class Cell:
     """One combination of values.
 
     label: matrix key → value chosen; for `loads` and `probes` the list of names, `["none"]` for none; for a mapping, or
-    a list of them, its short name: what tells it from the other values of the key. A key that leads into a load, a
-    probe or a guest that the cell does not have is not in it.
+    a list of them, its short name: what distinguishes it from the other values of the key. A key that leads into a
+    load, a probe or a guest that the cell does not have is not in it.
     slug: the label as a name for files, unique in the scenario.
     scenario: with the values put in; its `loads` and `probes` are the active ones only, and it has neither a matrix nor
     overrides. sources: path of each value put in → where the file has it, below `matrix` or `overrides`.
@@ -86,7 +86,9 @@ class _Values(Sequence[Any]):
 
     @classmethod
     def of(cls, written: dict[str, Any] | list[Any]) -> _Values:
-        """Those of a list, each called by itself or by what tells it from the others, or of a mapping of names."""
+        """Those of a list, each named by its value or by what distinguishes it from the others, or of a mapping of
+        names.
+        """
         if isinstance(written, dict):
             return cls(tuple(written.values()), tuple(map(str, written)), named=True)
         return cls(tuple(written), tuple(short_names(written)), named=False)

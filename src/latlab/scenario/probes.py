@@ -241,7 +241,7 @@ class OnOne(ProbeBase):
 
     @property
     def metrics(self) -> tuple[str, ...]:
-        """Those that it has: the whole, and the parts that it tells apart."""
+        """Those that it has: the whole, and the parts that it measures separately."""
         return tuple(one.name for one in TIMED)
 
 

@@ -16,7 +16,7 @@ Timestamps = Literal["hardware", "software"]
 
 HARDWARE_LIMIT_NS = 1_000
 SOFTWARE_LIMIT_NS = 100_000
-"""What a software timestamp is worth: the stack's own time is in it, at both ends."""
+"""The accuracy of a software timestamp: it includes the time of the stack at both ends."""
 
 
 SOCKET_PATH_MAX = 107

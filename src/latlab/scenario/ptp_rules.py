@@ -74,7 +74,7 @@ def ptp_passes_switches(sketch: Sketch) -> Iterator[Finding]:
 
 
 def ptp_slaves_have_a_master(sketch: Sketch) -> Iterator[Finding]:
-    """Of a link at whose ends nobody else is, one end is the master and the other the slave; beyond a switch, the
+    """Of a link between two ports of the scenario, one end is the master and the other the slave; beyond a switch, the
     others.
 
     That is a link that is made for the run, or a cable between emulated boards. A guest that takes such a card may

@@ -158,7 +158,7 @@ def packets_need_no_launch_time(
 ) -> Iterator[Finding]:
     """No etf at a port drops packets of a priority for having no launch time. path: of who sends them.
 
-    Whatever its sockets may ask for: a launch time that nobody gave is 0, and has passed (is_packet_valid in
+    Regardless of its sockets' settings: a launch time that was not given is 0, and has passed (is_packet_valid in
     net/sched/sch_etf.c). txtime-assist gives them one.
     """
     shaper = sketch.shapers.get(str(end))

@@ -44,7 +44,9 @@ SHIFT_LENGTH_NS: Final = (100 * MS, S)
 SHIFT_PACKETS: Final = 64
 PACKETS_LEAST: Final = 2_000
 RECORDED: Final = 0.75
-"""In so many runs a record reports the clocks' step or drift: in the others nobody can tell it from the path's."""
+"""In so many runs a record reports the clocks' step or drift: in the others it cannot be distinguished from the
+path's.
+"""
 SHARE_MOVED: Final = 0.4
 """The clocks are off for at most this share of a run: what most of it is like decides which level is right."""
 
@@ -318,7 +320,7 @@ def _with_clocks(description: Description, rng: np.random.Generator) -> Descript
 
 
 ALL_TOGETHER: Final = ("clock_swing", "clock_drift", "clock_step", "path_change")
-"""What moves all packets: a mix has one of them at most, as two at once leave nobody a level to compare with."""
+"""What moves all packets: a mix has one of them at most, as two at once leave no reference level."""
 
 
 BY_THEMSELVES: Final = ("clean", "missed_slot", "frequent_stalls", "long_stalls")

@@ -101,7 +101,7 @@ def _lost(description: Description, rng: np.random.Generator) -> NDArray[np.bool
 
 
 def _table(description: Description, way: Way, lost: NDArray[np.bool_]) -> pl.DataFrame:
-    """The packet table, on the talker's clock but for what nobody knew of the listener's."""
+    """The packet table, on the talker's clock except for the unknown part of the listener's."""
     n = description.packets
     lattice = max(description.noise.lattice_ns, 1)
 

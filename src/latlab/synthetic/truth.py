@@ -202,7 +202,7 @@ def _recorded(description: Description, one: Swing | Step | Drift, name: str) ->
 
 
 def _from_majority(offset: Int64) -> Int64:
-    """The offset from the level that most packets have: which of two levels was right nobody can tell."""
+    """The offset from the level that most packets have: which of two levels was right is not known."""
     return offset if np.count_nonzero(offset) * 2 <= len(offset) else offset - offset[np.flatnonzero(offset)[0]]
 
 
@@ -219,7 +219,7 @@ def _level(
     if not len(touched):
         return
     plain = touched[np.abs(offset[touched]) >= (truth.level_limit_ns if limit is None else limit)]
-    # Of what is not plain nobody can say whether it was sudden.
+    # For events that are not clear it is not known whether they were sudden.
     either = ("clock_step", "clock_swing", "unexplained", "oscillation", "drift")
     _excuse(truth, touched, *({name} if len(plain) or name == "path_change" else either))
     if len(plain):

@@ -32,7 +32,7 @@ CAUSE_POLL_S = 0.02
 class TestBed:
     """The machine as a run has changed it. Leaving the context undoes everything, in reverse order.
 
-    hosts are those that the steps name; run names the journal. results has every step applied so far. tell: told of
+    hosts are those that the steps name; run names the journal. results has every step applied so far. tell: called for
     what takes long.
     """
 

@@ -255,7 +255,7 @@ def _use(there: There, use: Use) -> Finding:
 
 
 def _not_in_kernel(there: There, module: str, symbol: str) -> str:
-    """What of it is missing in the kernel; empty: nothing, or nobody can say."""
+    """What of it is missing in the kernel; empty: nothing, or unknown."""
     if module in there.modules:
         return ""
     if there.config is None:

@@ -83,7 +83,7 @@ class Machine:
 
 
 def assumed_machine() -> Machine:
-    """One that nobody has looked at: it has everything, and no interface that is in the way."""
+    """A machine that was not inspected: it has everything, and no conflicting interface."""
     return Machine(
         capabilities=frozenset(CAPABILITIES),
         cpus=frozenset(range(ASSUMED_CPUS)),

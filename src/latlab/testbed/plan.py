@@ -191,7 +191,7 @@ class _Bed:
         line, name = f"{self._line(service.host, service.argv)} >>{shlex.quote(service.log)} 2>&1", _variable(service)
         lines = []
         if service.spec is not None:
-            # A named pipe, so that who tells it and who is told are two processes, each with a pid to end it by.
+            # A named pipe, so that writer and reader are two processes, each with a pid to end it by.
             pipe, spec = shlex.quote(_told(service)), shlex.quote(json.dumps(service.spec))
             lines.append(f"mkfifo {pipe}; {{ echo {spec}; exec sleep infinity; }} >{pipe} & TELLS_{name}=$!")
             line += f" <{pipe}"

@@ -327,7 +327,7 @@ def exchanges_clocks(scenario: Scenario, flow: Flow) -> bool:
 
 
 def _build_command(image: str, kind: object) -> str:
-    """What builds the image: of a board, or of a guest, whose kernel has to be said where the name does not tell it."""
+    """What builds the image: of a board, or of a guest, whose kernel must be given if the name does not imply it."""
     command = f"latlab image build {image}"
     if ready_made(image):
         return command

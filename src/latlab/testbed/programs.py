@@ -11,8 +11,8 @@ from latlab.testbed.site import Site
 
 
 def program_missing(scenario: Scenario, site: Site, host: str, program: str, where: str) -> Iterator[LabError]:
-    """A program that is not on a host, or not in the image that a guest starts from, once it is built; of others nobody
-    knows before.
+    """A program that is not on a host, or not in the image that a guest starts from, once it is built; for others it is
+    not known before.
     """
     guest = scenario.guests.get(host)
     if guest is None:

@@ -112,7 +112,7 @@ def own_folder(host: str, title: str, folder: str, rescue: tuple[str, str] | Non
     """Make a folder that only its user may enter, where others may make files, too, as in /var/tmp.
 
     `mkdir` fails where there is anything of that name: another user's folder, or a link of his, is not written through,
-    and not removed. What is made in it is nobody else's either.
+    and not removed. What is made in it is not shared either.
     """
     is_own = ("sh", "-c", IS_OWN, folder)
     return Step(host, title, ("mkdir", "-m", "700", folder), undo=("rm", "-r", folder), present=is_own, rescue=rescue)

@@ -34,7 +34,7 @@ async def undo_journal(
     A command of the lab may still run that died over it, or gave it up on a machine far away: its end is waited for
     before anything is undone there. own: it is the lab's own journal, whose commands on this machine have all ended.
     end: how a journalled process is ended. A machine that is not reached is asked once, and no more: one UnreachedError
-    tells how much is left there.
+    reports how much is left there.
     """
     words: list[str] = []
     failures: list[LabError] = []

@@ -22,7 +22,7 @@ FIRST = 8
 PLAINLY = 3
 """So many packets of the beginning must be late by themselves."""
 CLOCK_PACKETS = 32
-"""As few tell whether packets lie wider than usual."""
+"""So few are enough to judge whether packets scatter more than usual."""
 PARALLEL_SPREAD = 1.5
 BESIDE = 0.2
 MOST, HALF, ABOUT = 0.9, 0.5, 0.25

@@ -93,7 +93,8 @@ def _steps(signals: Signals, at_ns: Int64, off_ns: Float64) -> list[ClockStep]:
 def _edge(signals: Signals, at_ns: int) -> tuple[int, int]:
     """Between which instants a level that is seen to change at `at_ns` may have changed.
 
-    Two intervals away, and of packets that were held meanwhile nobody knows which of them the change found on its path.
+    Two intervals away, and of packets that were queued then it is not known which of them were on the path during the
+    change.
     """
     around = 2 * signals.size
     place = int(np.searchsorted(signals.launch_ns, at_ns))

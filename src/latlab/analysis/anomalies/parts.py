@@ -67,7 +67,7 @@ def find_parts(
     row: the judged rows [n]; size: packets in an interval; held: those that say nothing of noise, bool [n]; late: those
     that are late in all, bool [n]. All places together have as many false alarms as the whole path has. The talker's
     late wake-ups come in trains: they are left out of its limit, which is that of a single one. elsewhere: places at
-    which nobody is late, as it is judged otherwise.
+    which no packet is late, as it is judged otherwise.
     """
     taken = stages.taken_ns(row)
     if len(taken) < 2 or not len(row):

@@ -122,7 +122,7 @@ def _one(pair: Pair, names: tuple[str, str], metric: str, statistic: str) -> Dif
     blocked = a.run == b.run
     of_a, of_b = (one.figures(name, metric, statistic) for one, name in zip(pair, names, strict=True))
     if blocked and len(of_a.keys() & of_b.keys()) > 1:
-        # Blocks that lack a side say nothing of the difference.
+        # Blocks with one side only contribute nothing to the difference.
         of_a, of_b = ({n: value for n, value in of.items() if n in of_a and n in of_b} for of in (of_a, of_b))
     found = Difference(a, b, *names, metric, statistic, blocked, of_a, of_b)
     why_not = _why_not(found)

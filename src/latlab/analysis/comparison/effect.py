@@ -23,7 +23,7 @@ class Effect:
     """B − A of one figure, in the figure's unit (ns).
 
     a, b: the mean of each side's repetitions. error: the standard error of b − a over repetitions, with `freedom`
-    degrees of freedom; None where a side has a single repetition, so that nobody knows it. clocks: by how much clocks
+    degrees of freedom; None where a side has a single repetition, so that it is unknown. clocks: by how much clocks
     may make the difference wrong, either way, in every repetition alike; None: nothing bounds that, and it is in no
     interval.
     """

@@ -381,7 +381,7 @@ def chain_of(block: Stream, metric: str) -> Chain | None:
 
 
 def has_parts(metric: str, chain: Chain) -> bool:
-    """Whether a chain is worth showing: a wake-up of one interval, a stream's, is not."""
+    """Whether a chain is shown: a wake-up of one interval, a stream's, is not."""
     return metric != "wakeup" or len(chain.stops) > 2
 
 

@@ -94,7 +94,7 @@ def _ptp(series: PtpSeries) -> _Series:
 def _bounds(clock: ClockEdge) -> _Series:
     """The band in which the offset lies; less a straight line where that goes further than the band is wide.
 
-    Two clocks that run by themselves are apart by a line: next to it neither the band nor what it tells would be seen.
+    Two free-running clocks differ by a line: next to it neither the band nor its changes would be visible.
     """
     windows = sorted(clock.windows, key=lambda window: window.reference_tai_ns)
     first_ns = windows[0].lower_ns  # taken off as it is: float64 has no nanoseconds of an offset of years

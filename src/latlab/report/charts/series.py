@@ -363,7 +363,7 @@ def _share_text(share: float, _: object = None) -> str:
 # Marks
 
 MOST: Final = 12
-"""Marks in one panel: with more nobody tells them apart."""
+"""Marks in one panel: more could not be distinguished."""
 ROWS: Final = (0.87, 0.70)
 """Where letters stand, as shares of a panel's height: the second row is for those that would cover one of the first."""
 APART: Final = 0.022

@@ -16,7 +16,7 @@ from latlab.result.comparison import Compared, Comparison, ComparisonDocument, R
 
 _HEADINGS: Final = {column.key: column.heading for column in COLUMNS} | {"mean": "mean", "pk_pk": "pk-pk"}
 _ONE_DIGIT: Final = 10_000
-"""± ns with which a difference has one digit: those of which nobody knows the ± have it."""
+"""± ns with which a difference has one digit: those whose ± is unknown have it."""
 
 
 @dataclass(frozen=True)

@@ -42,7 +42,7 @@ class Wanted:
         timers of `wakeup`;
         and those with a threshold.
 
-        Where nobody has either, the first metric that there is.
+        If no cell has either, the first metric that there is.
         """
         there = {metric for one in found for cell in one.repetitions.values() for metric in _metrics(cell)}
         waited = (WAKEUP,) if any(all(one.probed(name)) for one in found for name in one.streams) else ()

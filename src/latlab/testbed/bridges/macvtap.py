@@ -29,7 +29,7 @@ class Macvtap(Bridge):
     kind = bridges.MACVTAP
 
     def lacking(self, joint: Joint, site: Site) -> Lacking | None:
-        """ip, and the kernel's macvtap: it is tried, for nothing else tells whether it is built in."""
+        """ip, and the kernel's macvtap: it is tried, as there is no other test of whether it is built in."""
         return lacking_macvtap(joint, site)
 
     def before_guests(self, joint: Joint, site: Site) -> Sequence[Step | Service]:

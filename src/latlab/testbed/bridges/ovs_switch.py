@@ -34,7 +34,7 @@ UNDO_WAIT_S = 5
 OLDEST_ENTRY_S = 3600
 """The longest that Open vSwitch remembers an address it has learned."""
 
-# The daemons tidy up after `del-br` only: when they are dead, what they made for good stays.
+# The daemons tidy up after `del-br` only: if they are killed, what they made remains.
 REMOVE_BRIDGE = """
 ovs-vsctl --db="$1" --timeout="$2" --if-exists del-br "$3" || :
 [ "$4" != system ] || [ ! -e "/sys/class/net/$3" ] || ovs-dpctl del-dp system@ovs-system

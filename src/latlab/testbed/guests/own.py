@@ -41,7 +41,7 @@ try:
 except OSError:
     time.sleep(0.5)
 """
-"""What an sshd says before any key (RFC 4253, 4.2): one that lets nobody in is told at once, not waited for.
+"""What an sshd says before any key (RFC 4253, 4.2): one that refuses logins is reported at once, not waited for.
 One connection at a time: an sshd counts those that do not log in, and refuses more than a few."""
 SET_CLOCK = 'exec "$@" date -u -s "@$(date +%s)"'
 

@@ -30,7 +30,7 @@ from latlab.testbed.vlans import vlans_lacking
 def unavailable(scenario: Scenario, site: Site) -> list[LabError]:
     """Every reason why the cell cannot be built here; empty when it can. Reads only.
 
-    As long as nobody has looked at the other machines, only what keeps them from being used is reported.
+    Before the other machines are inspected, only what keeps them from being used is reported.
     """
     if not all(place.machine.seen for place in site.others.values()):
         return list(machines_lacking(scenario, site))
@@ -43,7 +43,7 @@ def unavailable_here(scenario: Scenario) -> list[LabError]:
 
 
 def summed_up(reasons: list[LabError]) -> LabError:
-    """One error that tells all of them."""
+    """One error with all of them."""
     if len(reasons) == 1:
         return reasons[0]
     what, where, remedy = (

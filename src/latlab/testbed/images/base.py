@@ -85,7 +85,7 @@ class Base:
     """What was made: the kernel and its version, and the archive the agent is to be added to.
 
     nested: the archive of what starts guests in the machine itself; None: none are. emulator: the QEMU that runs the
-    machine, as files by their paths in its folder. lacking: module that is not there → what that takes away.
+    machine, as files by their paths in its folder. lacking: missing module → the feature that is not available then.
     """
 
     kernel: bytes

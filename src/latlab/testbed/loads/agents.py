@@ -22,7 +22,7 @@ def last_events(stdout: str) -> dict[str, Document]:
 
 
 def totals_of(event: Document) -> Document:
-    """What an event tells beside its name."""
+    """What an event has in addition to its name."""
     return {key: value for key, value in event.items() if key != "event"}
 
 

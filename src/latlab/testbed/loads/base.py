@@ -49,7 +49,7 @@ class LoadPlan:
     instances together, None is as fast as it goes; size is the payload of a packet in bytes, None is the tool's own
     choice. sink_address is where its source sends to, listen_address where its sink receives: they differ behind user
     NAT. The load owns the ports from `port` to port + instances. seconds is how long it is needed; a load that can be
-    stopped is let run SPARE_S longer if nobody stops it.
+    stopped may run SPARE_S longer if it is not stopped.
     """
 
     name: str

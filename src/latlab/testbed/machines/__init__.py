@@ -61,7 +61,7 @@ def machines_lacking(scenario: Scenario, site: Site) -> Iterator[LabError]:
 
 
 def planned_sites(scenario: Scenario, site: Site) -> dict[str, Site]:
-    """The places on the other machines as long as nobody has looked at them: each is assumed to have everything."""
+    """The places on the other machines before they are inspected: each is assumed to have everything."""
     return {
         name: replace(kind.site(scenario, name, site), machine=kind.planned(scenario, name))
         for name, kind in _kinds(scenario)

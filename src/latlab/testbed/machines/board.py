@@ -50,7 +50,7 @@ LOAD = "modprobe -a tun vhost_net bridge veth macvtap 8021q openvswitch vfio-pci
 SETTLED = 'until [ "$(cut -d. -f1 /proc/uptime)" -ge 12 ]; do sleep 1; done\n'
 """In its first seconds a board's clock has its rate refined, and no two in virtual time are alike before that is over.
 Open vSwitch takes a machine up for less than 10 s for one without CPUs (count_cpu_cores() in its lib/ovs-thread.c), and
-asks nobody then what to do with a frame."""
+then needs no decision about a frame."""
 BY_TRIXIE = "--board --emulator-from trixie"
 ANSWERS = ("echo", "answers")
 SET_CLOCK = 'exec "$0" in "$1" date -u -s "@$(date +%s)"'
@@ -87,7 +87,7 @@ class BoardMachine(MachineKind):
         yield from _without_functions(scenario, name, image, site.machine)
         for number, link in enumerate(scenario.links):
             is_cable = not scenario.link_is_created(link)
-            # Of both its boards the first tells it.
+            # It is reported once, for the first of its two boards.
             if is_cable and scenario.on_machine(link.ends[0]).host == name and link.queues > QUEUES[model]:
                 what = f"{link.queues} queues: the boards' cards are of the model {model}, which has {QUEUES[model]}"
                 remedy = "fewer queues" + (", or QEMU 8 or newer, which has igb" if model != "igb" else "")
@@ -170,7 +170,7 @@ def _qemu(
     return Service(
         host=MACHINE,
         title=title,
-        # Nobody would let it go on, or look at it.
+        # It would never be continued or inspected.
         argv=(*WITH_ITS_LAB, "KILL", *board_argv(scenario, name, image, site, at, console, snapshot)),
         log=site.log(name),
         console=console,

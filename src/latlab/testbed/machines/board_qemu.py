@@ -234,7 +234,7 @@ def pci_address(card: int) -> str:
 def _cable(scenario: Scenario, end: End, site: Site) -> Iterator[str]:
     """The values of -netdev: frames as datagrams between two sockets, or within one QEMU through a hub of two ports.
 
-    A card without a cable hears nobody.
+    A card without a cable receives nothing.
     """
     for number, link in enumerate(scenario.links):
         ends = [scenario.on_machine(one) for one in link.ends]

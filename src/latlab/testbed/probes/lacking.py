@@ -31,7 +31,7 @@ def probes_lacking(scenario: Scenario, site: Site) -> Iterator[LabError]:
 
 
 def _unable(scenario: Scenario, site: Site, host: str, tool: ToolKind, where: str) -> Iterator[LabError]:
-    """What the kernel of a host does not have; of guests' nobody knows before."""
+    """What the kernel of a host does not have; for guests it is not known before."""
     machine = site.on(scenario.machine_of(host)).machine
     if host not in scenario.guests and machine.seen and (lack := tool.lacking(machine)):
         yield LabError(f"{lack.what} on {host}", where=where, remedy=lack.remedy)

@@ -127,7 +127,7 @@ def _phc2sys(port: Port, leader: str, follower: str, offset_s: str) -> Service:
     """One clock follows another by `offset_s` seconds: a card's counts TAI, the system's UTC.
 
     A card that is reset is stepped again. A system's clock is stepped at the start only: whatever becomes of the card
-    later, nobody's clock jumps with it.
+    later, no clock jumps with it.
     """
     step = ("-S", "1") if leader == SYSTEM else ()
     argv = ("phc2sys", "-s", leader, "-c", follower, "-O", offset_s, *step, "-R", "8", "-m", "-q")
@@ -169,7 +169,7 @@ class Followed:
 
 
 def nobody_else(ports: Sequence[Port], observed: Sequence[Port]) -> Step | None:
-    """Nobody else turns what is turned at these ports, which are on one machine; None where nothing is.
+    """No other program adjusts the clocks of these ports, which are on one machine; None where nothing is.
 
     Of two who turn one clock each undoes what the other does. observed: the ports there whose ptp4l runs already. Such
     a one turns its own card's clock, and that may be; one that stamps by the system's clock may turn that.

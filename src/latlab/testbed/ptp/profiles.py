@@ -27,7 +27,7 @@ GPTP: Settings = {
 """IEEE 802.1AS, as linuxptp's gPTP.cfg has it."""
 
 AUTOMOTIVE: Settings = GPTP | {"BMCA": "noop", "inhibit_announce": "1", "asCapable": "true"}
-"""Avnu's automotive profile: who is master is known, and nobody announces it."""
+"""Avnu's automotive profile: the master is known, and there are no Announce messages."""
 
 PROFILES: Mapping[str, Mapping[Role, Settings]] = {
     "automotive": {

@@ -17,7 +17,7 @@ DEFAULT = "the kernel's default"
 
 
 def free_root(place: Place) -> Step:
-    """Nobody has set up a root qdisc. The kernel's own has the handle 0: (net/sched/sch_generic.c)."""
+    """No root qdisc has been set up. The kernel's own has the handle 0: (net/sched/sch_generic.c)."""
     return Step(
         host=place.end.host,
         title=f"{place.end} has no shaper yet",
