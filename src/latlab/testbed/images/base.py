@@ -195,9 +195,7 @@ def make_base(ingredients: Ingredients, cache: Path, scratch: Path, say: Say) ->
         except LabError as error:
             lacking[mended_igb.NAME] = mended_igb.FEATURE
             igb = mended_igb.MODULE
-            say(
-                f"module {igb} is the stock one ({error.what}), so the image is without this: {mended_igb.FEATURE}"
-            )
+            say(f"module {igb} is the stock one ({error.what}), so the image is without this: {mended_igb.FEATURE}")
     tree = Tree(folders[one.name] for one in ingredients.unpacked if one not in ingredients.headers)
     run_here = Tree(tools.values()) if tools else tree
     programs = _programs(ingredients, folders, tree, tools or folders)
