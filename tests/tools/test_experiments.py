@@ -288,6 +288,20 @@ def test_a_busy_hypervisor_is_judged_by_how_many_interrupts_are_late(
     assert re.search(r"^\| \"For interrupting EL2.*\*\*no\*\* \|$", text, re.MULTILINE)
 
 
+def test_what_ran_names_the_load_and_leaves_out_what_hardly_did(tmp_path: Path) -> None:
+    run = made_up(tmp_path / "run", "irq-latency-board", by_bridge())
+    document = json.loads(run.folder.result_path.read_text())
+    agents = [{"what": "thread", "comm": name, "n": n} for name, n in (("latlab-agent", 180), ("exe", 9))]
+    others = [{"what": "softirq", "comm": "vhost-214", "n": 10}, {"what": "kernel thread", "comm": "ktimers/1", "n": 0}]
+    for cell in document["cells"]:
+        for block in cell["streams"].values():
+            block["trace"]["interrupted"] = [*agents, *others]
+    run.folder.write_result(document)
+    text = "\n".join(section(chosen(["irq-latency-board"])[0], Figures(load(run.folder.path))))
+    assert "| native, idle | thread of latlab 95 %, softirq vhost 5 % |" in text
+    assert "| guest, beside system calls | thread of the load 95 %, softirq vhost 5 % |" in text
+
+
 def test_pk_pk_is_of_all_repetitions_as_least_and_most_are(tmp_path: Path) -> None:
     run = made_up(tmp_path / "run", "tsn-bridges", by_bridge(tap=90))
     figures = Figures(run)
