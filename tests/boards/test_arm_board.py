@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from unittest import mock
 
 import pytest
 from board_place import BoardPlace, received
@@ -14,8 +13,7 @@ from latlab_command import cells_of, read
 
 import latlab
 from latlab.scenario.document import read_yaml
-from latlab.testbed.agent_binary import AGENT, find_agent, find_agents
-from latlab.testbed.images import build_image
+from latlab.testbed.agent_binary import AGENT
 from latlab.testbed.site import STATE
 
 ARCHITECTURE = "aarch64"
@@ -30,26 +28,6 @@ BRIDGES = {"tap": "packets carried by vhost-net", "vfio": "PCI device 0000:02:00
 EACH_WAY = 250
 """Fewer packets than each stream sends."""
 STAMPS = ("wake", "submit", "tx_sched", "tx_soft", "rx_soft", "rx_user")
-
-
-@pytest.fixture(scope="session")
-def arm_agent() -> Path:
-    """The agent that such a board runs."""
-    agents = find_agents(find_agent())
-    assert ARCHITECTURE in agents, "`make agents` builds it"
-    if os.uname().machine == ARCHITECTURE:
-        pytest.skip("this machine is an ARM itself: its own boards are what the other tests measure")
-    return Path(agents[ARCHITECTURE])
-
-
-@pytest.fixture(scope="session")
-def arm_cache(arm_agent: Path, pytestconfig: pytest.Config) -> Path:
-    """Where the images of the board and of its guests are, with their snapshots."""
-    cache = pytestconfig.cache.mkdir("emulated")
-    with mock.patch.dict(os.environ, LATLAB_CACHE=str(cache)):
-        for image in ("debian-rt-board", "debian-rt"):
-            build_image(image, agent=arm_agent, architecture="arm64")
-    return cache
 
 
 @pytest.fixture
