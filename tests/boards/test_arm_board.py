@@ -27,6 +27,8 @@ SHIPPED = Path(__file__).parents[2] / "scenarios" / "bridges-board.yaml"
 BRIDGES = {"tap": "packets carried by vhost-net", "vfio": "PCI device 0000:02:00.0; packets carried by the card"}
 EACH_WAY = 250
 """Fewer packets than each stream sends."""
+INSTANTS = 150
+"""Fewer than a timer's within a second."""
 STAMPS = ("wake", "submit", "tx_sched", "tx_soft", "rx_soft", "rx_user")
 
 
@@ -102,3 +104,24 @@ def test_guests_of_the_shipped_scenario_run_on_it_and_repeat_to_the_nanosecond(a
         assert any(thread.endswith("CPU 0/KVM") for thread in facts["board1"]["processes"]["threads"])
         iommus = facts["board1"]["machine"]["iommus"]
         assert [iommu.startswith("smmu3.") for iommu in iommus or ()] == [True] * ("=vfio," in str(path))
+
+
+def test_a_timer_of_a_guest_is_followed_from_the_vm_hosts_interrupt_into_it(arm_place: BoardPlace) -> None:
+    shipped = read_yaml(SHIPPED.read_text()).data
+    shipped["hosts"]["board1"]["arch"] = "arm64"
+    del shipped["matrix"], shipped["loads"]
+    shipped["guests"]["vm1"]["bridge"] = "tap"
+    probe = {"probe": "timer", "on": "vm1", "period": "5003us", "trace": "threads"}
+    changes = {"streams": {}, "probes": {"late": probe}, "repeat": 1, "duration": "1s", "warmup": "0s"}
+    ended = arm_place.start("run", arm_place.board_scenario(**shipped | changes)).ended()
+    assert ended.status == 0, ended.err + ended.out
+    (cell,) = read(arm_place.only_run() / "result.json")["cells"]
+    told = cell["streams"]["late"]["trace"]
+    assert told["whole"] + sum(one["n"] for one in told["missing"]) == told["n"] > INSTANTS
+    assert told["whole"] > told["n"] / 2, told["missing"]
+    # KVM of arm64 does not report what it injects.
+    way = ["wake_due", "host_irq", "host_waking", "host_run", "accepted", "entered", "irq", "waking", "run", "wake"]
+    assert told["chain"]["stops"] == way
+    within = {(one["from"], one["to"]): one["min"] for one in told["intervals"]}
+    assert within["entered", "irq"] >= -told["entry"]["uncertainty_ns"]
+    assert all(least >= 0 for ends, least in within.items() if ends[0] != "wake_due" and ends != ("entered", "irq"))
