@@ -68,7 +68,7 @@ def run(
     Examples:
         # Every virtual bridge that this machine can make, in a few minutes
         latlab run demo
-        # A scenario of your own; a suspect measurement fails, too
+        # Your own scenario; a suspect measurement fails, too
         latlab run lab.yaml --strict
         # With the streams' figures of the last second while it measures
         latlab run lab.yaml --live

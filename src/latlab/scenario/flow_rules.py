@@ -122,7 +122,7 @@ def port_goes_with_udp(_: Sketch, path: Path, stream: Stream | PingProbe) -> Ite
 def ethertype_goes_with_frames(_: Sketch, path: Path, stream: Stream | PingProbe) -> Iterator[Finding]:
     """An EtherType can be chosen of frames that are written whole."""
     if stream.transport != "ethernet" and "ethertype" in stream.model_fields_set:
-        what = f"{stream.transport.upper()} has an EtherType of its own"
+        what = f"{stream.transport.upper()} has its own EtherType"
         yield Finding((*path, "ethertype"), what, "transport: ethernet")
 
 

@@ -99,7 +99,7 @@ def guest_has_its_uplink(sketch: Sketch, path: Path, guest: Guest) -> Iterator[F
         return
     if sketch.is_switched(End(guest.host, guest.uplink)):
         what = f"{guest.uplink} is a port of {guest.host}'s switch, and an interface is a port of one bridge"
-        yield Finding((*path, "uplink"), what, " or ".join(ends) or "an end of a link that is no port of it")
+        yield Finding((*path, "uplink"), what, " or ".join(ends) or "an end of a link that is not a port of it")
         return
     if "links" not in sketch.names or sketch.loose_links:
         return

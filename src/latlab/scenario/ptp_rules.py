@@ -27,7 +27,7 @@ def ptp_ports_are_there(sketch: Sketch) -> Iterator[Finding]:
             yield Finding(path, f"{end} is a VLAN interface, and PTP's packets have no tag", str(port))
         elif sketch.is_switched(end):
             what = f"{end} is a port of {end.host}'s switch, which forwards PTP's packets"
-            yield Finding(path, what, "an end of a link that is no port of it")
+            yield Finding(path, what, "an end of a link that is not a port of it")
         elif "links" in sketch.names and not sketch.loose_links:
             there = [str(other) for other in sketch.ends.values()]
             if str(end) not in there:

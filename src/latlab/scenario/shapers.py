@@ -215,7 +215,7 @@ class Taprio(Classes):
         description="txtime-assist: the least time from hand-over to launch; 1.5 times the largest delta if not given",
     )
     delta: Annotated[Duration, within(DURATION, 0, DELTA_NS_MAX)] = Field(
-        default=200_000, description="txtime-assist: of the etf that each queue without one of its own gets"
+        default=200_000, description="txtime-assist: of the etf that each queue without its own one gets"
     )
 
     @property

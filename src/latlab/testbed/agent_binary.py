@@ -132,7 +132,7 @@ def _unfit(agent: Path, architecture: str, *, is_own: bool) -> LabError | None:
     if is_own or not agent.exists():
         return None
     if built_for != architecture:
-        what = f"it is {architecture}, and {agent} is built for {built_for or 'none: it is no binary'}"
+        what = f"it is {architecture}, and {agent} is built for {built_for or 'none: it is not an executable'}"
         return LabError(what, remedy=BUILD_ALL)
     if not is_of_this_version(agent):
         what = f"the agent for {architecture}, {agent}, is not of this latlab's version, {__version__}"

@@ -32,8 +32,9 @@ class Recipe:
     several the first that there is. command_line: what the kernel is told at least. boot_modules: loaded at boot, after
     what they depend on. modules: no image is made without. features: modules that may be missing in a kernel → what an
     image is without then. modules_if_there: these are optional. nested: programs that start guests in the machine
-    itself; they are in a separate initial file system. None: guests are not started in it. own_modules: those of ours that
-    guests need there. emulator: the QEMU that runs the machine where its architecture is not that of what it runs on.
+    itself; they are in a separate initial file system. None: guests are not started in it. own_modules: those of ours
+    that guests need there. emulator: the QEMU that runs the machine where its architecture is not that of what it runs
+    on.
     """
 
     architectures: tuple[str, ...]
