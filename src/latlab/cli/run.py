@@ -336,7 +336,7 @@ def _check_metrics(names: list[str] | None) -> None:
 
 
 def _check_format(name: str) -> None:
-    """Check the name. UsageError: it is no format's."""
+    """Check the name. UsageError: it is not the name of a format."""
     if name == TERMINAL:
         return
     from latlab.model.errors import UsageError
