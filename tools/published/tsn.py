@@ -10,6 +10,7 @@ import polars as pl
 
 from published.claims import NOT_MEASURED, US, Check, Claim, Figures, Finding, Of, Pair, differ, times
 from published.experiment import MICROSECONDS, Entry, Experiment, Ours, Part, Picture, Table
+from published.pictures import repetitions
 
 KERNEL: Final = {
     "tap": "tap + kernel bridge",
@@ -19,7 +20,8 @@ KERNEL: Final = {
 }
 AFXDP: Final = {"ovs-afxdp": "Open vSwitch + AF_XDP"}
 ALL: Final = {**KERNEL, **AFXDP, "vfio": "VFIO", "user": "user NAT (the article has none)"}
-LOADS: Final = ("none", "load-same", "load-opposite")
+_UNDER: Final = {"none": "idle", "load-same": "load, same direction", "load-opposite": "load, opposite direction"}
+LOADS: Final = tuple(_UNDER)
 _NAMED: Final = {"none": " idle", "load-same": " loaded"}
 CYCLE_NS: Final = 503_000
 _POLLS: Final = (
@@ -82,7 +84,7 @@ def _missed(bridge: str) -> Callable[[Figures], str]:
 
 
 def _by_bridge(note: str, in_slot: bool) -> Table:
-    headings = ["bridge", "idle", "load, same direction", "load, opposite direction"]
+    headings = ["bridge", *_UNDER.values()]
     cut = ["cut: idle, same, opposite"] if in_slot else []
     rows: list[tuple[Entry, ...]] = [
         (title, *(Ours(_tsn(bridge, load, in_slot=in_slot)) for load in LOADS), *([_missed(bridge)] if in_slot else []))
@@ -174,7 +176,7 @@ def _stalls(figures: Figures) -> Finding:
     return Finding(
         f"none; others: {words or 'none'}",
         "not shown",
-        "none occurred. There they occurred about once a minute; a cell is 1 s here",
+        absent="none came. They came about once a minute there; a cell is 1 s here",
     )
 
 
@@ -185,7 +187,7 @@ def _swings(figures: Figures) -> Finding:
         f"{sum(one['episodes'] for one in found)} clock swings; ptp4l printed {readings} offsets in "
         f"{len(figures.cells)} cells",
         "not shown",
-        "it cannot occur here. Both cards use one emulated clock and do not drift apart",
+        absent="it cannot occur here. Both cards' clocks are of one emulated clock, and do not drift",
     )
 
 
@@ -379,9 +381,16 @@ TSN = Experiment(
             ],
             [
                 Picture(
-                    "control-latency-repeats.png",
+                    repetitions(
+                        "control",
+                        "latency",
+                        [
+                            (title, [(name, f"bridge={bridge}, loads={load}") for bridge, name in ALL.items()])
+                            for load, title in _UNDER.items()
+                        ],
+                    ),
                     "tsn-latency",
-                    "Each repetition: the middle 90 % of its packets, median and maximum",
+                    "Each repetition by load: the middle 90 % of its packets, median and maximum",
                 ),
                 Picture("control-latency-ccdf.png", "tsn-tail", "Share of packets above a latency, each repetition"),
             ],

@@ -210,6 +210,8 @@ class Turns:
         self._halted.set()
         self._waiting = 0
         self._wanted = asyncio.Event()
+        self._taken = asyncio.Event()
+        """Set at the end of each turn, and replaced then; also once there will be no more."""
         self._driver: asyncio.Task[None] | None = None
 
     def start(self, words: Sequence[str], stdin: int | None, stdout: int | None, stderr: int | None) -> TurnsProcess:
@@ -249,6 +251,13 @@ class Turns:
             self._waiting -= 1
             if not self._waiting:
                 self._wanted.clear()
+
+    async def take_one(self) -> None:
+        """Let the machine have one turn and no more: who looks at it then does so after the same turn each time."""
+        if self.lost:
+            return
+        with self.waiting():
+            await self._taken.wait()
 
     def ask(self, words: Sequence[str], within_s: float) -> str | None:
         """What the command writes, once it has ended well: for callers that cannot await it, while no other caller
@@ -305,6 +314,7 @@ class Turns:
         finally:
             self._turns = self._ended = 0
             self._halted.set()
+            self._is_taken()
             if self._mailbox is not None:
                 self._mailbox.close()
                 self._mailbox = None
@@ -421,6 +431,7 @@ class Turns:
         """Pass on what the machine said to the processes that it concerns."""
         self.tai_ns = turn.halted_tai_ns
         self._halted.set()
+        self._is_taken()
         at, end = 0, len(turn.said)
         while at + _HEADER.size <= end:
             number, kind, size = _HEADER.unpack_from(turn.said, at)
@@ -430,6 +441,10 @@ class Turns:
                 if kind == _EXIT:
                     del self._processes[number]
             at += size
+
+    def _is_taken(self) -> None:
+        self._taken.set()
+        self._taken = asyncio.Event()
 
 
 def _word(mailbox: mmap.mmap, at: int) -> int:

@@ -213,6 +213,15 @@ IMPORTED_METRICS: Final[tuple[Metric, ...]] = (
         (("previous", "first_point"),),
         "received",
     ),
+    # RFC 3550, 6.4.1: D(i, j) = (Rj − Ri) − (Sj − Si).
+    Metric(
+        "jitter",
+        "Jitter against the sender's cycle counter",
+        "first_point − (first_point of its sender's packet before + cycles that the sender counted between the two)",
+        (("counted", "first_point"),),
+        "received",
+        more_less=LATER,
+    ),
     Metric(
         "user_return",
         "Return to the application",

@@ -149,6 +149,13 @@ TIMESTAMPS: Final[tuple[Timestamp, ...]] = (
         not_before="wake",
     ),
     Timestamp("previous", "of watched packets: when the first point saw the packet before", "talker", "kernel"),
+    Timestamp(
+        "counted",
+        "of watched packets whose sender counts its cycles: `first_point` of its packet before, later by as much as "
+        "it counted between the two",
+        "talker",
+        "kernel",
+    ),
     Timestamp("first_point", "of imported and of watched packets: when the first point saw it", "talker", "kernel"),
     Timestamp("second_point", "the same of the second point", "listener", "kernel"),
     Timestamp(

@@ -43,7 +43,8 @@ class RecordedStream(Recorded):
 
     interface: where it leaves; port: the same, or of a VLAN interface the one below. stream: its number, 0 without
     packets. period_ns: None of a closed loop. metrics, counts, send_errnos, two_clocks, described: of what was imported
-    or measured by a tool. flow: of which flow's packets it is, where these were watched.
+    or measured by a tool. flow: of which flow's packets it is, where these were watched. pair: of a PRP pair the
+    numbers of its streams by LAN A and by LAN B.
     """
 
     name: str
@@ -65,6 +66,7 @@ class RecordedStream(Recorded):
     probe: str | None = None
     leg: Leg | None = None
     flow: str | None = None
+    pair: tuple[int, int] | None = None
     frames: int | None = None
     timer: TimerSettings | None = None
     tool: str | None = None

@@ -26,6 +26,7 @@ from latlab.recordings.cell import RecordedCell, RecordedStream, Totals
 from latlab.recordings.clock_offset import offset_between
 from latlab.recordings.impossible import Readings, drop_impossible
 from latlab.recordings.legs import has_schedule, onto_askers_clock, with_counts
+from latlab.recordings.prp_pairs import first_copies
 from latlab.recordings.real_to_tai import RealToTai
 from latlab.recordings.recording_findings import (
     TRACED,
@@ -185,7 +186,9 @@ def join_cell(folder: CellFolder) -> Joined:
     join.onto_one_clock()
     join.see_others()
     others = [*_tool_tables(folder, cell), *timer_tables(folder, cell, join.findings)]
-    return Joined(_with_others(join.frame(), others), join.findings)
+    packets = join.frame()
+    pairs = [first_copies(packets, stream) for stream in cell.streams if stream.pair]
+    return Joined(_with_others(packets, [*pairs, *others]), join.findings)
 
 
 @dataclass(frozen=True)

@@ -77,7 +77,7 @@ LIMITS: Final = ("", "limit on", "cell", "repeat", "limit", "actual")
 LOADS: Final = ("cell", "repeat", "load", "from", "to", "asked", "sent", "received", "packets", "work")
 REPEATS: Final = ("cell", "of packet", "timestamp", "ns", "packets", "timestamps in one only")
 _NARROW: Final = (rows.MOMENTS + rows.COUNTS, rows.PERCENTILES)
-_WATCHED: Final = ("transit", "interarrival")
+_WATCHED: Final = ("transit", "interarrival", "jitter")
 _WAITED: Final = ("wakeup", *(metric.name for metric in TIMER_METRICS))
 """Of timers: the whole, and its parts."""
 _WINDOWS_PRINTED: Final = 100

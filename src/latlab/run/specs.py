@@ -226,6 +226,7 @@ def _talk_stream(scenario: Scenario, name: str, bed: Bed) -> Spec:
             "vlan": stream.vlan,
             "pcp": stream.pcp,
             **_carrier(stream),
+            **_copy(scenario, name, bed),
         }
     else:
         transport = {
@@ -234,6 +235,16 @@ def _talk_stream(scenario: Scenario, name: str, bed: Bed) -> Spec:
             "destination": f"{route.destination}:{scenario.port(name)}",
         }
     return {**spec, "transport": transport}
+
+
+def _copy(scenario: Scenario, name: str, bed: Bed) -> Spec:
+    """Which copy of a PRP pair a stream is; nothing: it is none."""
+    for first, second in scenario.pairs.values():
+        if name in (first, second):
+            source = bed.macs[str(scenario.route(first).talker_end)]
+            lan = "A" if name == first else "B"
+            return {"prp": {"lan": lan, "carries": scenario.stream_number(first), "source": source}}
+    return {}
 
 
 def _carrier(stream: Stream) -> Spec:
@@ -256,5 +267,6 @@ def _listen_stream(scenario: Scenario, name: str, bed: Bed) -> Spec:
         "interface": bed.places.device(route.listener_end),
         "size": stream.size,
         "count": scenario.packet_count(name),
+        **({"carries": scenario.stream_number(stream.prp)} if stream.prp else {}),
         "transport": transport,
     }

@@ -16,7 +16,15 @@ from latlab.scenario.network import routes
 from latlab.scenario.parts import Part
 from latlab.scenario.probes import SECOND_NS, Between, DdsProbe, OnOne, PingProbe, ProbeBase, TimerProbe
 from latlab.scenario.sketch import Sketch
-from latlab.scenario.streams import CARRIERS, UDP_OVERHEAD, LaunchTime, Stream, launches
+from latlab.scenario.streams import (
+    CARRIERS,
+    PRP_TRAILER,
+    UDP_OVERHEAD,
+    LaunchTime,
+    Stream,
+    copied_otherwise,
+    launches,
+)
 from latlab.scenario.tuning import Tuning
 from latlab.scenario.units import format_duration, format_size
 
@@ -113,6 +121,25 @@ def group_goes_with_frames(_: Sketch, path: Path, stream: Stream) -> Iterator[Fi
         yield Finding((*path, "group"), "a UDP socket writes no MAC address", "transport: ethernet")
 
 
+def copy_is_the_same(sketch: Sketch, path: Path, stream: Stream) -> Iterator[Finding]:
+    """Both streams of a PRP pair are the same frames, to a group, over two links."""
+    if stream.prp is None or (first := sketch.streams.get(stream.prp)) is None:
+        return
+    where = (*path, "prp")
+    copies = [name for name, one in sketch.streams.items() if one.prp == stream.prp]
+    if first.prp is not None or stream.prp == path[-1] or copies[0] != path[-1]:
+        yield Finding(where, f"{stream.prp} has a copy already, or is one", "a pair of two streams")
+        return
+    for key in copied_otherwise(first, stream):
+        yield Finding((*path, key), f"a copy of {stream.prp} has the same {key}", f"that of {stream.prp}")
+    if stream.group is None:
+        yield Finding(where, "the frames of both LANs go to one address", "a group, as 01:0c:cd:04:00:01")
+    if stream.via is None or stream.via == first.via:
+        yield Finding((*path, "via"), f"a copy goes by another link than {stream.prp}", "the talker's other interface")
+    if sketch.top.timestamps.by != "socket":
+        yield Finding(where, "BPF programs do not recognise both copies", "timestamps: {by: socket}")
+
+
 def port_goes_with_udp(_: Sketch, path: Path, stream: Stream | PingProbe) -> Iterator[Finding]:
     """A port is UDP's."""
     if stream.transport == "ethernet" and stream.port is not None:
@@ -156,6 +183,7 @@ def stream_fits_the_mtu(sketch: Sketch, path: Path, stream: Stream) -> Iterator[
     for mtu in {route.segment.mtu: "" for route in routes(sketch.segments, stream.talker, stream.listener, stream.via)}:
         carrier = CARRIERS.get(stream.payload)
         room = mtu - (UDP_OVERHEAD if stream.transport == "udp" else carrier.overhead if carrier else 0)
+        room -= PRP_TRAILER if stream.prp else 0
         if stream.size > room:
             size = format_size(stream.size)
             what = f"{size} would be fragmented" if stream.transport == "udp" else f"{size} do not fit into a frame"

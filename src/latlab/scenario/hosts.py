@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping
 from typing import Annotated, ClassVar, Literal
 
 from pydantic import AfterValidator, Field
@@ -86,7 +87,7 @@ class BoardHost(HostBase):
         default=None, description="an image of `latlab image build`; the ready-made one of its flavour if not given"
     )
     flavour: Literal["rt", "standard"] = Field(
-        default="rt", description="its kernel, where no image is given: PREEMPT_RT or Debian's standard one"
+        default="rt", description="its kernel: PREEMPT_RT or Debian's standard one; with an image, that image's"
     )
     arch: Literal["arm64"] | None = Field(
         default=None, description="its architecture, 64-bit ARM; that of this machine if not given"
@@ -117,6 +118,24 @@ class BoardHost(HostBase):
 def image_for(name: str, arch: str | None) -> str:
     """The image of latlab's own that takes the place of the one of that name on a board of that architecture."""
     return f"{name}-{arch}" if arch and name.startswith("debian-") and not name.endswith(f"-{arch}") else name
+
+
+CPU_LISTS = ("isolcpus", "nohz_full", "rcu_nocbs", "irqaffinity")
+"""Parameters of a kernel's command line that list CPUs."""
+_CPU_RANGE = re.compile(r"(\d{1,9})(?:-(\d{1,9}))?")
+
+
+def kernel_cpus(append: str | None, *parameters: str) -> Iterator[range]:
+    """Yield the CPUs that these parameters of a kernel's command line list, range by range.
+
+    Flags before them (`managed_irq`) and what is no plain range (`all`, `0-7:1/2`) are passed over. Source: Linux,
+    Documentation/admin-guide/kernel-parameters.rst.
+    """
+    for word in (append or "").split():
+        name, _, listed = word.partition("=")
+        for part in listed.split(",") if name in parameters else ():
+            if found := _CPU_RANGE.fullmatch(part):
+                yield range(int(found[1]), int(found[2] or found[1]) + 1)
 
 
 Host = Annotated[LocalHost | NetnsHost | SshHost | BoardHost, Field(discriminator="kind")]

@@ -20,7 +20,7 @@ from latlab.scenario.limits import (
 )
 from latlab.scenario.probes import Between, OnOne, TimerProbe
 from latlab.scenario.sketch import Sketch, known, where_known
-from latlab.scenario.streams import Stream, launches
+from latlab.scenario.streams import PAIR, Stream, launches
 
 
 def limits_are_statistics(sketch: Sketch) -> Iterator[Finding]:
@@ -40,7 +40,7 @@ def _limit_fits(sketch: Sketch, limit: Limit) -> Iterator[Finding]:
     of_probes = limit.group in PROBE_METRICS or (limit.group == COUNTS and limit.statistic in PROBE_COUNTED)
     where = ("accept", limit.path)
     if name in sketch.names.get("streams", ()):
-        if leg:
+        if leg and not (leg == PAIR and any(one.prp == name for one in sketch.streams.values())):
             yield Finding(where, f"{name} is a stream: it has no leg {leg}", f"{name}.{limit.group}, or a probe")
         elif of_probes:
             what = f"{name} is a stream: its packets are not answered"
@@ -50,6 +50,9 @@ def _limit_fits(sketch: Sketch, limit: Limit) -> Iterator[Finding]:
         return
     probe = sketch.probes.get(name)
     if probe is None:
+        return
+    if leg == PAIR:
+        yield Finding(where, f"{name} is a probe: it has no copies", f"{name}.{limit.group}")
         return
     if isinstance(probe, OnOne):
         yield from _timer_has(probe, name, leg, limit)

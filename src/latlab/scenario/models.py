@@ -26,7 +26,7 @@ from latlab.scenario.probes import Between, PingProbe, Probe, ProbeName, TimerPr
 from latlab.scenario.ptp import Ptp, Timestamps
 from latlab.scenario.published import Published, known_metric
 from latlab.scenario.shapers import ShapedInterface, Shaper, Taprio, port_speed
-from latlab.scenario.streams import Stream, launches
+from latlab.scenario.streams import PAIR, Stream, launches
 from latlab.scenario.trigger import TriggerText
 from latlab.scenario.trust import Trust
 from latlab.scenario.tuning import Tuning
@@ -228,9 +228,18 @@ class Scenario(Part):
         return leg_number(len(self.streams), list(self.probes).index(name), "up")
 
     @property
+    def pairs(self) -> Mapping[str, tuple[str, str]]:
+        """PRP pairs by name, each with its streams by LAN A and by LAN B."""
+        return {f"{one.prp}.{PAIR}": (one.prp, name) for name, one in self.streams.items() if one.prp}
+
+    def pair_number(self, name: str) -> int:
+        """The number of a PRP pair in tables: behind streams and probes."""
+        return leg_number(len(self.streams), len(self.probes), "up") + list(self.pairs).index(name)
+
+    @property
     def first_flow_number(self) -> int:
         """The number in tables of the first stream that is found among watched packets: behind all others."""
-        return leg_number(len(self.streams), len(self.probes), "up")
+        return leg_number(len(self.streams), len(self.probes), "up") + len(self.pairs)
 
     def instant_count(self, name: str) -> int:
         """How many instants of a timer are due before start + duration, warm-up included."""

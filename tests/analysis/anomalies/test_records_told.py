@@ -78,7 +78,7 @@ def test_what_the_comparison_took_off_already_is_reported_and_explains_nothing()
     assert (taken["by"], taken["min_ns"] >= 700, taken["max_ns"] <= 1_700) == ("shared page", True, True)
     assert episode.evidence["comparison"] == "allows" and episode.evidence["ptp"] == "no record"
     assert episode.class_ == "unexplained"
-    assert "they are known to ± 40 µs (shared page); what latlab's comparison (shared page) saw" in episode.text
+    assert "they are known to ± 40 µs (shared page); what latlab's comparison (shared page) measured" in episode.text
 
 
 def test_a_comparison_of_cards_that_saw_it_stands_with_its_figures() -> None:

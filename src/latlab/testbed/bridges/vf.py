@@ -57,9 +57,17 @@ for one in /sys/bus/pci/devices/$1/iommu_group/devices/*; do
   [ "$name" = "$1" ] || [ ! -e "$one/driver" ] || echo "$name"
 done
 """
+# A driver that gets no answer from the physical function in time takes a random MAC address (kernel:
+# drivers/net/ethernet/intel/igbvf/netdev.c, igbvf_probe): it is to ask again.
 PROBE = """
-modprobe -q "$(cat "/sys/bus/pci/devices/$1/modalias")" || true
+at=/sys/bus/pci/devices/$1
+modprobe -q "$(cat "$at/modalias")" || true
 echo "$1" >/sys/bus/pci/drivers_probe
+for again in 1 2; do
+  case $(cat "$at"/net/*/address 2>/dev/null) in "$2"|"") break;; esac
+  echo "$1" >"$at/driver/unbind"
+  echo "$1" >/sys/bus/pci/drivers_probe
+done
 """
 INTERFACES = 'ls "/sys/bus/pci/devices/$1/net" 2>/dev/null | wc -l'
 # Something like udev may be naming it at this moment.
@@ -325,8 +333,8 @@ def _by_macvtap(joint: Joint, port: Port, site: Site) -> Iterator[Step | Service
     )
     yield Step(
         host=site.name,
-        title=f"bind {address} to this kernel's driver",
-        do=("sh", "-ec", PROBE, "sh", address),
+        title=f"have {address} driven by this kernel",
+        do=("sh", "-ec", PROBE, "sh", address, port.mac),
         check=Check(
             ("sh", "-c", INTERFACES, "sh", address),
             expected="1",
@@ -344,7 +352,11 @@ def _by_macvtap(joint: Joint, port: Port, site: Site) -> Iterator[Step | Service
         host=joint.host,
         title=f"give {device} the segment's MTU",
         do=("ip", "link", "set", "dev", device, "mtu", str(joint.segment.mtu)),
-        check=Check(("cat", f"/sys/class/net/{device}/address"), expected=port.mac),
+        check=Check(
+            ("cat", f"/sys/class/net/{device}/address"),
+            expected=port.mac,
+            remedy=f"its driver got no answer from {joint.card}: `dmesg` there has why",
+        ),
     )
     yield no_ipv6(joint, device)
     yield up(joint, device)

@@ -144,11 +144,10 @@ class BoardMachine(MachineKind):
 
     def site(self, scenario: Scenario, name: str, site: Site) -> Site:
         """The agent and the guests' images are those of the board's image."""
-        guests = {key: image for key, image in site.images.items() if image.kind == "guest"}
         # A guest goes by its image's plain name: on an ARM board that is the one for ARM.
         arch = _wanted(scenario, name).arch
-        images = {key: _nested(guests.get(image_for(key, arch), image)) for key, image in guests.items()}
-        images |= {key.removesuffix(f"-{arch}"): _nested(image) for key, image in guests.items()} if arch else {}
+        images = {key: _nested(site.images.get(image_for(key, arch), image)) for key, image in site.images.items()}
+        images |= {key.removesuffix(f"-{arch}"): _nested(image) for key, image in site.images.items()} if arch else {}
         place = Site(site.tag, name=name, machine=site.machine, agent=GUEST_AGENT, images=images)
         # Its guests take turns with it on the same CPUs.
         return replace(place, clock_pages=False)
