@@ -411,7 +411,7 @@ def _metric(
 
 
 def _chain(rows: pl.DataFrame, values: Values) -> Chain | None:
-    """With as many of the worst packets as are told one by one; None where a metric has no way."""
+    """With as many of the worst packets as are listed one by one; None where a metric has no path."""
     found = chain_of_metric(rows, values) if values.metric.name in (*CHAINED, *CHAINED_TRIPS) else None
     if found and (worst := found.worst):
         return found.model_copy(update={"worst": worst.model_copy(update={"each": worst.each[:WORST_TOLD]})})

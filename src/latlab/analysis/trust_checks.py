@@ -247,7 +247,7 @@ def xdp_bridge_carried_every_packet(evidence: Evidence) -> Iterator[Broken]:
 def packets_arrived(evidence: Evidence) -> Iterator[Broken]:
     """Streams of which packets were sent after the warm-up, and none arrived; probes that were never answered.
 
-    What arrived without its VLAN tag has a finding of its own.
+    What arrived without its VLAN tag has a separate finding.
     """
     without_tag = {name for _, name, _ in untagged(evidence)}
     lost = {
@@ -280,7 +280,7 @@ def _port(stream: RecordedStream) -> str:
 
 @checks("vlan-tags-kept")
 def frames_kept_their_tags(evidence: Evidence) -> Iterator[Broken]:
-    """Streams with a VLAN of which frames came to their listener without the tag: in the counts they are lost."""
+    """Streams with a VLAN of which frames reached their listener without the tag: in the counts they are lost."""
     for host, name, count in untagged(evidence):
         counts = counts_of(evidence, name)
         of_all = f" of {counts['sent']}" if counts else ""
@@ -382,7 +382,7 @@ def realtime_settings_are_in_force(evidence: Evidence) -> Iterator[Broken]:
 
 @checks("tuning-in-force")
 def tuning_is_in_force(evidence: Evidence) -> Iterator[Broken]:
-    """Settings that could not be made, where the run goes on without them, and those that were others at the end."""
+    """Settings that could not be made, where the run continues without them, and those that had changed at the end."""
     if evidence.cell.status == "ok":  # in another the step that failed may be what ended it
         for step in evidence.cell.steps:
             if not step.ok:
@@ -581,7 +581,7 @@ def _launching(stream: RecordedStream) -> str:
 
 
 def _qdiscs(facts: Facts, stream: RecordedStream) -> list[Facts] | None:
-    """The qdiscs of the port a stream leaves by, as tc told: of a VLAN interface, its parent. None: unknown."""
+    """The qdiscs of the port a stream leaves by, as tc prints them: of a VLAN interface, its parent. None: unknown."""
     port = stream.queue
     qdiscs: list[Facts] | None = fact(facts.get(stream.talker), "interfaces", port, "qdiscs")
     return qdiscs

@@ -120,7 +120,7 @@ def _texts(episodes: Sequence[Episode]) -> str:
 
 
 SAID: Final = 3
-"""So many episodes are told of in one cut."""
+"""The number of episodes that one cut lists."""
 
 
 def _kept(launch: NDArray[np.int64], whole: Span, cuts: Sequence[Span]) -> tuple[KeptWindow, ...]:

@@ -32,7 +32,7 @@ class SshHost(Host):
 
     agent: the path of latlab-agent there. scratch: the folder there for recordings. options: further arguments of ssh.
     through: what is put before ssh, such as `ip netns exec NAMESPACE`. control: the socket of a connection that is kept
-    open by `keep_open`; while there is none, each command makes a connection of its own. relay: this machine's agent,
+    open by `keep_open`; while there is none, each command makes a separate connection. relay: this machine's agent,
     which runs lasting processes there; without one ssh itself does. outlives: it is there after the run, with what a
     run that was killed has left.
     """

@@ -24,7 +24,7 @@ LATENCY: Final = (
     "the schedule of the packets is not known"
 )
 MOST_FLOWS: Final = 16
-"""The largest flows are streams of their own; more would fill a page."""
+"""The number of largest flows that are separate streams; more would fill a page."""
 _NAMED_FLOWS: Final = 8
 """So many flows that one capture alone has seen are named; of the others the packets are counted."""
 _FRAME: Final = 1_600

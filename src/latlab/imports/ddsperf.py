@@ -148,7 +148,7 @@ def _figures(peer: str, kind: str, size: int, kept: list[Interval], streams: int
 
 
 def round_trips(told: Sequence[Second], stream: str, talker: str, listener: str, version: str) -> Imported:
-    """The whole round trips of the seconds that one ping told of, twice what it printed. stream: what they are called.
+    """The whole round trips of the seconds that one ping reported, twice what it printed. stream: what they are called.
 
     talker, listener: who asked, who answered.
     """

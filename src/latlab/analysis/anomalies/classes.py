@@ -267,7 +267,7 @@ CLASSES: Final[tuple[AnomalyClass, ...]] = (
 """In the order of precedence: a packet that several classes would have belongs to the first of them.
 
 What happened to single packets goes before what moved all of them, so that a late packet within a clock swing is
-not called one. `duplicate` has no packets of its own.
+not called one. `duplicate` has no separate packets.
 """
 
 NAMES: Final[tuple[str, ...]] = tuple(one.name for one in CLASSES)

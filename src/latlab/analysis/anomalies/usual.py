@@ -57,7 +57,7 @@ def crowded(
     beside[1:] |= close
     held = late & beside
     begins, ends = runs(held)
-    # The last ones were held for less than a period: too little to show by themselves.
+    # The last ones were held for less than a period: too little to show alone.
     held = bursts | members((begins, np.minimum(ends + 2, len(held))), len(held))
     return held if 0 < np.count_nonzero(held) <= thresholds.bursts_most * len(latency) else None
 
