@@ -250,7 +250,7 @@ def _port(scenario: Scenario, end: End, shaper: Taprio) -> Port:
         ),
         loads=(
             *others,
-            # What has no schedule of its own comes one at a time: questions of closed loops, answers, tools' messages.
+            # What has no schedule comes one at a time: questions of closed loops, answers, tools' messages.
             *(
                 GateLoad(
                     flow.name,

@@ -28,7 +28,7 @@ class Column:
         """The value as written in a table: µs with one decimal, or digits; blank where it is null.
 
         A maximum has a ≥ where packets without one of its timestamps may be above it.
-        What is known only of each interval of time by itself is the least and the greatest of these, as "98.6…100.8".
+        What is known only of each interval of time is the least and the greatest of these, as "98.6…100.8".
         """
         value = getattr(statistics, self.key)
         if value is None and (each := getattr(statistics.intervals, self.key, None)):
@@ -196,7 +196,7 @@ class Summary:
 
     def dimensions(self, row: Row) -> tuple[str, ...]:
         """What distinguishes the row from others, apart from its repetition, each a word: without loads it is idle, and
-        a value that says nothing by itself has its heading with it.
+        a value that says nothing alone has its heading with it.
         """
         told = zip(self.headings, self.labels(row), strict=True)
         return tuple(_told(heading, value) for heading, value in told if heading != "repeat")
@@ -266,7 +266,7 @@ def _may_have(result: Result, name: str, metric: str) -> bool:
     if any(metric in block.metrics for block in blocks):
         return True
     if metric in {one.name for one in TIMER_METRICS} or any(block.timer for block in blocks):
-        return False  # a timer whose interrupts are not told of has no parts
+        return False  # a timer whose interrupts are not recorded has no parts
     if all(cell.imported for cell in result.cells if name in cell.streams):
         return False  # another program need not have measured it
     if metric in {one.name for one in IMPORTED_METRICS} or any(block.flow for block in blocks):

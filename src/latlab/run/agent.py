@@ -1,4 +1,4 @@
-"""One agent while it runs: told its spec, heard out event by event, ended with its lab."""
+"""One agent while it runs: it gets its spec, reports its events, and ends with its lab."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ class Agent:
         self._say({"keep": [{"from_tai_ns": begin, "to_tai_ns": end} for begin, end in windows]})
 
     async def stop(self, bed: TestBed) -> Totals:
-        """Its `done`; it has written its recordings and is gone."""
+        """Its `done`; it has written its recordings and has ended."""
         self._say({"stop": True})
         try:
             with bed.awaited(f"{self.title} on {self.host.name} stops"):

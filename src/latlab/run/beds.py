@@ -55,7 +55,7 @@ class Bed:
 
     @property
     def machine(self) -> Path | None:
-        """The file to go on from; None as long as there is none. It is nowhere but in memory, and goes with the lab."""
+        """The file to resume from; None as long as there is none. It is in memory only, and ends with the lab."""
         return Path(f"/proc/{os.getpid()}/fd/{self._memory}") if self.turns and self._memory is not None else None
 
     async def keep(self, turns: Turns, site: Site) -> None:

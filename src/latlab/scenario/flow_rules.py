@@ -49,7 +49,7 @@ def own(judge: Judge) -> Judge:
 
 
 def dds(judge: Judge) -> Judge:
-    """The same rule of our own probes over DDS only."""
+    """The same rule of latlab's probes over DDS only."""
     return _of(DdsProbe, judge)
 
 
@@ -154,7 +154,7 @@ def ethertype_goes_with_frames(_: Sketch, path: Path, stream: Stream | PingProbe
 
 
 def payload_has_its_frames(sketch: Sketch, path: Path, stream: Stream) -> Iterator[Finding]:
-    """A protocol of layer 2 has frames of its own, with an EtherType of its own, and room for so much."""
+    """A protocol of layer 2 has its own frames, with its own EtherType, and room for so much."""
     carrier = CARRIERS.get(stream.payload)
     if carrier is None:
         return

@@ -42,7 +42,7 @@ def one_user(path: Path, ssh: Ssh) -> Iterator[Finding]:
 
 
 def virtual_time_has_no_company(sketch: Sketch, path: Path, host: Host) -> Iterator[Finding]:
-    """Between a clock that counts instructions and any other, no time can be told."""
+    """Between a clock that counts instructions and any other, no time can be measured."""
     if isinstance(host, BoardHost) and host.time == "virtual":
         places = where_known(sketch.hosts, lambda name, _: sketch.machine_of(name))
         others = [name for name, machine in places if machine != path[1]]

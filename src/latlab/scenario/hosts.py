@@ -78,7 +78,7 @@ class SshHost(HostBase):
 
 
 class BoardHost(HostBase):
-    """A machine that QEMU emulates, with a kernel of its own, in its own network namespace."""
+    """A machine that QEMU emulates, with its own kernel, in its own network namespace."""
 
     is_emulated: ClassVar[bool] = True
 

@@ -100,7 +100,7 @@ def with_trigger(loaded: Loaded, expression: str) -> Loaded:
 
 
 def _is_line(text: str, position: Position, value: str) -> bool:
-    """Whether the key at this position has a line of its own, with its value."""
+    """Whether the key at this position is on a separate line, with its value."""
     line = text.splitlines()[position[0] - 1]
     return line.startswith("trigger:") and value in line
 

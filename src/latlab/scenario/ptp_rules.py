@@ -176,7 +176,7 @@ def _is_card(sketch: Sketch, end: End) -> bool:
 
 
 def _all_are_ends(sketch: Sketch) -> bool:
-    """Whether every port that is written can be used, and is where it was meant to be, as far as can be told."""
+    """Whether every port that is written can be used, and is where it was meant to be, as far as is known."""
     kept = {str(end) for _, end in _ports(sketch)}
     written = {name for key in PTP_ENDS for name in sketch.ptp_names[key]}
     return written == kept <= {str(end) for end in sketch.ends.values() if not sketch.is_switched(end)}

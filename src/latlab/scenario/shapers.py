@@ -192,7 +192,7 @@ class Classes(Part):
 
 
 class Mqprio(Classes):
-    """Traffic classes by priority, each with transmit queues of its own (tc-mqprio(8))."""
+    """Traffic classes by priority, each with its own transmit queues (tc-mqprio(8))."""
 
     kind: Literal["mqprio"]
     offload: bool = Field(default=False, description="the classes are set in the NIC (hw 1)")

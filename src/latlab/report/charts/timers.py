@@ -26,7 +26,7 @@ KEY: Final = "Thin: minimum to maximum. Thick: median to p99, or to the maximum 
 class Range:
     """One timer's handler or thread; places are % of the axis, which is logarithmic.
 
-    name: what and where. point: of the mean. told: its figures in words.
+    name: what and where. point: of the mean. told: its figures as text.
     """
 
     name: str
@@ -281,7 +281,7 @@ def _windows(late: TimerHandler, window_ns: int) -> tuple[str, str, str]:
 
 
 def _interrupts(block: Stream, timer: Timer) -> str:
-    """Whether the kernel told of the timer's interrupts."""
+    """Whether the kernel reported the timer's interrupts."""
     if not timer.traced:
         return NOT_ASKED if timer.trace_problem is None else "not traced"
     return f"{block.counts['untold']} not traced" if block.counts["untold"] else "traced"
