@@ -147,5 +147,5 @@ def is_of_this_version(agent: Path) -> bool:
 
 @cache
 def _has_version(agent: Path, _mtime_ns: int) -> bool:
-    """Whether this version is in it. What stands before that in the file has no end of its own."""
+    """Whether this version is in it. What precedes that in the file has no terminator."""
     return f"{__version__}, built for ".encode() in agent.read_bytes()

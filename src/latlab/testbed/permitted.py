@@ -30,7 +30,7 @@ def no_sysctls(machine: Machine) -> LabError | None:
 
 
 def no_real_time(machine: Machine) -> LabError | None:
-    """Why SCHED_FIFO is refused there, though the capability is; None where one can, or it cannot be told."""
+    """Why SCHED_FIFO is refused there, though the capability is; None where it is permitted, or unknown."""
     if machine.say(("chrt", "-f", "1", "true")) is not None or machine.say(("chrt", "-o", "0", "true")) is None:
         return None
     return LabError("SCHED_FIFO is refused", remedy=_real_time_remedy(machine))

@@ -75,7 +75,7 @@ def group_of(tag: str) -> int:
 
 
 def map_words(mapping: Mapping[int, int]) -> Argv:
-    """A priority map as ip takes it: `7:7`, `5:5`. What goes to 0 does so by itself, and is not shown by the kernel."""
+    """A priority map as ip takes it: `7:7`, `5:5`. What goes to 0 does so by default, and is not shown."""
     return tuple(f"{one}:{other}" for one, other in sorted(mapping.items()) if other)
 
 

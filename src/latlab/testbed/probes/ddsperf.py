@@ -34,14 +34,14 @@ _KNOWN: Final = f"use ddsperf of Cyclone DDS {'.'.join(map(str, OLDEST))} to {NE
 
 
 def server(plan: ToolPlan) -> LoadProcess:
-    """The pong. It answers until it is told to end."""
+    """The pong. It answers until it is stopped."""
     argv = _command(plan, asks=False)
     port = FIRST_PORT + PORTS * _over(plan).domain + _DISCOVERY_PORT
     return LoadProcess("server", plan.answerer, argv, ending="terminate", udp_port=port)
 
 
 def client(plan: ToolPlan) -> LoadProcess:
-    """The ping. It ends by itself, a second later than is wanted of it, as its first is dropped."""
+    """The ping. It ends on its own, a second later than required, as its first second is dropped."""
     return LoadProcess("source", plan.asker, _command(plan, asks=True), ending="itself")
 
 
@@ -94,7 +94,7 @@ def _found_remedy(plan: ToolPlan) -> str:
 
 
 def measured(plan: ToolPlan, stdout: str, stderr: str = "") -> tuple[Second, ...]:
-    """What a ping that came to a good end told of each second after the first, of half a round trip.
+    """What a ping that succeeded reported for each second after the first, of half a round trip.
 
     LabError: what it printed is none of what ddsperf is known to print, or not of this probe.
     """

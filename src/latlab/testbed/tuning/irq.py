@@ -40,7 +40,7 @@ mlx5_comp0@pci:…"""
 
 
 def irq_steps(host: str, scenario: Scenario, site: Site) -> Iterator[Step]:
-    """The steps for each interface: all its interrupts, then those of the queues that have CPUs of their own."""
+    """The steps for each interface: all its interrupts, then those of the queues that have their own CPUs."""
     for interface, wanted in scenario.tuning[host].irq.items():
         queues = wanted.queues
         if wanted.cpus:
