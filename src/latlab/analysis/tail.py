@@ -319,7 +319,7 @@ def _words(fit: Fit, levels: Sequence[TailLevel], n: int) -> str:
         "a generalized Pareto distribution fitted to them"
     )
     said = [
-        f"once in {one.packets:,} packets an episode whose worst is over {duration(one.value_ns)} (95 %: "
+        f"once per {one.packets:,} packets an episode's worst exceeds {duration(one.value_ns)} (95 %: "
         f"{duration(one.low_ns)} to {duration(one.high_ns)}), {_beyond(one.beyond)}"
         for one in levels
         if one.value_ns is not None and one.low_ns is not None and one.high_ns is not None

@@ -180,7 +180,7 @@ def make_base(ingredients: Ingredients, cache: Path, scratch: Path, say: Say) ->
     modules = Modules(root)
     names, lacking = chosen_modules(modules, recipe)
     for name, feature in lacking.items():
-        say(f"kernel {modules.release} has no module {name}, so the image does not have this feature: {feature}")
+        say(f"kernel {modules.release} has no module {name}, so the image is without this feature: {feature}")
     own: list[Module] = []
     if recipe.own_modules:
         try:
@@ -188,15 +188,14 @@ def make_base(ingredients: Ingredients, cache: Path, scratch: Path, say: Say) ->
         except LabError as error:
             lacking |= dict.fromkeys(own_modules.NAMES, NESTED_KVM)
             ours = " and ".join(own_modules.NAMES)
-            say(f"modules {ours} are not built ({error.what}), so the image does not have this feature: {NESTED_KVM}")
+            say(f"modules {ours} are not built ({error.what}), so the image is without this feature: {NESTED_KVM}")
     if mended_igb.MODULE in recipe.features and mended_igb.MODULE not in lacking:
         try:
             own.append(_mended_igb(modules, ingredients, cache, scratch))
         except LabError as error:
             lacking[mended_igb.NAME] = mended_igb.FEATURE
             igb = mended_igb.MODULE
-            without = f"so the image does not have this feature: {mended_igb.FEATURE}"
-            say(f"module {igb} is the stock one ({error.what}), {without}")
+            say(f"module {igb} is the stock one ({error.what}), so the image is without this: {mended_igb.FEATURE}")
     tree = Tree(folders[one.name] for one in ingredients.unpacked if one not in ingredients.headers)
     run_here = Tree(tools.values()) if tools else tree
     programs = _programs(ingredients, folders, tree, tools or folders)

@@ -33,8 +33,9 @@ def modules_lacking(scenario: Scenario, name: str, image: Image, machine: Machin
     """
     for need in _needs(scenario, name, machine, card):
         if feature := image.lacking.get(need.module):
-            missing = f"the image {image.name} has no kernel module {need.module}"
-            what = f"{missing}, so it does not have this feature: {feature}"
+            what = (
+                f"the image {image.name} has no kernel module {need.module}, so it is without this feature: {feature}"
+            )
             yield LabError(what, where=need.where, remedy=f"{_mended(need.module, image)}; or {need.remedy}")
 
 
