@@ -42,7 +42,7 @@ class Window:
 
 @dataclass(frozen=True)
 class Schedule:
-    """Entry after entry, for ever: a cycle begins at each multiple of the cycle in TAI + shift_ns.
+    """Entry after entry, forever: a cycle begins at each multiple of the cycle in TAI + shift_ns.
 
     shift_ns: less than a cycle. A base time of IEEE 802.1Q 8.6.9.4.3 is one such beginning.
     """

@@ -77,7 +77,7 @@ def summarise_cell(
     """The cell's part of the result, from cell.json and the packet table (None: it has none).
 
     ports: those with a gate schedule. anomalies: {stream: what was found}; None: looked for here, by the packets alone.
-    chosen: windows that somebody has named. Its verdict is `trusted` until it is judged.
+    chosen: user-defined windows. Its verdict is `trusted` until it is judged.
     """
     if packets is None:
         return cell_of(cell, {})
@@ -352,7 +352,7 @@ def _windows(
     anomalies: Anomalies,
     chosen: Sequence[Named],
 ) -> Windows:
-    """The clean windows beside the whole run, and those that somebody named."""
+    """The clean windows next to the whole run, and user-defined ones."""
     rows, period_ns = with_every_launch(rows), stream.period_ns or 0
     named = [one for one in chosen if one.is_of(stream.name)]
     found = chosen_of(rows, anomalies, cell.start_of(stream), period_ns, named)

@@ -207,7 +207,7 @@ def launch_times_are_honoured(evidence: Evidence) -> Iterator[Broken]:
 
 @checks("launch-dropped")
 def no_launch_was_dropped_silently(evidence: Evidence) -> Iterator[Broken]:
-    """Streams of whose packets with launch times nothing was heard again."""
+    """Streams of whose packets with launch times no outcome is known."""
     for stream in evidence.cell.streams:
         measured = evidence.streams.get(stream.name)
         if measured is None or not (silent := measured.silent):
@@ -523,7 +523,7 @@ def kernel_is_preempt_rt(evidence: Evidence) -> Iterator[Broken]:
 def agents_cpus_are_isolated(evidence: Evidence) -> Iterator[Broken]:
     """Agents that ran on CPUs which the scheduler uses for others too. No packet waits for one that asks a ptp4l.
 
-    In virtual time there is one CPU for all, and whoever shares it does so in the same way every time.
+    In virtual time there is one CPU for all, and it is shared in the same way every time.
     """
     if evidence.cell.instructions_per_ns:
         return

@@ -39,7 +39,7 @@ class Completed:
 
 @dataclass(frozen=True)
 class Lost:
-    """Why nothing more is to be heard of a machine although its QEMU runs; what to change, where that is known."""
+    """Why a machine no longer answers although its QEMU runs; what to change, where that is known."""
 
     why: str
     remedy: str = ""
@@ -107,7 +107,7 @@ class Host(ABC):
 
     @property
     def lost(self) -> Lost | None:
-        """Why nothing more is to be heard of it, where that is known already."""
+        """Why it no longer answers, where that is known already."""
         return self.turns.lost if self.turns else None
 
     async def silence(self) -> Lost | None:

@@ -14,7 +14,7 @@ SSH_FAILED = 255
 """ssh's own exit status when it fails (ssh(1), Exit status); a command there may end with it as well."""
 
 OPTIONS = ("BatchMode=yes", "ConnectTimeout=5", "ServerAliveInterval=5", "ServerAliveCountMax=3")
-"""Nothing is ever asked, and a machine that has gone silent is given up after 15 s."""
+"""No prompts, and a machine that does not answer for 15 s counts as unreachable."""
 
 FAULTS = (
     ("Permission denied|Too many authentication failures", "add your public key to its authorized_keys"),

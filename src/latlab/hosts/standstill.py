@@ -39,7 +39,7 @@ class Activity:
 
 
 async def never_ends(pid_file: Path, watched: Callable[[], int]) -> Lost:
-    """Why the turn that begins now counts as one that never ends, once it does: whoever sees it end cancels this.
+    """Why the turn that begins now counts as one that never ends, once it does: its end cancels this.
 
     pid_file: where the machine's QEMU has its process id. Without one only the time that goes by counts.
     watched: the instant of the machine's own time at which its watch looked last.

@@ -1,4 +1,4 @@
-"""A machine in virtual time: it runs only while somebody waits for what it does, and hears only when it is stopped.
+"""A machine in virtual time: it runs only while the lab waits for it, and takes requests only when it is stopped.
 
 The clock of such a machine counts the instructions it executes. If it ran on while the lab thinks, or if a command
 reached it at an instant that depends on this machine's speed, no two runs would be alike. So they take turns
@@ -64,7 +64,7 @@ _LINE: Final = 1 << 24
 _NO_STATUS: Final = 125
 """Of a process whose end was reported without its status."""
 _LAST_CHANCE_S: Final = 30.0
-"""So long a turn may still take once somebody has waited in vain for what it was to bring."""
+"""How long a turn may still take once a wait for its result has timed out."""
 
 
 _HANG_UP_S: Final = 10.0
@@ -72,7 +72,7 @@ _HANG_UP_S: Final = 10.0
 
 @dataclass(frozen=True)
 class Turn:
-    """One turn of a machine: what it heard when it began, CLOCK_TAI when it halted, and what it said in it."""
+    """One turn of a machine: what it received when it began, CLOCK_TAI when it halted, and what it said in it."""
 
     heard: bytes
     halted_tai_ns: int
@@ -187,7 +187,7 @@ class Turns:
         self.tai_ns = 0
         """The machine's CLOCK_TAI when it halted last."""
         self.lost: Lost | None = None
-        """Why nothing more is to be heard of it, though its QEMU runs; None as long as there is hope."""
+        """Why it no longer answers though its QEMU runs; None as long as it may answer."""
         self.kept: list[Turn] = []
         """Its turns, as long as `keeping` is true."""
         self.keeping = False

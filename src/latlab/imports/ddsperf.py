@@ -1,4 +1,4 @@
-"""What ddsperf prints: each second's figures of each peer it pings, or hears.
+"""What ddsperf prints: each second's figures of each peer it pings, or receives from.
 
 Cyclone DDS 0.8 to 11, src/tools/ddsperf/ddsperf.c (latencystat_print, latencystat_update).
 """

@@ -82,7 +82,7 @@ class StartError(LabError):
 
 
 class SnapshotError(StartError):
-    """A machine did not get ready from the snapshot at `path`, which has been removed: the next start makes it anew."""
+    """A machine did not get ready from the snapshot at `path`, now removed: the next start makes a new one."""
 
     def __init__(self, path: Path, error: LabError) -> None:
         what = f"{error.what}\n  its snapshot has been removed: {path}"

@@ -452,8 +452,8 @@ class WatchedBy(RecordedAgent):
 
 class Watched(Recorded):
     """Packets that were watched: `watch` of run.json. flow: the expression as it was written; filter: as agents have
-    it. for_ns: None: until somebody ended it. snap: bytes of each packet that are kept. clock_bound_ns: how far the
-    clocks of two kernels differ at most, where somebody has said it. grace_ns: as GRACE_NS.
+    it. for_ns: None: until it was ended. snap: bytes of each packet that are kept. clock_bound_ns: how far the
+    clocks of two kernels differ at most, where that is stated. grace_ns: as GRACE_NS.
     """
 
     flow: str

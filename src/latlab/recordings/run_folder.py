@@ -290,7 +290,7 @@ class CellFolder:
 class RunSummary:
     """One line of `latlab list`; what the run never wrote is None. Times are UTC, ISO 8601.
 
-    status: `running`, `ended` or `interrupted`; `killed` where the lab was gone before it could report it.
+    status: `running`, `ended` or `interrupted`; `killed` where the lab ended before it could report it.
     """
 
     run: str

@@ -1,4 +1,4 @@
-"""Results and comparisons as JUnit XML, as Jenkins and Surefire have it: for whoever runs latlab next to tests.
+"""Results and comparisons as JUnit XML, as Jenkins and Surefire have it: for running latlab next to tests.
 
 A suite is a cell's repetition, or a pair of cells; a test case is what can be right or wrong of it.
 """

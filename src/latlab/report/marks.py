@@ -1,4 +1,4 @@
-"""What is marked in series over time: anomalies by class, what clean windows cut, what somebody chose to look at.
+"""What is marked in series over time: anomalies by class, what clean windows cut, user-defined windows.
 
 A class is marked by a letter in a shape, never by a colour: squares are what happened to packets on their path, circles
 what single late packets were, diamonds what moved all of them, hexagons what is the measurement's own.

@@ -363,14 +363,14 @@ def metric_names(result: Result, order: Sequence[str]) -> tuple[str, ...]:
 
 
 def remarks(result: Result) -> list[str]:
-    """A line for each cell in which packets had another fate than to be sent and received once, with which and how
+    """A line for each cell in which packets were not sent and received exactly once, with what happened and how
     many: what listeners refused, then what was counted of each stream, warm-up included.
     """
     lines = []
     for cell in ordered_cells(result):
         said = []
         for host, found in cell.refused.items():
-            # A listener that spins wakes for nothing all the time: that is no packet's fate.
+            # A listener that spins wakes for nothing all the time: that concerns no packet.
             words = counted({kind: count for kind, count in found.items() if kind != "empty_wakeups"})
             said += [f"listener {host}: {words}"] if words else []
         for stream, block in cell.streams.items():

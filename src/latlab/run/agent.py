@@ -132,7 +132,7 @@ class Agent:
         return done
 
     async def kill(self, bed: TestBed) -> None:
-        """Kill the process, if it is not gone already."""
+        """Kill the process, if it has not ended already."""
         if self._process.returncode is None:
             signal_group(self._process, signal.SIGKILL)
             await self._process.wait()
@@ -160,7 +160,7 @@ class Agent:
             ) from None
 
     def _say(self, message: Spec) -> None:
-        # An agent that has gone away says why by its events or its exit status, not by this pipe.
+        # An agent that has ended reports why by its events or its exit status, not by this pipe.
         with contextlib.suppress(ConnectionError, RuntimeError):
             assert self._process.stdin
             self._process.stdin.write(json.dumps(message).encode() + b"\n")

@@ -58,7 +58,7 @@ SAME_TAG = "0000"
 """Marks what is made on a board in virtual time, which has it to itself: two runs are to be alike to the last name."""
 EMULATORS = ("TCGTCGTCGTCG",)
 """CPUID signatures of plain emulation (QEMU's TCG): its figures say nothing about speed."""
-START_LEAD_NS = 200_000_000  # enough for every talker to have heard of the start before it comes
+START_LEAD_NS = 200_000_000  # enough for every talker to get the start time before it comes
 SPARE_S = 30.0
 WATCH_S = 0.2
 SECOND_NS = 1_000_000_000

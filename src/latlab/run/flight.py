@@ -25,7 +25,7 @@ GUESSED_NS = 20_000_000
 class Flight:
     """Listens to the cell's agents, and passes on what they are to know of each other.
 
-    listener: who hears on of clocks, if the run is shown live.
+    listener: what gets clock readings, if the run is shown live.
     """
 
     def __init__(self, scenario: Scenario, listener: Listener, *, live: bool) -> None:

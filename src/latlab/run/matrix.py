@@ -100,7 +100,7 @@ async def run(
 
     check_repeat: every cell is measured twice, in virtual time with the same seed, and the result says what the two
     differ by. jobs: how many cells in virtual time are measured at once; as many as there are CPUs for if not given.
-    live: the listener hears once a second how late packets were, how well clocks are known and what CPUs wait for.
+    live: the listener is informed once a second how late packets were, how well clocks are known, what CPUs wait for.
 
     SIGINT and SIGTERM end the run in order: the cell's recordings are finished, the test bed is undone, and the folder
     returned says `interrupted`. UsageError, LabError: nothing was run, and nothing is changed.

@@ -41,7 +41,7 @@ class TestBed:
     def __init__(self, run: str, hosts: Mapping[str, Host], tell: Tell = lambda what, seconds: None) -> None:
         self.hosts = hosts
         self.awaited = Awaited(tell)
-        """`with bed.awaited("what it is")`: where that takes long, whoever listens hears of it."""
+        """`with bed.awaited("what it is")`: where that takes long, the listener is informed."""
         self.results: list[StepResult] = []
         self._lasting: list[Step] = []
         self._services: dict[int, RunningService] = {}

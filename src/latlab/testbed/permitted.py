@@ -9,7 +9,7 @@ from latlab.model.errors import LabError
 from latlab.testbed.machine import Machine
 
 A_SYSCTL = "/proc/sys/net/ipv4/ip_forward"
-"""One that whoever may write a network's sysctls may write."""
+"""A sysctl that a process may write if it may write a network's sysctls."""
 CONTAINER = "leave the container, or start it with `docker run --privileged`"
 _RUNTIME = "cpu.rt_runtime_us"
 

@@ -140,7 +140,7 @@ class _Bed:
         anyway = " || true" if step.optional else ""
         line = self._line(step.host, step.undo)
         for name, variable in self._former(step).items():
-            # Within single quotes, whoever wrote them, as no shell takes braces bare.
+            # Within single quotes always, as no shell takes bare braces.
             line = line.replace(f"{{{name}}}", f"'\"${variable}\"'").replace(f"''\"${variable}\"''", f'"${variable}"')
         return [f"{line}{anyway}  # {step.title}"]
 

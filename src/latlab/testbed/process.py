@@ -12,7 +12,7 @@ TERM_POLLS = 100
 KILL_POLLS = 200
 POLL_S = 0.02
 
-# An entry of an environment ends with a zero byte: the whole entry must be the mark, or it is somebody else's.
+# An entry of an environment ends with a zero byte: the whole entry must be the mark, or it is another process's.
 SIGNAL = """
 found=$(grep -lszxF -e "$0" /proc/[0-9]*/environ)
 [ $? -le 2 ] || exit 1

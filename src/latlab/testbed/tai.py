@@ -54,7 +54,7 @@ def _counts_tai(scenario: Scenario, site: Site, read: Callable[[str], str]) -> I
 
 
 def remedy(site: Site) -> str:
-    """What to do on the machine: its agent is not on anybody's path there."""
+    """What to do on the machine: its agent is not on the PATH there."""
     return (
         "run a program that sets it: ptp4l with phc2sys (linuxptp), or chrony with `leapsectz right/UTC`; or set it on "
         f"{site.name} until its next boot: `{site.agent} tai --set {TAI_MINUS_UTC_S}`"

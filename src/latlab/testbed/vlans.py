@@ -1,7 +1,7 @@
 """The steps that make VLAN interfaces on the ends of links, with their priority maps (ip-link(8), type vlan).
 
 Our mark on one is its interface group, which the command that makes it sets: its hardware address is its parent's. The
-cable may be there already: the interfaces on it are ours, and gone afterwards.
+cable may be there already: the interfaces on it are latlab's, and removed afterwards.
 """
 
 from __future__ import annotations

@@ -310,7 +310,7 @@ def _told(port: Port, traffic_class: int) -> str:
 
 
 def _departure_ns(openings: Openings, flow: Flow, launch_ns: int) -> int:
-    """From launch to departure, as promised at the latest."""
+    """From launch to departure, the upper bound."""
     handover = flow.handover
     ready = launch_ns + handover.ready_ns
     return (int(openings.departs(ready)) if handover.gated else ready) - handover.early_ns - launch_ns

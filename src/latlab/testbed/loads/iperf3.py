@@ -19,7 +19,7 @@ def processes(plan: LoadPlan) -> list[LoadProcess]:
 def parse(plan: LoadPlan, outputs: Sequence[Output]) -> Achieved:
     """The sums over all instances.
 
-    A client that is interrupted never hears what its server received, and the server's own time stops at its
+    A client that is interrupted never gets what its server received, and the server's own time stops at its
     last whole second: received bit/s are the server's bytes over the client's seconds. LabError: one of them gave up.
     """
     documents = [json.loads(output.stdout) for output in outputs]

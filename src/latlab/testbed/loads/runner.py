@@ -48,7 +48,7 @@ class LoadRunner:
         self._begun = 0.0
 
     async def start(self) -> None:
-        """Start every load, and wait until its traffic flows. LabError, with all processes gone, when one does not."""
+        """Start every load, and wait until its traffic flows. LabError, with all processes ended, when one does not."""
         try:
             for plan in self._plans:
                 with self._bed.awaited(f"load {plan.name} starts"):

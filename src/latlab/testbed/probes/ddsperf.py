@@ -22,12 +22,12 @@ _DROPPED_S: Final = 1
 _WORDS: Final = 4
 """Lines of what it said that an error quotes."""
 _DISCOVERY_PORT: Final = 10
-"""The first program on a host hears of others there, of the domain's ports (DDSI-RTPS 2.5, section 9.6.2.1: d1)."""
+"""Where the first program on a host learns of others, of the domain's ports (DDSI-RTPS 2.5, section 9.6.2.1: d1)."""
 _SAID_BY: Final = (
     "<Tracing><Category>trace</Category><OutputFile>stderr</OutputFile></Tracing><General><Interfaces>"
     '<NetworkInterface name="lo"/></Interfaces><AllowMulticast>false</AllowMulticast></General>'
 )
-"""ddsperf has no option that tells its version, but Cyclone's trace does. lo is in every namespace, and it is needed:
+"""ddsperf has no option that prints its version, but Cyclone's trace does. lo is in every namespace, and it is needed:
 Cyclone ends its receiving threads by a packet to itself."""
 _SPARE_DOMAIN: Final = 230
 _KNOWN: Final = f"use ddsperf of Cyclone DDS {'.'.join(map(str, OLDEST))} to {NEWEST}, or the probe dds"
@@ -76,7 +76,7 @@ def failed(plan: ToolPlan, status: int, stdout: str, stderr: str) -> LabError:
 
 
 def unready(plan: ToolPlan) -> LabError:
-    """The error for a pong that runs, and has not opened the port on which others are heard of."""
+    """The error for a pong that runs, and has not opened the port for discovery."""
     port = FIRST_PORT + PORTS * _over(plan).domain + _DISCOVERY_PORT
     what = f"on {plan.answerer} is not reachable for discovery: nothing listens on its UDP port {port}"
     return _error(plan, what, _found_remedy(plan))

@@ -39,7 +39,7 @@ class ToolRunner:
         self._ran: list[ToolRan] = []
 
     async def start(self) -> None:
-        """Start the servers until each answers. LabError, with all processes gone: a tool is not what is needed."""
+        """Start the servers until each answers. LabError, with all processes ended: a tool is not what is needed."""
         try:
             for plan in self.plans:
                 self._versions[plan.name] = await self._version(plan)

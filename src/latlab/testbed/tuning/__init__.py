@@ -67,5 +67,5 @@ def _steps(parts: tuple[Part, ...], name: str, scenario: Scenario, site: Site) -
 
 
 def _gone_with_it(step: Step) -> Step:
-    """The step without its undo: a guest that ends with the cell takes its settings along, and may be gone already."""
+    """The step without its undo: a guest that ends with the cell takes its settings along, maybe already."""
     return replace(step, undo=None, present=None, before=None)
