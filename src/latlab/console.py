@@ -26,7 +26,7 @@ NS = 1e-9
 PLAIN_COLUMNS = 100
 """What is not a terminal has; in a log sentences are longer, tables are not."""
 LIVE_REDRAWN_PER_S = 2
-"""So seldom because whoever draws takes a CPU that packets may wait for; figures change once a second."""
+"""No more often, because drawing takes a CPU that packets may wait for; figures change once a second."""
 _COUNTED = {"talk": "sent", "listen": "received", "ping": "asked", "timer": "instants"}
 
 

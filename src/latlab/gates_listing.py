@@ -1,4 +1,4 @@
-"""Gate schedules as text: entries, a bar of the cycle for each class, what streams are promised, warnings."""
+"""Gate schedules as text: entries, a bar of the cycle for each class, the streams' bounds, warnings."""
 
 from __future__ import annotations
 

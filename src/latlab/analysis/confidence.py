@@ -46,7 +46,7 @@ _TAIL: Final = 20
 _FAR_TAIL: Final = 100
 """One value in so many, of those farthest from the mean, is its tail, and what is far out in it."""
 _FEWEST_FAR: Final = 10
-"""Values of which a tail's shape can be told."""
+"""Values from which a tail's shape can be estimated."""
 _NO_ERROR: Final = 0.1
 """Draws whose own standard error is below this share of the usual one have next to none: blocks that are all alike."""
 _WIDEST: Final = log(10_000)
@@ -252,7 +252,7 @@ def _between_draws(known: Dependence, shift: Floats) -> tuple[float, float]:
     """The means `shift` of draws between which the mean lies, as many to either side as `_beyond` says.
 
     For blocks of which most are alike, as those of a process with a stall at regular intervals: most draws have no
-    error of their own then, and their ratio to it has no bounds.
+    error then, and their ratio to it has no bounds.
     """
     tail = _beyond(known)
     low, high = np.quantile(shift, [tail, 1 - tail])

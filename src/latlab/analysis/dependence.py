@@ -73,7 +73,7 @@ def cell_sums(value: NDArray[np.generic], cell: int) -> Floats:
 
 
 def block_length(series: Floats) -> float:
-    """The length of circular blocks, in cells, 1 or more, by which the variance of a mean is told best.
+    """The length of circular blocks, in cells, 1 or more, which estimates the variance of a mean best.
 
     Politis & White (Automatic block-length selection for the dependent bootstrap, Econometric Reviews 23, 2004), §3.2,
     with the constant of Patton, Politis & White's correction (28, 2009): b = (2 G² / D)^⅓ N^⅓ with D = 4/3 · g(0)², g

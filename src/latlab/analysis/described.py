@@ -1,4 +1,4 @@
-"""What a stream is, for whoever reads its figures: how it was sent, what its clocks are known by, whose probe it is."""
+"""What a stream is, for readers of its figures: how it was sent, what its clocks are known by, whose probe it is."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ _ABOUT_NS: Final = 50_000
 _CANDIDATES: Final = 50
 """With more offsets of which each may be it nothing is concluded."""
 _PIECE_NS: Final = 500_000_000
-"""Where the clocks drift, each interval of this length is bounded by itself."""
+"""Where the clocks drift, each interval of this length is bounded separately."""
 _NONE: Final = (1, 0)
 """No offset at all."""
 

@@ -1,4 +1,4 @@
-"""What an interrupt into a guest came to: a program in it, its kernel, the hypervisor, or an idle vCPU.
+"""What an interrupt into a guest interrupted: a program in it, its kernel, the hypervisor, or an idle vCPU.
 
 The VM host's tracepoints show when a vCPU enters its guest and when, why and where it leaves it (`kvm_entry`,
 `kvm_exit`, arch/x86/kvm). A vCPU that was in its guest as the interrupt was asked for is made to leave it, and leaves

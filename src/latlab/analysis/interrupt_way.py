@@ -201,7 +201,7 @@ def timers_passage(instants: pl.DataFrame, trace: pl.DataFrame, thread: int) -> 
     told = wakings(instants.select(from_tai_ns="wake_due_tai_ns", to_tai_ns="wake_tai_ns"), trace, thread)
     due, irq = pl.col("wake_due_tai_ns"), pl.col("irq_tai_ns")
     ends = instants.select("wake_due_tai_ns", "wake_tai_ns")
-    # A handler that had begun before the instant came to it only later on: there is no interval to it.
+    # A handler that began before the instant reached it later: there is no interval to it.
     placed = pl.concat((ends, told), how="horizontal").with_columns(irq_tai_ns=pl.when(irq >= due).then(irq))
     return _passage(TIMER_WAY, placed), told
 

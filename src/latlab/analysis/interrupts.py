@@ -48,7 +48,7 @@ them (docs/explanation/decisions.md).
 # include/linux/trace_events.h, enum trace_flag_type: in an interrupt's handler, a softirq was being served.
 _HANDLER: Final = 0x08
 _SERVING: Final = 0x10
-# include/trace/events/sched.h, `prev_state`: in one of these a thread goes to sleep; in others it would go on.
+# include/trace/events/sched.h, `prev_state`: in one of these a thread goes to sleep; in others it would run on.
 _ASLEEP: Final = 0xFF
 
 _Places = NDArray[np.intp]
@@ -236,7 +236,7 @@ def _by_a_thread(found: _Trace, raised: _Places) -> NDArray[np.bool_]:
 
 
 def _asleep(found: _Trace, thread: int, at_ns: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Whether at each of these instants the last that was told of the thread is that it went to sleep; not where events
+    """Whether at each of these instants the last event of the thread is that it went to sleep; not where events
     were lost since.
     """
     switches = found.places(SWITCH)

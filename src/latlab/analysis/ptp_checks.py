@@ -12,7 +12,7 @@ from latlab.result.types import Unlocked
 
 @checks("ptp-locked")
 def ptp_was_locked(evidence: Evidence) -> Iterator[Broken]:
-    """Ports that were not master or locked slave all the time, or of which nothing was heard."""
+    """Ports that were not master or locked slave all the time, or that did not answer."""
     for port in evidence.ptp:
         locked = f"locked, within {duration(port.limit_ns)}"
         expected = {"master": "master", "slave": locked, None: f"master, or {locked}"}[port.acts_as]

@@ -216,7 +216,7 @@ def drift(chosen: Fit, higher: Sequence[Fit]) -> tuple[float, Fit]:
     """(p-value of the shape being one and the same above the chosen threshold, the fit that differs most).
 
     The largest difference from the chosen shape, each in standard deviations of such a difference; both by a parametric
-    bootstrap: samples of the chosen fit, of which the largest ones are fitted anew, as many as higher thresholds leave.
+    bootstrap: samples of the chosen fit, the largest ones fitted again, as many as higher thresholds leave.
     """
     n = chosen.pareto.n
     counts = [min(fit.pareto.n, n - 1) for fit in higher]
@@ -319,7 +319,7 @@ def _words(fit: Fit, levels: Sequence[TailLevel], n: int) -> str:
         "a generalized Pareto distribution fitted to them"
     )
     said = [
-        f"once in {one.packets:,} packets an episode whose worst is over {duration(one.value_ns)} (95 %: "
+        f"once per {one.packets:,} packets an episode's worst exceeds {duration(one.value_ns)} (95 %: "
         f"{duration(one.low_ns)} to {duration(one.high_ns)}), {_beyond(one.beyond)}"
         for one in levels
         if one.value_ns is not None and one.low_ns is not None and one.high_ns is not None

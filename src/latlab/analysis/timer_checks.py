@@ -1,4 +1,4 @@
-"""The checks of the trust table that are about timers and traces: what was kept up with, and what was told."""
+"""The checks of the trust table that are about timers and traces: what was kept up with, and what was recorded."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def trace_was_whole(evidence: Evidence) -> Iterator[Broken]:
 
 
 def _timers(evidence: Evidence) -> Iterator[tuple[str | None, Totals, str]]:
-    """(probe, what its agent said at its end, where) of every timer that came to its end."""
+    """(probe, what its agent said at its end, where) of every timer that finished."""
     for agent in evidence.cell.agents:
         if agent.verb == "timer" and agent.done:
             yield agent.probe, agent.done, agent.name

@@ -207,7 +207,7 @@ def launch_times_are_honoured(evidence: Evidence) -> Iterator[Broken]:
 
 @checks("launch-dropped")
 def no_launch_was_dropped_silently(evidence: Evidence) -> Iterator[Broken]:
-    """Streams of whose packets with launch times nothing was heard again."""
+    """Streams of whose packets with launch times no outcome is known."""
     for stream in evidence.cell.streams:
         measured = evidence.streams.get(stream.name)
         if measured is None or not (silent := measured.silent):
@@ -247,7 +247,7 @@ def xdp_bridge_carried_every_packet(evidence: Evidence) -> Iterator[Broken]:
 def packets_arrived(evidence: Evidence) -> Iterator[Broken]:
     """Streams of which packets were sent after the warm-up, and none arrived; probes that were never answered.
 
-    What arrived without its VLAN tag has a finding of its own.
+    What arrived without its VLAN tag has a separate finding.
     """
     without_tag = {name for _, name, _ in untagged(evidence)}
     lost = {
@@ -280,7 +280,7 @@ def _port(stream: RecordedStream) -> str:
 
 @checks("vlan-tags-kept")
 def frames_kept_their_tags(evidence: Evidence) -> Iterator[Broken]:
-    """Streams with a VLAN of which frames came to their listener without the tag: in the counts they are lost."""
+    """Streams with a VLAN of which frames reached their listener without the tag: in the counts they are lost."""
     for host, name, count in untagged(evidence):
         counts = counts_of(evidence, name)
         of_all = f" of {counts['sent']}" if counts else ""
@@ -382,7 +382,7 @@ def realtime_settings_are_in_force(evidence: Evidence) -> Iterator[Broken]:
 
 @checks("tuning-in-force")
 def tuning_is_in_force(evidence: Evidence) -> Iterator[Broken]:
-    """Settings that could not be made, where the run goes on without them, and those that were others at the end."""
+    """Settings that could not be made, where the run continues without them, and those that had changed at the end."""
     if evidence.cell.status == "ok":  # in another the step that failed may be what ended it
         for step in evidence.cell.steps:
             if not step.ok:
@@ -523,7 +523,7 @@ def kernel_is_preempt_rt(evidence: Evidence) -> Iterator[Broken]:
 def agents_cpus_are_isolated(evidence: Evidence) -> Iterator[Broken]:
     """Agents that ran on CPUs which the scheduler uses for others too. No packet waits for one that asks a ptp4l.
 
-    In virtual time there is one CPU for all, and whoever shares it does so in the same way every time.
+    In virtual time there is one CPU for all, and it is shared in the same way every time.
     """
     if evidence.cell.instructions_per_ns:
         return
@@ -581,7 +581,7 @@ def _launching(stream: RecordedStream) -> str:
 
 
 def _qdiscs(facts: Facts, stream: RecordedStream) -> list[Facts] | None:
-    """The qdiscs of the port a stream leaves by, as tc told: of a VLAN interface, its parent. None: unknown."""
+    """The qdiscs of the port a stream leaves by, as tc prints them: of a VLAN interface, its parent. None: unknown."""
     port = stream.queue
     qdiscs: list[Facts] | None = fact(facts.get(stream.talker), "interfaces", port, "qdiscs")
     return qdiscs

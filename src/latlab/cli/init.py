@@ -196,7 +196,7 @@ def init(
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """Write a scenario of your own, with comments.
+    """Write a scenario, with comments.
 
     On a terminal, without options, it asks questions. The scenario is checked before it is written.
 

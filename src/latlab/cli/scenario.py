@@ -17,7 +17,7 @@ def validate(scenario: ScenarioName = None, as_json: Json = False) -> None:
     It reports every mistake at once, with its line, and whether this machine can run the scenario.
 
     Examples:
-        # A scenario of your own
+        # Your own scenario
         latlab validate lab.yaml
         # What this machine is missing for a ready-made one
         latlab validate tsn-bridges

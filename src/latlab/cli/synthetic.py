@@ -31,7 +31,7 @@ def synthetic(
     ] = RUNS,
     as_json: Json = False,
 ) -> None:
-    """Make a run of known truth, to test the analysis.
+    """Make a run with known anomalies, to test the analysis.
 
     The run has the noise, stalls and clock errors that FILE describes; nothing is measured. `latlab report` reads it
     like any other run. Its label is synthetic, and it is never trusted.

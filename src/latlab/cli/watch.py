@@ -1,4 +1,4 @@
-"""The verb that measures anybody's packets without touching them."""
+"""The verb that measures any program's packets without touching them."""
 
 # Without annotations as text: the command line library would evaluate each of them at every start.
 from pathlib import Path

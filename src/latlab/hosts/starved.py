@@ -1,7 +1,7 @@
 """Why a board in virtual time gave up its turn: real-time threads keep its ordinary threads from the CPU.
 
-The board says so itself (docs/reference/agent.md, Turns). What its threads are is told by the names that QEMU and the
-kernel give them.
+The board says so itself (docs/reference/agent.md, Turns). What its threads are is known from the names that QEMU and
+the kernel give them.
 """
 
 from __future__ import annotations

@@ -32,7 +32,7 @@ Kept = Literal["histogram", "intervals", "summary"]
 
 @dataclass(frozen=True)
 class Given:
-    """What is told of the files, because it does not stand in them.
+    """What the user states about the files, because they do not contain it.
 
     columns: what the columns of a table without a heading are, in the tool's own letters. unit: of numbers that name
     none, ns or us. clock_bound_ns: by how much any two of the clocks that took the timestamps may differ at most.
@@ -216,7 +216,7 @@ def nothing_in(path: Path, what: str, remedy: str) -> UsageError:
 
 
 def not_what_it_says(path: Path, what: str) -> UsageError:
-    """The error for a file that begins like the format and goes on as something else."""
+    """The error for a file that begins like the format and continues as something else."""
     return UsageError(what, where=str(path), remedy="give its format with --as; latlab import --list shows the formats")
 
 

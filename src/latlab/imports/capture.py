@@ -144,7 +144,7 @@ def read_capture(path: Path) -> Capture:
     elif head in MODIFIED:
         raise unknown_version(path, "a modified pcap of an old kernel patch", "pcap 2.4 and pcapng 1")
     else:
-        raise not_what_it_says(path, "not a capture: it begins like neither pcap nor pcapng")
+        raise not_what_it_says(path, "not a capture: the header is neither pcap's nor pcapng's")
     if not len(capture) and capture.unread:
         raise _unread(path, capture.unread)
     if not len(capture) and capture.odd:

@@ -24,7 +24,7 @@ LATENCY: Final = (
     "the schedule of the packets is not known"
 )
 MOST_FLOWS: Final = 16
-"""The largest flows are streams of their own; more would fill a page."""
+"""The number of largest flows that are separate streams; more would fill a page."""
 _NAMED_FLOWS: Final = 8
 """So many flows that one capture alone has seen are named; of the others the packets are counted."""
 _FRAME: Final = 1_600
@@ -171,7 +171,7 @@ def _numbered_alike(
     _, at_left, at_right = np.intersect1d(
         first.numbered[left], second.numbered[right], assume_unique=True, return_indices=True
     )
-    # A flow whose numbers someone changes on the path has no packet with the same at both: nothing is known of it then.
+    # A flow whose numbers are changed on the path has no packet with the same at both: nothing is known of it then.
     return (
         left[np.isin(first.flow[left], first.flow[left[at_left]])],
         right[np.isin(second.flow[right], second.flow[right[at_right]])],

@@ -49,7 +49,7 @@ _BETWEEN: Final = ("wake_due", "wake")
 _MOST_THREADS: Final = 4096
 _DIGITS_MOST: Final = 20
 _TEXT_MEANS: Final = 2
-"""Units by less than which the mean may be too low: its values were cut to whole units, and then itself once more."""
+"""Units by less than which the mean may be too low: its values were cut to whole units, and then the mean too."""
 
 _ROW: Final = re.compile(r"^(\d{6,15})((?:[ \t]+\d{1,15})+)[ \t]*$")
 _SUMMED: Final = re.compile(r"^# ((?:Min|Avg|Max) Latencies|Histogram Overflows|Total):((?: +\d+)*)\s*$")
@@ -76,7 +76,7 @@ _SLACK: Final = 4
 
 _JSON_VERSION: Final = re.compile(rb'"rt_test_version:?"\s*:')
 _JSON_COMMAND: Final = re.compile(rb'"cmdline:?"\s*:\s*"(?:[^"\s]*/)?cyclictest(?=["\s])')
-"""rt-tests writes some keys with a colon of their own (write_stats in 2.4); its command may be called by path."""
+"""rt-tests writes some keys with a colon in them (write_stats in 2.4); its command may be called by path."""
 
 
 def recognises_text(head: bytes, path: Path) -> float:
@@ -98,7 +98,7 @@ def recognises_json(head: bytes, path: Path) -> float:
 
 @dataclass(frozen=True)
 class _Thread:
-    """A line of a thread: cycles so far, and in cyclictest's unit what they came to. interval_us: µs with -N, too."""
+    """A line of a thread: cycles so far, and their figures in cyclictest's unit. interval_us: µs with -N, too."""
 
     number: int
     pid: int
@@ -135,7 +135,7 @@ def _thread_of(line: str) -> _Thread | None:
 
 
 def runs_of_text(lines: Sequence[str]) -> list[list[int]]:
-    """The lines of each run: one begins with a histogram after another's, or with a thread's line that goes on with
+    """The lines of each run: one begins with a histogram after another's, or with a thread's line that continues with
     nothing that stands before it.
     """
     begins: list[int] = []
@@ -223,7 +223,7 @@ def _of_histogram(
     threads = len(rows[0]) - 1
     whole = [row for row in rows if len(row) == threads + 1]
     table = np.array(whole, np.int64)
-    # With -H a last column sums all threads: it stands in no line of its own but those of the figures.
+    # With -H a last column sums all threads: it has no separate line except those of the figures.
     columns = len(summed.get("Min Latencies", ())) or threads
     overflows = summed.get("Histogram Overflows", [])
     problems = []

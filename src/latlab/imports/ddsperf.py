@@ -1,4 +1,4 @@
-"""What ddsperf prints: each second's figures of each peer it pings, or hears.
+"""What ddsperf prints: each second's figures of each peer it pings, or receives from.
 
 Cyclone DDS 0.8 to 11, src/tools/ddsperf/ddsperf.c (latencystat_print, latencystat_update).
 """
@@ -148,7 +148,7 @@ def _figures(peer: str, kind: str, size: int, kept: list[Interval], streams: int
 
 
 def round_trips(told: Sequence[Second], stream: str, talker: str, listener: str, version: str) -> Imported:
-    """The whole round trips of the seconds that one ping told of, twice what it printed. stream: what they are called.
+    """The whole round trips of the seconds that one ping reported, twice what it printed. stream: what they are called.
 
     talker, listener: who asked, who answered.
     """

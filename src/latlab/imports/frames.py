@@ -101,7 +101,7 @@ def _ends_in_trailer(payload: memoryview) -> bool:
 def _ipv4(data: memoryview, place: int, end: int, wire_end: int) -> Found | None:
     header = (data[place] & 0x0F) * 4
     (total, identification, fragment) = struct.unpack_from(">HHH", data, place + 2)
-    total = total or wire_end - place  # segments of 64 KiB and more have no length of their own
+    total = total or wire_end - place  # segments of 64 KiB and more have no length in the header
     addresses = bytes(data[place + 12 : place + 20])
     if header < 20 or total < header or place + header > end:
         return None

@@ -362,7 +362,7 @@ def read_summary(paths: Sequence[Path], given: Given) -> Imported:
         figures=tuple(figures),
         notes=(
             numbered_from(1),
-            "packets with missing timestamps are in none of its figures; the file does not count them",
+            "packets with missing timestamps are not in its figures; the file does not count them",
         ),
         left_out=tuple(LeftOut("metrics", 1, f"isochron's {name!r}: latlab has no such metric") for name in others),
     )

@@ -74,7 +74,7 @@ def recognises(head: bytes, path: Path) -> float:
 
 def runs(lines: Sequence[str]) -> list[list[int]]:
     """The lines of each run: one begins with each histogram's title, with a table behind one, and with a table whose
-    time does not go on.
+    time does not advance.
     """
     begins, title, last_s, cleared, kind = list[int](), 0, -1, False, ""
     for place, raw in enumerate(lines):

@@ -34,7 +34,7 @@ from latlab.recordings.cell import LeftOut
 
 LATENCY: Final = (
     "round trip, from just before the client's send call until it has the answer: rxTime − txTime of the log, "
-    "whatever the log's last column is (RTT / 2 without --full-rtt)"
+    "regardless of the log's last column (RTT / 2 without --full-rtt)"
 )
 _HEADING: Final = re.compile(r"^packet, txTime\(sec\), rxTime\(sec\), (?:rtt|latency)\(usec\)\s*$")
 _SEPARATOR: Final = ", "

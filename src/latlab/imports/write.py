@@ -39,7 +39,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What an import came to."""
+    """The result of an import."""
 
     format: Format
     folder: RunFolder
@@ -57,7 +57,7 @@ def import_files(
     """The files in a new run folder in `root`: a cell a measurement. Nothing is written before all are read.
 
     name: of the run; else the first file's. as_format: the format's name; else the one that the files have, or the
-    only one whose columns are told.
+    only one whose columns are stated.
     LatlabError: what is wrong with the files, and what to do.
     """
     if not paths:
@@ -127,7 +127,7 @@ def _named(read: Sequence[tuple[tuple[Source, ...], Imported]]) -> list[Cell]:
 
 
 def _plainly_named(imported: Imported) -> Imported:
-    """With streams of names that can be files' names, each of its own."""
+    """With streams renamed so that each name can be a file's, and is unique."""
     taken: dict[str, str] = {}
     for name in (*(one.name for one in imported.streams), *(one.stream for one in imported.figures)):
         plain, number = (base := _PLAIN.sub("-", name).strip("-.")[:64] or "stream"), 2
@@ -288,7 +288,7 @@ def figures_entry(one: Figures) -> ToolFigures:
 
 
 def _clocks(imported: Imported, bound: int | None) -> list[ClockEdge]:
-    """What is told of the clocks, for each pair of ends whose clocks are two. bound: how far they may differ, ns."""
+    """What is known of the clocks, for each pair of ends whose clocks are two. bound: how far they may differ, ns."""
     if bound is None:
         return []
     every: list[PacketStream | Figures] = [*imported.streams, *imported.figures]

@@ -1,4 +1,4 @@
-"""What latlab says when it cannot go on: what happened, where, what to do next, and the exit code."""
+"""What latlab prints when it cannot continue: what happened, where, what to do next, and the exit code."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 HOME = Path(__file__).parents[1]
 SAID = 300
-"""So much is told of what an exception says: a library may quote all that it read."""
+"""The length to which an exception's text is cut: a library may quote all that it read."""
 
 EXIT_OK = 0
 EXIT_ACCEPT = 1
@@ -31,7 +31,7 @@ class LatlabError(Exception):
     """A failure a person can act on; printed as one line, never as a traceback.
 
     what: what was tried and what came back. where: host, file or path. remedy: what to do next. parts: the failures
-    it sums up, each a line of its own.
+    it sums up, each on a separate line.
     """
 
     exit_code = EXIT_LAB
@@ -71,9 +71,9 @@ class UnreachedError(LabError):
 
 
 class StartError(LabError):
-    """A machine did not get ready, and may if all is made once more.
+    """A machine did not get ready, but may if all is made again.
 
-    which: by it who makes it once more knows that it was. again: what that is, in words.
+    which: identifies it to the code that makes it again. again: what that is, in words.
     """
 
     def __init__(self, error: LabError, *, which: str, again: str) -> None:
@@ -82,7 +82,7 @@ class StartError(LabError):
 
 
 class SnapshotError(StartError):
-    """A machine did not get ready from the snapshot at `path`, which has been removed: the next start makes it anew."""
+    """A machine did not get ready from the snapshot at `path`, now removed: the next start makes a new one."""
 
     def __init__(self, path: Path, error: LabError) -> None:
         what = f"{error.what}\n  its snapshot has been removed: {path}"
@@ -230,7 +230,7 @@ def own_fault(error: BaseException) -> LabError:
 
 
 def after_that(first: BaseException, then: BaseException) -> BaseException:
-    """What to raise when `then` happened while `first` was being dealt with: first stays the reason, then is told too.
+    """What to raise when `then` happened while `first` was being dealt with: the reason stays first, with then added.
 
     Two failures become one that says "…; after that, …"; what has been said already is not said again. A cancellation,
     whenever it came, stays one and carries the other as a note; so does what is no failure of ours.

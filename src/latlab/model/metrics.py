@@ -165,7 +165,7 @@ TIMER_METRICS: Final[tuple[Metric, ...]] = (
         more_less=SLOWER,
     ),
 )
-"""Of a timer: the two parts of its `wakeup`, where the kernel told when its interrupt ran."""
+"""Of a timer: the two parts of its `wakeup`, where the kernel reports when its interrupt ran."""
 
 TIMED: Final[tuple[Metric, ...]] = (next(one for one in METRICS if one.name == "wakeup"), *TIMER_METRICS)
 """Of a timer: the whole, and its parts."""

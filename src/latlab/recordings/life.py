@@ -27,7 +27,7 @@ def held(path: Path) -> Iterator[None]:
 def is_held(path: Path) -> bool:
     """Whether a living process holds the file; False if there is no such file, or locks are not allowed there."""
     try:
-        # Opening a pipe for reading would wait until somebody writes to it.
+        # Opening a pipe for reading would wait until a writer opens it.
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:
         return False

@@ -126,7 +126,7 @@ def is_joined(folder: CellFolder) -> bool:
     """Whether packets.parquet holds all there is: a recording without its end may still have grown since, a damaged
     one may have been replaced, and earlier versions of latlab joined otherwise.
 
-    An agent whose lab was killed finishes its recordings by itself, a moment later. LabError: the file is damaged, and
+    An agent whose lab was killed finishes its recordings on its own, a moment later. LabError: the file is damaged, and
     there is nothing to build it from.
     """
     try:
@@ -546,7 +546,7 @@ def _locate(
 
 
 def _numbers(piece: pl.DataFrame, name: str) -> NDArray[Any]:
-    """A column that has no nulls, as an array of its own type. LabError: it has some, and no agent of ours wrote it."""
+    """A column that has no nulls, as an array of its type. LabError: it has some: no agent wrote it so."""
     if piece[name].null_count():
         raise LabError(
             f"a recording has rows without {name}, which every row has",

@@ -21,7 +21,7 @@ class Impossible:
     """Timestamps that cannot be: how many of one kind, of one stream, and the first packet that has one.
 
     why: as "before the packet was due". left_out: the packet table does not have them. They stay where most of a
-    stream's are so: then it is the card's clock that is another, and differences of its own readings still hold.
+    stream's are so: then the card's clock is a different one, and differences of its readings are still valid.
     """
 
     stream: int
@@ -84,8 +84,8 @@ class RecordingFindings:
 def stated_rows(cell: RecordedCell) -> dict[str, int]:
     """{recording: rows that its agent said at its end that it recorded}, as `talker-sensor.sent`.
 
-    Not of agents that dropped rows: which ones is not known. What a verb does not count by itself, its readings of the
-    clocks, is what is left of all its rows.
+    Not of agents that dropped rows: which ones is not known. What a verb does not count, its readings of the clocks,
+    is what is left of all its rows.
     """
     stated = {
         f"clock-{clock.from_}-{clock.to}.exchanges": clock.exchanges

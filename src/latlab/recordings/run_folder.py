@@ -35,7 +35,7 @@ RESULT_FORMAT: Final = "latlab.result/1"
 _KEPT_ONCE: Final = "restore a complete copy, or repeat the run: there are no recordings to build it from"
 
 KILLED: Final = Failure(what="latlab was killed while it measured", where="", remedy="run it again")
-"""The reason of a cell that cell.json calls `running` though its lab is gone."""
+"""The reason of a cell that cell.json calls `running` though its lab has ended."""
 
 PREFIX_OF_VERB: Final = {"talk": "talker", "listen": "listener"}
 """Where it is another word than the verb."""
@@ -52,7 +52,7 @@ def write_json(path: Path, document: Any) -> None:
 def publishing(path: Path) -> Iterator[Path]:
     """A new file next to `path` to write to; at the end it has taken that name, and both are on the disk.
 
-    If the writing fails, the new file is gone and `path` is what it was. The file's name is random and it is made
+    If the writing fails, the new file is removed and `path` is what it was. The file's name is random and it is made
     exclusively, so that nothing lying in the folder, a link least of all, is written through.
     """
     descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
@@ -66,7 +66,7 @@ def publishing(path: Path) -> Iterator[Path]:
     except BaseException as error:
         temporary.unlink(missing_ok=True)
         if isinstance(error, OSError):
-            error.filename = str(path)  # a write that fails does not say by itself to which file
+            error.filename = str(path)  # a write that fails does not name the file
         raise
     _fsync(path.parent)
 
@@ -154,7 +154,7 @@ class CellFolder:
         return int(self.path.name.removeprefix("r"))
 
     def cell(self) -> RecordedCell:
-        """cell.json; `running` becomes `interrupted` once its lab is gone. LabError: it is not there or broken."""
+        """cell.json; `running` becomes `interrupted` once its lab has ended. LabError: it is missing or damaged."""
         path = self.path / "cell.json"
         remedy = f"restore a complete copy, or remove {self.path} from the run: then the other cells can be reported"
         document = read_document(path, ("slug", "repeat", "status", "streams"), format_=CELL_FORMAT, remedy=remedy)
@@ -188,7 +188,7 @@ class CellFolder:
         return self.path / f"facts-{when}.json"
 
     def prefix(self, verb: str, host: str) -> Path:
-        """What an agent is told as `recording`: `talker-HOST` for talk, `listener-HOST` for listen, `ptp-PORT`, and
+        """What an agent gets as `recording`: `talker-HOST` for talk, `listener-HOST` for listen, `ptp-PORT`, and
         `ping-PROBE` and `pong-PROBE`.
         """
         return self.path / f"{PREFIX_OF_VERB.get(verb, verb)}-{host}"
@@ -212,7 +212,7 @@ class CellFolder:
             path.replace(earlier / path.name) if keep else path.unlink()
 
     def clock_prefix(self, initiator: str, responder: str) -> Path:
-        """What the clock verb's initiator is told as `recording`: `clock-INITIATOR-RESPONDER`."""
+        """What the clock verb's initiator gets as `recording`: `clock-INITIATOR-RESPONDER`."""
         return self.path / f"clock-{initiator}-{responder}"
 
     def recording(self, verb: str, host: str, table: str) -> Path:
@@ -290,7 +290,7 @@ class CellFolder:
 class RunSummary:
     """One line of `latlab list`; what the run never wrote is None. Times are UTC, ISO 8601.
 
-    status: `running`, `ended` or `interrupted`; `killed` where the lab was gone before it could report it.
+    status: `running`, `ended` or `interrupted`; `killed` where the lab ended before it could report it.
     """
 
     run: str

@@ -54,7 +54,7 @@ _METRICS: Final = ("latency", "latency_user")
 class AnomalyRow:
     """One class of one stream, or that it has none. texts: as many as HEADINGS.
 
-    episodes: a sentence for each that is told, by time.
+    episodes: a sentence for each that is listed, by time.
     """
 
     texts: tuple[str, ...]
@@ -139,7 +139,7 @@ def window_rows(result: Result) -> Iterator[WindowRow]:
             f"{_cuts_told(found, start_ns)}"
         )
         if not sides or not (sides.whole.n or sides.clean.n):
-            # What was cut is told anyway, once.
+            # What was cut is listed anyway, once.
             told = "; ".join(filter(None, (_no_figures(block), told)))
             yield WindowRow((*whose, "clean windows", *_figures(None), told), tuple(_cuts(found, start_ns)))
             continue
@@ -157,7 +157,7 @@ def _no_figures(block: Stream) -> str:
 
 
 def cut_lines(result: Result) -> list[str]:
-    """What was cut of each stream and why, a line each; behind it every cut by itself, where there are several."""
+    """What was cut of each stream and why, a line each; then each cut, where there are several."""
     lines = []
     for row in window_rows(result):
         cell, repeat, stream, *_, why = row.texts
@@ -307,7 +307,7 @@ def late_text(block: Stream) -> str:
 
 
 def level_known(block: Stream) -> bool:
-    """Whether latencies from launch to where lateness is told are differences of clocks that something bounds."""
+    """Whether latencies from launch to where lateness is measured are differences of clocks with a bounded offset."""
     ends = ("launch", block.late_limits.until if block.late_limits else "")
     return all(one.uncertainty_ns is not None for one in block.metrics.values() if (one.from_, one.to) == ends)
 

@@ -120,7 +120,7 @@ def load_of(summary: rows.Summary, row: rows.Row) -> str:
 
 
 def side_by_side(summaries: Sequence[rows.Summary]) -> list[str] | None:
-    """The loads whose figures stand side by side; None: each has a row of its own."""
+    """The loads whose figures stand side by side; None: each has a separate row."""
     values = list(dict.fromkeys(load_of(summary, row) for summary in summaries for row in summary.rows))
     return values if 1 < len(values) <= SIDE_BY_SIDE else None
 

@@ -17,7 +17,7 @@ TIMESTAMPS: tuple[tuple[str, str], ...] = (
 )
 
 STATISTICS: tuple[tuple[str, str], ...] = (
-    ("n", "packets with a value; packets launched during the warm-up are in no statistic"),
+    ("n", "packets with a value; packets launched during the warm-up are not included"),
     ("lost", "packets handed to the kernel that never arrived (RFC 7680)"),
     (
         "unknown",

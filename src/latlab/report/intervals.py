@@ -113,7 +113,7 @@ def intervals(result: Result, metric: str) -> Intervals | None:
 
 
 def _folded(tails: Mapping[str, str], untold: Mapping[str, Sequence[str]]) -> Iterator[str]:
-    """What is said of each tail, but for those that are many and are not told for one reason: these in one line."""
+    """What is said of each tail; where many have no estimate for the same reason, these in one line."""
     many = {why: names for why, names in untold.items() if len(names) > _SINGLY}
     folded = {name for names in many.values() for name in names}
     yield from (f"{name}: {words}" for name, words in tails.items() if name not in folded)

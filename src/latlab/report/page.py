@@ -63,7 +63,7 @@ _PLACED: Final = frozenset(
         *("gates", "ptp", "clocks", "testbed", "tools", "limits", "trust"),
     )
 )
-"""The report's sections that the page has at places of its own."""
+"""The report's sections that the page puts elsewhere."""
 
 
 def page_metrics(result: Result) -> tuple[str, ...]:
@@ -99,7 +99,7 @@ def page_sections(shown: Shown, folder: RunFolder, sweeps: Sequence[Sweep], sche
 
 
 def other_sections(shown: Shown) -> Iterator[Section]:
-    """The report's sections that have no place of their own on the page, by their names."""
+    """The report's sections that the page does not put elsewhere, by their names."""
     for name in SECTIONS:
         if name not in _PLACED:
             yield Section(name, parts_of(name, shown), name.capitalize(), shown.label)

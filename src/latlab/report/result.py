@@ -65,7 +65,7 @@ def make_result(folder: RunFolder, later: Sequence[Named] = ()) -> Result:
     """The result, which has been written to result.json.
 
     Cells that were cut short are summarised as far as their recordings go; those without any, and those the run
-    never came to, are listed with their reason. later: windows that are chosen next to the scenario's. UsageError: the
+    never reached, are listed with their reason. later: windows that are chosen next to the scenario's. UsageError: the
     run is still being measured, or has nothing in such a window. LabError: the folder cannot be written.
     """
     if folder.is_live():
@@ -299,7 +299,7 @@ def read_scenario(path: Path) -> Loaded | None:
     """The scenario as it was run; None where a later version of latlab reads it differently.
 
     The measurement is still shown: its order is lost then, and its limits are not evaluated (`unread_limits`).
-    LabError: it is there, and no scenario of any version: whoever had limits would be told that none was exceeded.
+    LabError: it exists, but is not a scenario of any version: its limits would be reported as not exceeded.
     """
     try:
         return load_scenario(path)

@@ -1,4 +1,4 @@
-"""What the gates promised each stream, and when its packets left: a row for each stream that has gates."""
+"""When the gates let each stream's packets leave, and when they left: a row for each stream that has gates."""
 
 from __future__ import annotations
 

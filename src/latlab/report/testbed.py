@@ -21,7 +21,7 @@ ACCELERATIONS: Final = {"kvm": "KVM", "tcg": "software emulation (TCG)"}
 
 def sent_otherwise(result: Result, streams: Collection[str]) -> list[str]:
     """A sentence for each of these streams, and each load, that is not the same in all cells and whose cells do not say
-    so by their names: whoever compares them has to know it.
+    so by their names: readers who compare them must know it.
     """
     found: dict[tuple[str, str], dict[str, list[Cell]]] = {}
     for cell in result.cells:

@@ -1,4 +1,4 @@
-"""Listeners and timers that were traced: what woke them, what the interrupts came to, and the intervals on the way."""
+"""Traced listeners and timers: what woke them, what the interrupts interrupted, and the intervals on the path."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ FLIGHT_HEADINGS: Final = (
 )
 _FIGURES: Final = ("min", "mean", "p50", "p99", "max")
 _NAMED: Final = 3
-"""So many of whom interrupts came to are named, those with the most; all are in result.json."""
+"""The number of interrupted threads that are named, those with the most interrupts; all are in result.json."""
 
 
 def traces_of(folder: CellFolder, cell: RecordedCell) -> dict[str, Trace]:
@@ -77,7 +77,7 @@ def _flight(traced: Traced, cell: RecordedCell) -> dict[str, Any] | None:
 
 
 def _vm_host(traced: Traced, cell: RecordedCell) -> VmHost | None:
-    """What the VM host of a traced guest told, with how its clock is related to the guest's."""
+    """What the VM host of a traced guest recorded, with how its clock is related to the guest's."""
     name, entries = traced.vm_host, traced.entries
     if name is None or entries is None:
         return None
@@ -122,8 +122,8 @@ def trace_tables(result: Result) -> list[Table]:
 
 
 def whom_text(whom: CameTo) -> str:
-    """What an interrupt came to: "idle", "thread stress-ng (guest user)"; what it is, its name where it has one, and
-    where its vCPU was.
+    """What an interrupt interrupted: "idle", "thread stress-ng (guest user)"; what it is, its name where it has one,
+    and where its vCPU was.
     """
     text = " ".join(filter(None, (whom.what, whom.comm)))
     return f"{text} ({whom.vcpu})" if whom.vcpu else text
@@ -193,7 +193,7 @@ def _row(place: tuple[str, str, str], trace: Trace, entry: str) -> tuple[str, ..
 
 
 def _ran(trace: Trace) -> str:
-    """What the VM host's interrupts came to there, of a guest's; blank where that is not known."""
+    """What the VM host's interrupts interrupted, of a guest's; blank where that is not known."""
     return _counted([(whom_text(one), one.n or 0) for one in trace.entry.ran]) if trace.entry else ""
 
 

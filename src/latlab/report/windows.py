@@ -1,4 +1,4 @@
-"""User-defined windows: those of a scenario, and those that somebody asks for once the run has been measured."""
+"""User-defined windows: those of a scenario, and those requested after the run."""
 
 from __future__ import annotations
 

@@ -101,7 +101,7 @@ class FlowWatch:
         scenario, asked = self._scenario, flow.asked
         grace_ns = scenario.settle // 2
         # By the clock of each kernel the same instants after the start: nothing that one saw before the last of them
-        # comes to another after its end.
+        # reaches another after its end.
         lasted = [
             kernel.done.end_tai_ns - start
             for kernel, start in zip(flow.kernels, flow.starts, strict=False)
@@ -175,7 +175,7 @@ def flow_kernels(scenario: Scenario, hosts: Mapping[str, Host], asked: FlowAsked
 
 @dataclass(frozen=True)
 class FlowsRead:
-    """What the recordings of a cell's flows came to: the flows with what is to be said of them, and their streams."""
+    """The result of the recordings of a cell's flows: the flows with their notes, and their streams."""
 
     flows: list[WatchedFlow]
     streams: list[RecordedStream]

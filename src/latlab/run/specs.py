@@ -1,4 +1,4 @@
-"""What the agents are told, from a cell's scenario: pure, so that `plan` prints just what `run` says."""
+"""The agents' specs, from a cell's scenario: pure, so that `plan` prints just what `run` sends."""
 
 from __future__ import annotations
 

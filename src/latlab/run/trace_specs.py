@@ -1,4 +1,4 @@
-"""What the agents are told that trace how packets and instants come from the interrupt to who waits for them."""
+"""The specs of the agents that trace packets and instants from the interrupt to the thread that waits for them."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ ENTRIES: Final = (
     "kvm:kvm_exit",
     "kvm:vgic_update_irq_pending",
 )
-"""The events that show on a VM host how an interrupt came into a guest (analysis/entry.py), and what it came to
+"""The events that show on a VM host how an interrupt got into a guest (analysis/entry.py), and what it interrupted
 (analysis/guest_state.py)."""
 
 TIMER_INTERRUPTS: Final = ("irq_vectors:local_timer_entry", "irq_vectors:local_timer_exit")

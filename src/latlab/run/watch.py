@@ -1,4 +1,4 @@
-"""Passive measuring: anybody's packets recorded where they pass interfaces, and analysed as captures are."""
+"""Passive measuring: any program's packets recorded where they pass interfaces, and analysed as captures are."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ from latlab.testbed.step import Spec
 SNAP: Final = 128
 RING: Final = 65_536
 _TAKEN_IN_BELOW: Final = ("vlan", "macvlan", "macvtap", "ipvlan", "ipvtap", "bond", "team")
-"""Kinds of interfaces whose packets the kernel hands up without taking them in anew: the tracepoint sees them below."""
+"""Kinds of interfaces whose packets the kernel hands up without receiving them again: traced below them."""
 
 
 @dataclass(frozen=True)

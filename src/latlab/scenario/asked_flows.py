@@ -1,4 +1,4 @@
-"""Flows whose packets are watched where they pass interfaces, whoever sends them: nothing is sent for it."""
+"""Flows whose packets are watched where they pass interfaces, regardless of the sender: nothing is sent for it."""
 
 from __future__ import annotations
 

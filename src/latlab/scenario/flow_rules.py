@@ -49,7 +49,7 @@ def own(judge: Judge) -> Judge:
 
 
 def dds(judge: Judge) -> Judge:
-    """The same rule of our own probes over DDS only."""
+    """The same rule of latlab's probes over DDS only."""
     return _of(DdsProbe, judge)
 
 
@@ -149,12 +149,12 @@ def port_goes_with_udp(_: Sketch, path: Path, stream: Stream | PingProbe) -> Ite
 def ethertype_goes_with_frames(_: Sketch, path: Path, stream: Stream | PingProbe) -> Iterator[Finding]:
     """An EtherType can be chosen of frames that are written whole."""
     if stream.transport != "ethernet" and "ethertype" in stream.model_fields_set:
-        what = f"{stream.transport.upper()} has an EtherType of its own"
+        what = f"{stream.transport.upper()} has its own EtherType"
         yield Finding((*path, "ethertype"), what, "transport: ethernet")
 
 
 def payload_has_its_frames(sketch: Sketch, path: Path, stream: Stream) -> Iterator[Finding]:
-    """A protocol of layer 2 has frames of its own, with an EtherType of its own, and room for so much."""
+    """A protocol of layer 2 has its own frames, with its own EtherType, and room for so much."""
     carrier = CARRIERS.get(stream.payload)
     if carrier is None:
         return

@@ -49,7 +49,7 @@ def guest_has_one_origin(_: Sketch, path: Path, guest: Guest) -> Iterator[Findin
 
 
 def guest_is_reached(_: Sketch, path: Path, guest: Guest) -> Iterator[Finding]:
-    """Our own images answer by themselves; any other guest is asked over ssh."""
+    """latlab's images answer on their own; any other guest is reached over ssh."""
     if guest.is_ours and guest.ssh is not None:
         yield Finding((*path, "ssh"), "a guest of a latlab image needs no ssh", "no ssh, or a kernel, disk or domain")
     if not guest.is_ours and guest.ssh is None:
@@ -99,7 +99,7 @@ def guest_has_its_uplink(sketch: Sketch, path: Path, guest: Guest) -> Iterator[F
         return
     if sketch.is_switched(End(guest.host, guest.uplink)):
         what = f"{guest.uplink} is a port of {guest.host}'s switch, and an interface is a port of one bridge"
-        yield Finding((*path, "uplink"), what, " or ".join(ends) or "an end of a link that is no port of it")
+        yield Finding((*path, "uplink"), what, " or ".join(ends) or "an end of a link that is not a port of it")
         return
     if "links" not in sketch.names or sketch.loose_links:
         return
@@ -112,7 +112,7 @@ def guest_has_its_uplink(sketch: Sketch, path: Path, guest: Guest) -> Iterator[F
 
 
 def uplinks_have_one_bridge(sketch: Sketch) -> Iterator[Finding]:
-    """An interface is a port of one bridge; user NAT, and a card of its own passed through, leave it as it is."""
+    """An interface is a port of one bridge; user NAT, and a card passed through, leave it as it is."""
     bridges: dict[End, tuple[str, str]] = {}
     asked = where_known(sketch.guests, lambda _, guest: (uplink_of(guest), guest.bridge, guest.device))
     for name, (end, bridge, device) in asked:

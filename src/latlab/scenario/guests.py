@@ -87,7 +87,7 @@ class Function(Part):
 
 
 class Guest(Part):
-    """A virtual machine, started for each cell and gone after it, unless it is a libvirt domain that runs already."""
+    """A virtual machine, started for each cell and ended after it, unless it is a libvirt domain that runs already."""
 
     host: Reference = Field(description="the host it runs on")
     image: ImageName | None = Field(
@@ -152,7 +152,7 @@ def becomes_the_guests(guest: Guest) -> bool:
 
 
 def takes_all(guest: Guest) -> str:
-    """Why its bridge leaves nothing of what comes in at its uplink to anybody else; empty: it does leave it.
+    """Why its bridge leaves nothing of what comes in at its uplink to others; empty: it does leave it.
 
     A guest of VFIO that names a device by its address takes that one, and not its uplink's.
     """

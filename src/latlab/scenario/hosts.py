@@ -78,7 +78,7 @@ class SshHost(HostBase):
 
 
 class BoardHost(HostBase):
-    """A machine that QEMU emulates, with a kernel of its own, in its own network namespace."""
+    """A machine that QEMU emulates, with its own kernel, in its own network namespace."""
 
     is_emulated: ClassVar[bool] = True
 
@@ -159,7 +159,7 @@ def switches_of(hosts: Mapping[str, Host]) -> dict[str, tuple[End, ...]]:
 def whereabouts(name: str, host: Host) -> object:
     """What is the same of two hosts that are one machine by what the scenario says; None: this one, or another host's.
 
-    Two ssh hosts are one machine if the same configuration, destination and port lead there, whoever the user is.
+    Two ssh hosts are one machine if the same configuration, destination and port lead there, for any user.
     """
     if isinstance(host, SshHost):
         return host.ssh.config, (host.ssh.destination or name).rpartition("@")[2], host.ssh.port

@@ -43,7 +43,7 @@ class LoadBetween(Part):
     """What every load has that is sent: where it comes from and where it goes."""
 
     is_ours: ClassVar[bool] = False
-    """Whether latlab's own agents are it, which end when they are told."""
+    """Whether latlab's own agents make it, which end on request."""
     has_control: ClassVar[bool] = True
     """Whether its ends have a TCP connection of control next to what they send."""
 
@@ -104,7 +104,7 @@ class LoadOn(Part):
     """What every load has that keeps one host or guest busy, and sends nothing."""
 
     is_ours: ClassVar[bool] = False
-    """Whether latlab's own agent is it, which ends when it is told."""
+    """Whether latlab's own agent makes it, which ends on request."""
 
     on: Reference = Field(description="the host or guest that it runs on")
     workers: Instances = Field(default=1, description="how many run at the same time, 1 to 32")

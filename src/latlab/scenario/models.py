@@ -320,7 +320,7 @@ class Scenario(Part):
 
     @property
     def entered(self) -> list[str]:
-        """The traced guests of our own, into which interrupts come from a VM host that can be traced as well."""
+        """The traced guests of latlab's images, into which interrupts come from a VM host that can be traced too."""
         kept = self.kept
         whole = [name for name in self.traced if self.tuning_of(name).listener.trace is True or name in kept]
         whole += [self.probe_hosts(name)[0] for name in self.traced_timers]

@@ -37,7 +37,7 @@ def _not_reserved(name: str) -> str:
 
 
 def _whole_rate(period: int) -> int:
-    """sockperf and ddsperf are told a whole number of messages a second."""
+    """sockperf and ddsperf take a whole number of messages a second."""
     if SECOND_NS % period:
         raise wrong("that is not a whole number of messages a second", "a period such as 1ms or 500us")
     return period

@@ -42,7 +42,7 @@ Rule = Callable[[Sketch], Iterator[Finding]]
 
 
 def each(collection: str, judge: Callable[[Sketch, Path, Any], Iterator[Finding]]) -> Rule:
-    """The rule that judges each entry of a collection by itself."""
+    """The rule that judges each entry of a collection alone."""
 
     def rule(sketch: Sketch) -> Iterator[Finding]:
         for name, part in getattr(sketch, collection).items():
@@ -168,7 +168,7 @@ def _port(sketch: Sketch, key: tuple[str, str], one: Stream | Between) -> tuple[
 
 
 def _listening_ends(sketch: Sketch, stream: Stream | Between) -> list[End]:
-    """The hosts' interfaces at which a stream comes to a program: the listener, or QEMU for a guest behind NAT."""
+    """The hosts' interfaces at which a stream reaches a program: the listener, or QEMU for a guest behind NAT."""
     try:
         found = routes(sketch.segments, stream.talker, stream.listener, stream.via)
         return [route.entered for route in found if route.entered]

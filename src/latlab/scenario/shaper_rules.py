@@ -204,7 +204,7 @@ def leaf_of(shaper: Shaper | None, priority: int) -> Etf | Cbs | None:
     if shaper is None or isinstance(shaper, Tbf):
         return None
     traffic_class = shaper.class_of(priority)
-    # A class without queues is told where they are written.
+    # A class without queues is reported where they are written.
     return shaper.child_of(shaper.queues_of(traffic_class)[0]) if traffic_class < len(shaper.queue_counts) else None
 
 

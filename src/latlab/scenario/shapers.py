@@ -192,7 +192,7 @@ class Classes(Part):
 
 
 class Mqprio(Classes):
-    """Traffic classes by priority, each with transmit queues of its own (tc-mqprio(8))."""
+    """Traffic classes by priority, each with its own transmit queues (tc-mqprio(8))."""
 
     kind: Literal["mqprio"]
     offload: bool = Field(default=False, description="the classes are set in the NIC (hw 1)")
@@ -215,7 +215,7 @@ class Taprio(Classes):
         description="txtime-assist: the least time from hand-over to launch; 1.5 times the largest delta if not given",
     )
     delta: Annotated[Duration, within(DURATION, 0, DELTA_NS_MAX)] = Field(
-        default=200_000, description="txtime-assist: of the etf that each queue without one of its own gets"
+        default=200_000, description="txtime-assist: of the etf that each queue without its own one gets"
     )
 
     @property

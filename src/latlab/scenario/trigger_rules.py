@@ -1,4 +1,4 @@
-"""What a trigger must keep: packets that a listener judges, on a machine where it is heard in time."""
+"""What a trigger must keep: packets that a listener judges, on a machine that it reaches in time."""
 
 from __future__ import annotations
 

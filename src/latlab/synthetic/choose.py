@@ -1,6 +1,6 @@
 """Descriptions drawn at random, broadly: of every kind of thing that may happen, and of several at once.
 
-Nothing here knows how anything is found. What is drawn may be too small to be told from its noise: the truth says so.
+Nothing here depends on how anomalies are found. What is drawn may be too small to tell from its noise: see `truth`.
 """
 
 from __future__ import annotations
@@ -160,7 +160,7 @@ def _swings(draw: Draw) -> tuple[Ingredient, ...]:
     most = SHARE_MOVED * draw.span_ns / count
     shapes = ("triangle", "wave", "hump")
     found: list[Ingredient] = []
-    # Our own comparison saw all of them or none, as it goes on all the time.
+    # latlab's own comparison saw all of them or none, as it runs all the time.
     compared = bool(draw.rng.random() < 0.3)
     for n in range(count):
         length = draw.log(SWING_LENGTH_NS[0], min(SWING_LENGTH_NS[1], most))
@@ -197,7 +197,7 @@ def _path_changes(draw: Draw) -> tuple[Ingredient, ...]:
 
 
 def _path_shifts(draw: Draw) -> tuple[Ingredient, ...]:
-    """One to five, in parts of the run of their own, of 0.1 to 1 s: as long as 64 packets at least."""
+    """One to five, in separate parts of the run, of 0.1 to 1 s: as long as 64 packets at least."""
     count = int(draw.rng.integers(1, 6))
     found = []
     for n in range(count):

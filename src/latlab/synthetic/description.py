@@ -48,7 +48,7 @@ class Gates:
 
     Cycles begin at the multiples of cycle_ns in TAI + shift_ns.
 
-    schedule_known: whoever analyses the run is given the schedule; otherwise nothing but the cycle's length.
+    schedule_known: the analysis is given the schedule; otherwise nothing but the cycle's length.
     """
 
     cycle_ns: int

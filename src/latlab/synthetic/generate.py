@@ -26,7 +26,7 @@ SPEED_BPS = 10**9
 
 @dataclass(frozen=True)
 class Synthetic:
-    """A run of known truth.
+    """A run with known anomalies.
 
     packets: the packet table of docs/reference/run-folder.md, of one stream. ptp: the table `ptp` of the listener's
     port, or None. clocks: at_tai_ns, lower_ns, upper_ns: what our own comparison leaves of the offset that is still in

@@ -251,7 +251,7 @@ def _words(words: Any) -> Argv:
 def _create_locked(path: Path) -> int:
     """The descriptor of a new file at path, locked.
 
-    Whoever cleans up at this moment may take it for a dead run's in the instant before the lock; then it has
+    A clean-up at this moment may take it for a dead run's in the instant before the lock; then it has
     no name any more, and another one is made.
     """
     while True:

@@ -45,7 +45,7 @@ class Machine:
     written.
     architecture: as uname(2) names it. say: what a command
     that changes nothing prints, None if it fails. list: the names in a folder, in order; none where there is no
-    folder. link: the last name of where a symbolic link leads; None where there is no link. seen: somebody has looked.
+    folder. link: the last name of where a symbolic link leads; None where there is no link. seen: it has been read.
     """
 
     capabilities: frozenset[str]

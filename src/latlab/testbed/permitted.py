@@ -9,7 +9,7 @@ from latlab.model.errors import LabError
 from latlab.testbed.machine import Machine
 
 A_SYSCTL = "/proc/sys/net/ipv4/ip_forward"
-"""One that whoever may write a network's sysctls may write."""
+"""A sysctl that a process may write if it may write a network's sysctls."""
 CONTAINER = "leave the container, or start it with `docker run --privileged`"
 _RUNTIME = "cpu.rt_runtime_us"
 
@@ -30,7 +30,7 @@ def no_sysctls(machine: Machine) -> LabError | None:
 
 
 def no_real_time(machine: Machine) -> LabError | None:
-    """Why SCHED_FIFO is refused there, though the capability is; None where one can, or it cannot be told."""
+    """Why SCHED_FIFO is refused there, though the capability is; None where it is permitted, or unknown."""
     if machine.say(("chrt", "-f", "1", "true")) is not None or machine.say(("chrt", "-o", "0", "true")) is None:
         return None
     return LabError("SCHED_FIFO is refused", remedy=_real_time_remedy(machine))

@@ -1,4 +1,4 @@
-"""Programs that must be where a part of the scenario runs them, told with their packages while the other cells run."""
+"""Programs that a part of the scenario needs on a host; missing ones are reported with their packages."""
 
 from __future__ import annotations
 

@@ -100,12 +100,12 @@ class RunningService:
 
     @property
     def carries(self) -> str | None:
-        """The host that is gone when it has ended."""
+        """The host that ends with it."""
         return self._service.carries
 
     @property
     def refused(self) -> Path | None:
-        """The snapshot from which it did not get ready, unless somebody ended it; None where it goes on from none."""
+        """The snapshot from which it did not get ready, unless it was ended; None where it resumes from none."""
         return None if self._process.returncode in ENDED_BY_OTHERS else self._service.incoming
 
     def passed(self) -> bool:
@@ -154,7 +154,7 @@ class RunningService:
         )
 
     async def end(self) -> bool:
-        """Whether it still ran; it has been told to end, and is gone with all of its process group."""
+        """Whether it still ran; it has been stopped, and all of its process group has ended."""
         if self.ended():
             return False
         if self._process.stdin:

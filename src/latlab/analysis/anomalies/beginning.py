@@ -20,7 +20,7 @@ Float64 = NDArray[np.float64]
 FIRST = 8
 """The median of so many packets is how slow it was at first."""
 PLAINLY = 3
-"""So many packets of the beginning must be late by themselves."""
+"""So many packets of the beginning must be late on their own."""
 CLOCK_PACKETS = 32
 """So few are enough to judge whether packets scatter more than usual."""
 PARALLEL_SPREAD = 1.5

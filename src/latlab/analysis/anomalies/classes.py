@@ -102,7 +102,7 @@ CLASSES: Final[tuple[AnomalyClass, ...]] = (
     AnomalyClass(
         "stall",
         "Stall",
-        "packets were queued and arrived all at once: latency fell as fast as launch times rose",
+        "packets were queued and arrived together: latency fell as fast as launch times rose",
         "`length_ns` (the longest time in the queue: the stall began less than a period before), `held`, `where`, "
         "`share` of the lateness there (of the parts that took longer than usual), `within_ns` (arrived within), "
         "`slope` of latency over launch time (−1: at one instant), `limit_ns`, `every_ns` if it comes regularly, "
@@ -150,7 +150,7 @@ CLASSES: Final[tuple[AnomalyClass, ...]] = (
         "Warm-up",
         "the beginning, after the warm-up, was slower than the rest",
         "`packets`, `length_ns`, `first_ns` and `most_ns` over `usual_ns`, and `where`, of the packets that were not "
-        "queued meanwhile",
+        "queued",
         (
             Search(
                 "the median of the first 8 to 2,048 packets is compared with medians of as many consecutive packets "
@@ -267,7 +267,7 @@ CLASSES: Final[tuple[AnomalyClass, ...]] = (
 """In the order of precedence: a packet that several classes would have belongs to the first of them.
 
 What happened to single packets goes before what moved all of them, so that a late packet within a clock swing is
-not called one. `duplicate` has no packets of its own.
+not called one. `duplicate` has no separate packets.
 """
 
 NAMES: Final[tuple[str, ...]] = tuple(one.name for one in CLASSES)

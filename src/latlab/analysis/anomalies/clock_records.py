@@ -153,7 +153,7 @@ def _ptp_text(verdict: str, offset: Evidence | None) -> str:
     followed = {STATES[SLAVE], STATES[MASTER]}
     others = ", ".join(f"{state} in {count}" for state, count in offset["states"].items() if state not in followed)
     return (
-        f"{said}: its offset{where} was {_range(offset)} meanwhile, {signed(offset['usual_ns'])} usually "
+        f"{said}: its offset{where} was {_range(offset)} during that time, {signed(offset['usual_ns'])} usually "
         f"({offset['readings']} readings{alike}{f'; its port was {others}' if others else ''})"
     )
 

@@ -1,7 +1,7 @@
 """Whether packets fall into two groups, with next to none in between: those beyond the gap are late.
 
-A tail thins out as it goes on. Where the number of packets hardly falls over an interval that should lose most of them,
-what is beyond is no tail of the noise, however many packets that is.
+A tail thins out towards its end. Where the number of packets hardly falls over an interval that should lose most of
+them, what is beyond is no tail of the noise, however many packets that is.
 """
 
 from __future__ import annotations

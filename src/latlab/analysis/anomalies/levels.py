@@ -21,7 +21,7 @@ Int64 = NDArray[np.int64]
 Float64 = NDArray[np.float64]
 
 EDGE = 0.6
-"""An episode goes on outward while the level is off by this share of what begins one."""
+"""An episode extends outward while the level is off by this share of what begins one."""
 FLAT, FLAT_SCATTER = 0.35, 3.5
 SHARP = 0.7
 BRIDGE = 0.25

@@ -1,7 +1,7 @@
 """What moves all packets for a moment: for longer than a stall, and for less long than a level is looked at.
 
-The usual latency around a packet follows whatever lasts for an interval, so that no packet of it is late by itself; the
-course of the level begins at `level_length_ns`. Between the two are shifts.
+The usual latency around a packet follows whatever lasts for an interval, so that no packet of it is late on its own;
+the course of the level begins at `level_length_ns`. Between the two are shifts.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class Look:
     from those within `level_length_ns`. one_way_ns, above_ns float64 [n]: of each judged packet, and beyond that level;
     latency_ns: to its last timestamp. scatter_ns: of off_ns, as noise has it; tolerance_ns: what may be noise. reach:
     intervals in `level_length_ns`; side: as many on either side show the level before and after. dependent: so many
-    packets in a row say as much as one by itself.
+    packets in a row say as much as one alone.
     """
 
     course: Course

@@ -49,7 +49,7 @@ _TOLD: Final = {
 }
 
 _CLOSER: Final = 4
-"""From so many times the typical bars' length on, they are shown once more at a scale of their own."""
+"""From so many times the typical bars' length on, they are shown again at another scale."""
 
 # As WAY_COLOURS has them: by the timestamp at the interval's end, and of one of the two that rx_soft ends.
 _COLOURS: Final = {
@@ -309,7 +309,7 @@ def percent(share: float) -> str:
 
 
 def _remarks(document: Chain) -> tuple[str, ...]:
-    """What of the bars has to be told: packets that are in no mean, and intervals below zero."""
+    """What the page says about the bars: packets that are in no mean, and intervals below zero."""
     lines = []
     if left_out := document.left_out:
         whole = document.packets + left_out

@@ -201,7 +201,7 @@ def _points(x: NDArray[np.float64], y: NDArray[np.float64]) -> Points:
 # As a chart
 
 MOST: Final = 30
-"""Charts in one file; more of them go on in the next."""
+"""Charts in one file; more of them are in the next."""
 _CHART_IN: Final = 0.75
 _LEFT_IN: Final = on.SIDE_IN + 0.85
 

@@ -34,8 +34,8 @@ _ROOM: Final = 1.15
 class Row:
     """One cell against the first: places on the axis, 0 to 100.
 
-    low, high: its 95 % interval by itself; least, most: as wide as all comparisons of its family demand, so that it
-    leaves out 0 where a difference is shown. Without an interval they are the point's. cut_low, cut_high: it goes on
+    low, high: its 95 % interval alone; least, most: as wide as all comparisons of its family demand, so that it
+    leaves out 0 where a difference is shown. Without an interval they are the point's. cut_low, cut_high: it extends
     beyond the axis' end. text: the difference in µs, with its own ±.
     """
 
@@ -265,7 +265,7 @@ FAMILY: Final = (
     "that differ in that key. With fewer comparisons (--metric, --statistic) smaller differences are shown."
 )
 _SINGLY: Final = 3
-"""So many comparisons that one reason rules out are each told."""
+"""Up to so many comparisons that one reason rules out are each listed."""
 
 
 @dataclass(frozen=True)

@@ -30,7 +30,7 @@ from latlab.report.view import Trace, View
 _WIDTH_IN = 10.0
 _PANEL_IN = 1.13
 _TITLE_IN = 0.37  # a panel's name and figures, side by side
-_TITLE_LINE_IN = 0.16  # and as much for a line of their own
+_TITLE_LINE_IN = 0.16  # and as much for a separate line
 _TITLE_PT = 9.0
 _FIGURES_PT = 8.2
 _HEAD_IN = 0.92

@@ -148,7 +148,7 @@ Sample = tuple[Callable[[float, float], None], float, str]
 class Sheet:
     """One piece of a chart, `width_in` wide; places in inches from its upper left corner, downwards.
 
-    height_in: set by who draws it. told: what it shows in words, which the page says over it unless parts have words of
+    height_in: set by who draws it. told: what it shows in words, which the page says over it unless parts have texts of
     their own; without them it is decoration, as a key is.
     """
 

@@ -28,7 +28,7 @@ _FEW_LABELS: Final = 3
 _NEAR: Final = 0.28
 """Of the axis, from either end: a text that stands there begins, or ends, where its line is."""
 _ROOM_APART: Final = 0.6
-"""Of the axis, between two such lines, so that each has a text of its own."""
+"""Of the axis, between two such lines, so that each has its text."""
 
 
 @dataclass(frozen=True)

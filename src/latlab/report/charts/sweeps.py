@@ -88,7 +88,7 @@ class _Candidate:
 
     @property
     def kind(self) -> tuple[str, ...]:
-        """Those of one kind are drawn together: whole probes, each over a key of its own."""
+        """Those of one kind are drawn together: whole probes, each over its own key."""
         is_probes_own = self.key == f"probes.{self.stream}.{self.heading}"
         return (self.metric, self.heading, *(() if is_probes_own else (self.stream, self.key)))
 
@@ -130,7 +130,7 @@ def _of_stream(result: Result, stream: str, metric: str) -> Iterator[_Candidate]
 
 
 def _sweep(result: Result, candidates: Sequence[_Candidate], rooms: Rooms) -> Sweep:
-    """That of these candidates, all of one kind, on axes of its own."""
+    """That of these candidates, all of one kind, on separate axes."""
     first = candidates[0]
     found = [(at, one) for candidate in candidates for at, one in zip(candidate.at, candidate.having, strict=True)]
     has_packets_of_it = first.key != first.heading and first.key.endswith(".size") and first.quantity is SIZE

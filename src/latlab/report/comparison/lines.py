@@ -21,7 +21,7 @@ _ONE_DIGIT: Final = 10_000
 
 @dataclass(frozen=True)
 class Block:
-    """One stream's metric of two configurations: a table of its own."""
+    """One stream's metric of two configurations: a separate table."""
 
     where: str
     title: str
@@ -53,7 +53,7 @@ class Block:
 
     @property
     def lines(self) -> Iterator[str]:
-        """What is shown, what would be by itself, and what cannot be judged, a sentence each; in one, all else."""
+        """What is shown, what would be if tested alone, what cannot be judged: a sentence each; one for the rest."""
         quiet = []
         for one in self.entries:
             if one.is_blank:
@@ -123,7 +123,7 @@ def summary(document: Comparison | ComparisonDocument) -> str:
     if main:
         of_main = f"the {main.comparisons} of {main.metric} {at(main.statistic)}"
         return f"{what} (Holm: {level} for {of_main}, and {level} for the {family} others)"
-    # Earlier versions judged the statistics of a run's own cells each by itself.
+    # Earlier versions judged each statistic of a run's own cells alone.
     among = f"all {family} of all metrics" if family > len(found) else f"the {family} of one statistic"
     together = "all" if family == len(found) else among
     return f"{what} (Holm: {level} for {together} together)"
@@ -141,7 +141,7 @@ def powerless(document: ComparisonDocument) -> str:
 
 
 def remarks(document: ComparisonDocument, most: int | None = None) -> list[tuple[str, list[str]]]:
-    """(heading, lines) of what else is to be known. most: how many lines of one kind are told, if not all."""
+    """(heading, lines) of other notes. most: how many lines of one kind are listed, if not all."""
     streams = [one.text for one in document.differs if one.kind == "stream"]
     against = [(one, one.regression) for one in document.comparisons if one.regression]
     others = [one.text for one in document.differs if one.kind != "stream"]

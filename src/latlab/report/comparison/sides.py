@@ -1,4 +1,4 @@
-"""What `latlab compare` was told to compare: runs, or cells of runs."""
+"""What `latlab compare` is to compare: runs, or cells of runs."""
 
 from __future__ import annotations
 

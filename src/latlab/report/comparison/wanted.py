@@ -1,4 +1,4 @@
-"""Which figures are to be compared, and how much worse each may be: as told on the command line, checked."""
+"""Which figures are to be compared, and how much worse each may be: from the command line, checked."""
 
 from __future__ import annotations
 

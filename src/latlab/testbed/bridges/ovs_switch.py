@@ -240,7 +240,7 @@ def switch_log(joint: Joint) -> str:
 
 
 def lacking_switch(joint: Joint, site: Site, datapath: str) -> Lacking | None:
-    """What keeps an Open vSwitch of our own from running next to what there is."""
+    """What prevents latlab's Open vSwitch from running next to what there is."""
     if missing := lacking_tools(site, *TOOLS):
         return missing
     version = switch_version(site.machine.say((SWITCHD, "--version")) or "")

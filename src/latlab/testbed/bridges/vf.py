@@ -43,7 +43,7 @@ NO_SUCH_SETTING = "leave the key out: the card's driver cannot set it, and the r
 SET_AUTOPROBE = 'echo "$2" >"$1/sriov_drivers_autoprobe"'
 MAKE = 'echo "$2" >"$1/sriov_numvfs"'
 ARE_THERE = '[ "$(cat "$1/sriov_numvfs")" = "$2" ]'
-# The driver begins anew with as many queues as it likes.
+# The driver starts again with its default number of queues.
 REMOVE = f"""
 echo 0 >"$2/sriov_numvfs"
 [ "$(cat "$2/sriov_numvfs")" = 0 ]

@@ -50,7 +50,7 @@ def qemu_program(machine: Machine) -> str:
 
 
 def qemu_version(machine: Machine) -> tuple[int, ...] | None:
-    """The version, such as (7, 2, 22); None when it cannot be told."""
+    """The version, such as (7, 2, 22); None when it is unknown."""
     said = machine.say((qemu_program(machine), "--version")) or ""
     found = re.search(r"version (\d+)\.(\d+)(?:\.(\d+))?", said)
     return tuple(int(part) for part in found.groups() if part) if found else None
@@ -70,7 +70,7 @@ def qemu_lacking(machine: Machine) -> str | None:
 def qemu_argv(port: Port, plug: Plug, image: Image, site: Site, console: str, incoming: Path | None = None) -> Argv:
     """The whole command that runs a guest of ours in the foreground until it is ended.
 
-    console: the file that gets what the guest prints. incoming: the snapshot it goes on from.
+    console: the file that gets what the guest prints. incoming: the snapshot it resumes from.
     """
     folder = site.guest_state(port.guest)
     argv = (
@@ -109,7 +109,7 @@ def with_descriptors(plug: Plug, argv: Argv) -> Argv:
 
 
 def snapshot_key(port: Port, plug: Plug, image: Image, machine: Machine) -> str:
-    """What two guests must have in common to go on from one snapshot."""
+    """What two guests must have in common to resume from one snapshot."""
     wants = port.wants
     accelerated = acceleration(wants, machine)
     parts = (

@@ -1,4 +1,4 @@
-"""Guests of our own images: started, answering, with their clock set and their interface configured."""
+"""Guests of latlab's images: started, answering, with their clock set and their interface configured."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ KVM_CLOCK = ("sh", "-c", "modprobe -q ptp_kvm; true")
 
 NAME_AND_CLOCK = 'echo "$0" >/proc/sys/kernel/hostname; exec date -u -s "$1"'
 SET = 'exec "$0" in "$1" sh -c "$2" "$3" "@$(date +%s)"'
-"""A guest's name is not on its kernel's command line: all guests of a kind go on from one snapshot."""
+"""A guest's name is not on its kernel's command line: all guests of a kind resume from one snapshot."""
 
 
 def folder_steps(scenario: Scenario, site: Site) -> Iterator[Step]:

@@ -101,7 +101,7 @@ def find_ingredients(
 ) -> Ingredients:
     """What apt has today for an image of that recipe. LabError: it does not have a package.
 
-    cache: the folder apt may use; say: is told, a line each, what there is only in an older version. architecture:
+    cache: the folder apt may use; say: gets a line for each package that exists only in an older version. architecture:
     Debian's name of the image's; this machine's if not given.
     """
     own = machine_architecture()
@@ -137,7 +137,7 @@ def find_ingredients(
 
 
 def _tools(recipe: Recipe, here: Apt, cache: Path, say: Say) -> tuple[Package, ...]:
-    """What has to run on this machine, of its own architecture. here: the machine's own apt."""
+    """What has to run on this machine, of its architecture. here: the machine's own apt."""
     made_with = here.packages([name for name in (BUSYBOX, KMOD) if name in recipe.parts.programs])
     runs = newest_qemu(here, recipe.emulator.packages, cache, say) if recipe.emulator else ()
     needed = {one.name: one for one in (*here.libraries_of(made_with), *made_with, *runs)}
@@ -169,8 +169,8 @@ def _named(apt: Apt, names: Sequence[str], cache: Path, say: Say) -> tuple[tuple
 def make_base(ingredients: Ingredients, cache: Path, scratch: Path, say: Say) -> Base:
     """The kernel and the archives. LabError: a part is missing.
 
-    cache: where fetched packages are kept; scratch: a folder to unpack them in; say: is told, a line each, what the
-    image is made without.
+    cache: where fetched packages are kept; scratch: a folder to unpack them in; say: gets a line for each thing that
+    the image is made without.
     """
     recipe = ingredients.recipe
     folders = _unpacked(ingredients, cache, scratch)

@@ -121,7 +121,7 @@ def sort_of(name: str, flavour: str | None, kind: str | None, architecture: str 
 
 
 def command_line(sort: Sort, architecture: str) -> str:
-    """What the kernel of an image is told at least."""
+    """The minimum kernel command line of an image."""
     return f"console={CONSOLES[architecture]} {sort.recipe.command_line}"
 
 

@@ -29,7 +29,7 @@ class Recipe:
     """What an image is made of.
 
     architectures: those of Debian it can be made for. kernels: packages that depend on the newest kernel of a kind; of
-    several the first that there is. command_line: what the kernel is told at least. boot_modules: loaded at boot, after
+    several the first that there is. command_line: the minimum kernel command line. boot_modules: loaded at boot, after
     what they depend on. modules: no image is made without. features: modules that may be missing in a kernel → what an
     image is without then. modules_if_there: these are optional. nested: programs that start guests in the machine
     itself; they are in a separate initial file system. None: guests are not started in it. own_modules: those of ours

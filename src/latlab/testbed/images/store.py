@@ -98,7 +98,7 @@ def locked(folder: Path, waiting: Callable[[], None] = lambda: None) -> Iterator
                 waiting()
                 fcntl.flock(descriptor, fcntl.LOCK_EX)
             if not _is_at(descriptor, folder / LOCK):
-                continue  # whoever had it has removed the folder
+                continue  # the process that had it has removed the folder
             yield
             return
         finally:

@@ -1,4 +1,4 @@
-"""What the loads have in common that our own agent is: how it is told to run, and what it says at its end."""
+"""What the loads made by latlab's agent have in common: its spec, and what it reports at its end."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ class MachineKind(ABC):
         yield from ()
 
     def snapshot(self, scenario: Scenario, name: str, site: Site) -> Path | None:
-        """What it goes on from, whether that is there or not; None where it has no such thing. site: this machine's."""
+        """What it resumes from, whether that exists or not; None where it has no such thing. site: this machine's."""
         return None
 
     @abstractmethod

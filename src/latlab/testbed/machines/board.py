@@ -1,4 +1,4 @@
-"""A machine that QEMU emulates, with a kernel and tools of its own: it is started for each cell, and gone after it."""
+"""A machine that QEMU emulates, with its own kernel and tools: it is started for each cell, and ended after it."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class BoardMachine(MachineKind):
         """QEMU, where the board's image has none, and the kernel modules that the image does not have."""
         image = _image(scenario, name, site)
         if not image.is_built:
-            # That is a problem of its own; which QEMU and which modules there will be is not known before.
+            # That is a separate problem; which QEMU and which modules there will be is not known before.
             return
         arch = _wanted(scenario, name).arch or debian_name(site.machine.architecture)
         if image.architecture and image.architecture != arch:

@@ -20,7 +20,7 @@ LOOK = (
 
 
 def client(plan: ToolPlan) -> LoadProcess:
-    """Who measures, at the priority and on the first CPU that the host's talker has. It ends by itself."""
+    """Who measures, at the priority and on the first CPU that the host's talker has. It ends on its own."""
     own = plan.realtime
     cpu = own.cpus[0] if own and own.cpus else 0
     argv = ["rtla", "timerlat", "hist", "--cpus", str(cpu), "--period", str(plan.period_us())]

@@ -45,7 +45,7 @@ off=$((now - ${1%%.*}))
 [ -n "$now" ] && [ "$off" -ge -1 ] && [ "$off" -le 1 ] && exit
 echo "the frequency of $0 is ${now:-not known} ppb, and was $1" >&2; exit 1"""
 """Sets a clock's frequency, and reads it: phc_ctl ends with 0 even if it could not set it. What it sets is a whole
-number of 2^-16 ppm, so what is read differs from what it was told by less than 1 ppb."""
+number of 2^-16 ppm, so what is read differs from what was set by less than 1 ppb."""
 
 # Since linuxptp 4 there is a second socket, of one name for all that is started without another.
 RUN = 'grep -q uds_ro_address "$(command -v ptp4l)" && set -- "$@" "--uds_ro_address=$1.ro"; shift; exec {}ptp4l "$@"'

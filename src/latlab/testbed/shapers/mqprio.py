@@ -1,4 +1,4 @@
-"""Traffic classes by priority, each with queues of its own (tc-mqprio(8)); taprio has the same words."""
+"""Traffic classes by priority, each with its own queues (tc-mqprio(8)); taprio has the same words."""
 
 from __future__ import annotations
 

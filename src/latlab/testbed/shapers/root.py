@@ -1,6 +1,6 @@
 """The root of an interface: ours only where nothing but the kernel's default stands, and that again afterwards.
 
-What somebody else has set up there could not be restored exactly: tc prints no commands. It is refused.
+What others have set up there could not be restored exactly: tc prints no commands. It is refused.
 """
 
 from __future__ import annotations
