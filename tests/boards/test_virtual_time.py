@@ -110,7 +110,7 @@ def test_cells_that_share_a_test_bed_measure_what_each_measures_by_itself(place:
 
 @pytest.mark.parametrize(
     ("command", "how"),
-    [(PANIC, "ended with status 0"), (HANG, "runs, but board1 is lost: its clock has not moved for")],
+    [(PANIC, "ended with status 0"), (HANG, "runs, but board1 is lost: its clock has not advanced for")],
     ids=["panics", "hangs"],
 )
 def test_a_board_in_virtual_time_that(place: BoardPlace, command: str, how: str) -> None:

@@ -271,7 +271,7 @@ def test_a_damaged_journal_keeps_nothing_else_from_being_undone_and_is_named(lin
     assert left.pending() == []
     left.close()
     (said,) = asyncio.run(clean_stale(leave_unreached=True))
-    assert "undo those of these lines by hand, then delete the file" in said
+    assert "undo those of these lines manually, then delete the file" in said
 
 
 NO_JOURNALS: dict[str, tuple[Callable[[Path], None], str]] = {
