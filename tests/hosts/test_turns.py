@@ -223,9 +223,9 @@ def endless(tmp_path: Path) -> Iterator[OwnMachine]:
 @pytest.mark.parametrize(
     ("still_s", "turn_s", "hang_cpu_s", "program", "why"),
     [
-        (2.0, 60.0, 60.0, ("sleep", "60"), "has not moved"),
-        (60.0, 2.0, 60.0, ("yes",), "its clock has not moved for 2 s"),
-        (60.0, 60.0, 1.0, ("yes",), "its own clock has not moved while QEMU executed it for 1 s"),
+        (2.0, 60.0, 60.0, ("sleep", "60"), "has not advanced"),
+        (60.0, 2.0, 60.0, ("yes",), "its clock has not advanced for 2 s"),
+        (60.0, 60.0, 1.0, ("yes",), "its clock has not advanced while QEMU executed it for 1 s"),
     ],
     ids=["its time stands still", "it goes on for ever", "it is executed for ever"],
 )
@@ -266,7 +266,7 @@ def test_a_machine_that_stops_in_the_middle_of_its_turn_is_lost(tmp_path: Path) 
             host = TurnsHost("board1", str(tmp_path))
             process = await host.spawn(("one",))
             assert await asyncio.wait_for(process.wait(), 10) == -9
-            assert await host.silence() == Lost("it stopped in the middle of its turn: QEMU says it is paused")
+            assert await host.silence() == Lost("it stopped during its turn: QEMU reports that it is paused")
 
     asyncio.run(work())
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from latlab.hosts import Host, Lost, Process, signal_group
 from latlab.model.errors import LabError
+from latlab.testbed.images import mark_used
 from latlab.testbed.read_back import read_back
 from latlab.testbed.service import Service
 from latlab.testbed.step import Check
@@ -49,6 +50,8 @@ class RunningService:
             process, n = await bed.spawn(
                 host, service.title, service.argv, stdout=output.fileno(), stderr=output.fileno()
             )
+        if service.incoming:
+            mark_used(service.incoming)
         asked = bed.hosts[service.ready.at] if service.ready and service.ready.at else host
         running = cls(host, asked, service, process)
         if service.spec is not None:
@@ -97,12 +100,12 @@ class RunningService:
 
     @property
     def carries(self) -> str | None:
-        """The host that is gone when it has ended."""
+        """The host that ends with it."""
         return self._service.carries
 
     @property
     def refused(self) -> Path | None:
-        """The snapshot from which it did not get ready, unless somebody ended it; None where it goes on from none."""
+        """The snapshot from which it did not get ready, unless it was ended; None where it resumes from none."""
         return None if self._process.returncode in ENDED_BY_OTHERS else self._service.incoming
 
     def passed(self) -> bool:
@@ -151,7 +154,7 @@ class RunningService:
         )
 
     async def end(self) -> bool:
-        """Whether it still ran; it has been told to end, and is gone with all of its process group."""
+        """Whether it still ran; it has been stopped, and all of its process group has ended."""
         if self.ended():
             return False
         if self._process.stdin:
