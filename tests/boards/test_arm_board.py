@@ -83,8 +83,7 @@ def test_guests_of_the_shipped_scenario_run_on_it_and_repeat_to_the_nanosecond(a
     folder = arm_place.only_run()
     result = read(folder / "result.json")
     assert result["label"] == "virtual time"
-    # In some builds of the image a thread in the guest with the card wakes up milliseconds late, in each repetition.
-    assert {reason["id"] for reason in result["reasons"]} <= {"talker-punctual"}, result["reasons"]
+    assert result["verdict"] == "trusted", result["reasons"]
     for cell in cells_of(folder).values():
         (bridge,), (guest,) = cell["bridges"], cell["guests"]
         assert bridge["detail"] == BRIDGES[bridge["kind"]]

@@ -230,7 +230,7 @@ def test_a_command_is_given_up_after_the_time_that_its_step_has() -> None:
         async with TestBed("t1", here()) as bed:
             await bed.apply([step])
 
-    with pytest.raises(LabError, match="did not end within 0.1 s"):
+    with pytest.raises(LabError, match=r"did not end within 0\.1 s"):
         asyncio.run(session(replace(slow, within_s=0.1)))
     asyncio.run(session(replace(slow, within_s=10)))
 

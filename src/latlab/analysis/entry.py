@@ -2,7 +2,7 @@
 
 The VM host's tracepoints show it in four steps (virt/kvm, arch/x86/kvm): somebody asks for an MSI or a line
 (`kvm_msi_set_irq`, `kvm_set_irq`), the vCPU's APIC takes it as a vector (`kvm_apic_accept_irq`), KVM injects that
-vector while the guest is left (`kvm_inj_virq`), and the guest is entered (`kvm_entry`). The guest's own trace tells
+vector while the guest is left (`kvm_inj_virq`), and the guest is entered (`kvm_entry`). The guest's own trace shows
 when the handler of an interrupt began, and on which CPU: there the guest's number of it is joined with a vector.
 
 What the VM host's kernel lost meanwhile may have been the step that was looked for: nothing is reported then.

@@ -29,7 +29,7 @@ _HANDLERS: Final = 200
 _PAIRS: Final = 8_000_000
 """No more pairs than that at once."""
 _REACH_NS: Final = 60_000_000_000
-"""The clocks are taken to differ by less: TAI − UTC is 37 s, which one of them may lack."""
+"""The clocks are taken to differ by less: TAI − UTC is 37 s, which may be missing in one of them."""
 _ALIKE_NS: Final = 2_000
 """Offsets of two pairs that differ by less are alike."""
 _ABOUT_NS: Final = 50_000
@@ -37,7 +37,7 @@ _ABOUT_NS: Final = 50_000
 _CANDIDATES: Final = 50
 """With more offsets of which each may be it nothing is concluded."""
 _PIECE_NS: Final = 500_000_000
-"""Where the clocks drift, each interval of this length is bounded by itself."""
+"""Where the clocks drift, each interval of this length is bounded separately."""
 _NONE: Final = (1, 0)
 """No offset at all."""
 
