@@ -307,7 +307,7 @@ def test_without_a_packet_of_the_flow_the_busiest_flows_are_listed(bed: Bed, tmp
     [
         ("ns:sensor/eth9", "there is no interface 'eth9'", "ns:sensor/eth9"),
         ("ns:nowhere/eth0", "there is no network namespace 'nowhere'", "ns:nowhere/eth0"),
-        ("ns:sensor/ecu:sideways", "'sideways' is no direction", "--at"),
+        ("ns:sensor/ecu:sideways", "'sideways' is not a direction", "--at"),
     ],
 )
 def test_a_place_that_is_not_there_is_one_error(bed: Bed, tmp_path: Path, point: str, what: str, where: str) -> None:
@@ -326,7 +326,7 @@ def test_what_comes_in_by_an_interface_that_stands_on_another_is_looked_for_belo
             break
     else:
         pytest.skip("this kernel makes no interface that stands on another")
-    with pytest.raises(UsageError, match=r"takes in packets of ns:ecu/above .* at the interface below it"):
+    with pytest.raises(UsageError, match=r"receives packets of ns:ecu/above .* at the interface below it"):
         watching(tmp_path, lambda: None, ("ns:ecu/above:in",))
 
 
@@ -334,7 +334,7 @@ def test_what_comes_in_by_an_interface_that_stands_on_another_is_looked_for_belo
     ("change", "became"),
     [
         (("-n", "ecu", "link", "set", "sensor", "down", "name", "other"), "its name is 'other' now"),
-        (("-n", "ecu", "link", "delete", "sensor"), "the interface is gone"),
+        (("-n", "ecu", "link", "delete", "sensor"), "the interface no longer exists"),
     ],
 )
 def test_an_interface_that_does_not_stay_is_a_reason(

@@ -80,15 +80,15 @@ def test_conditions_are_joined_as_in_pcap_filter(expression: str, flow: dict[str
         ("(udp", "a parenthesis is not closed"),
         ("udp)", "')' closes nothing"),
         ("()", "a condition is missing before ')'"),
-        ("udp tcp", "two values of protocol: they cannot both hold"),
+        ("udp tcp", "two values of protocol: both cannot be true"),
         ("port", "port which?"),
         ("port (5)", "port which?"),
-        ("port http", "'http' is no number"),
+        ("port http", "'http' is not a number"),
         ("port 70000", "70000: expected 0 to 65535"),
         ("portrange 9-5", "ports 9 to 5: the first is above the last"),
-        ("host example", "'example' is no IP address"),
+        ("host example", "'example' is not an IP address"),
         ("frame 5", "'frame' is not supported"),
-        ("ether host 1", "'1' is no MAC address"),
+        ("ether host 1", "'1' is not a MAC address"),
         ("ether mtu 1", "after `ether` write proto, host, src, dst, broadcast or multicast"),
         ("pcp 8", "8: expected 0 to 7"),
         (" or ".join(f"port {number}" for number in range(25)), "50 comparisons of a packet; at most 48"),
@@ -123,5 +123,5 @@ def test_a_place_is_an_interface_of_a_namespace_of_a_machine(text: str, point: W
     "text", ["", "/eth0", "eth0:up", "a/b/eth0", "ns:/eth0", "guest:/eth0", "-oProxyCommand=x/eth0", "sixteen-letters0"]
 )
 def test_what_is_no_place_is_one_error(text: str) -> None:
-    with pytest.raises(UsageError, match="is no place to watch"):
+    with pytest.raises(UsageError, match="is not a place to watch"):
         parse_point(text)

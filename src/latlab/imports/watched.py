@@ -45,7 +45,7 @@ from latlab.recordings.clock_offset import offset_between
 TOOL: Final = "latlab watch"
 LATENCY: Final = (
     "one way, from the first point to the second, as the kernel saw the packet at each: what lies before and after the "
-    "two is in no figure, and the schedule of the packets is not known"
+    "two is not in any figure, and the schedule of the packets is not known"
 )
 _ETHERNET: Final = 1
 _RAW_IP: Final = 101
@@ -111,7 +111,7 @@ def read_watched(watch: Watched, folder: Path, clocks: Sequence[ClockEdge] | Non
         problems.append(_nothing_between(seen))
     problems += _told_apart(ambiguous, seen)
     left_out += [
-        LeftOut(f"packets at {name}", count, "another one is alike: they cannot be told apart")
+        LeftOut(f"packets at {name}", count, "identical to another one: they cannot be told apart")
         for name, count in ambiguous.items()
         if count
     ]
@@ -246,19 +246,19 @@ def _of_recording(host: str, lost: int, *, complete: bool, gaps: bool) -> Iterat
             "records were lost, as a ring was full",
             "untrusted",
             "a record of every packet",
-            f"{counted(lost, 'record')} lost: their packets are in no figure, and how many are lost on the path is not "
-            "known",
+            f"{counted(lost, 'record')} lost: their packets are not in any figure, and how many are lost on the path "
+            "is not known",
             _LARGER_RING,
             host,
         )
     if gaps or not complete:
         yield Problem(
             "recordings-whole",
-            "a recording is not whole",
+            "a recording is incomplete",
             "suspect",
-            "the whole recording",
-            "it is damaged: rows are missing" if gaps else "it ends early, as of an agent that was killed",
-            "what is in it is in the figures; watch again for the rest",
+            "the complete recording",
+            "it is damaged: rows are missing" if gaps else "it ends early, as after an agent was killed",
+            "the figures include what was recorded; watch again for the rest",
             host,
         )
 
@@ -269,11 +269,11 @@ def _gone(watch: Watched) -> Iterator[Problem]:
         if point.became:
             yield Problem(
                 "points-stayed",
-                "an interface did not stay as it was",
+                "an interface changed",
                 "suspect",
-                "each interface there to the end, by its name",
-                f"{point.became}: packets are those of the interface that was there at first, as long as it was",
-                "watch again once it stays",
+                "each interface present until the end, under its name",
+                f"{point.became}: packets are those of the original interface, as long as it existed",
+                "watch again when it no longer changes",
                 point.name,
             )
 
@@ -473,7 +473,7 @@ def _nothing_between(seen: Sequence[_Seen]) -> Problem:
         "no packet was recognised at two points",
         "suspect",
         "packets that pass two points and can be told apart",
-        f"none; packets that others are alike: {', '.join(alike)}",
+        f"none; packets identical to others: {', '.join(alike)}",
         "watch points that the same packets pass; packets are recognised by their payload: keep more of it (--snap)",
     )
 
@@ -484,10 +484,10 @@ def _told_apart(ambiguous: Mapping[str, int], seen: Sequence[_Seen]) -> Iterator
     if told and any(ambiguous.values()):
         yield Problem(
             "packets-distinct",
-            "packets are alike and cannot be told apart",
+            "packets are identical and cannot be told apart",
             "suspect",
-            "each packet differs from all others: by its payload, or by an IPv4 identification that nothing changes",
-            f"{', '.join(told)}: they are in no latency and in no loss",
+            "each packet differs from all others, by its payload or by an unchanged IPv4 identification",
+            f"{', '.join(told)}: they are not counted in latencies or losses",
             "keep more of each packet (--snap), or narrow the flow",
         )
 
@@ -513,21 +513,21 @@ def _notes(watch: Watched, seen: Sequence[_Seen]) -> Iterator[str]:
     if is_alone:
         yield f"watched: {watch.flow}; nothing was sent and nothing was changed"
         yield (
-            "`in` is where the kernel takes a packet in (tracepoint netif_receive_skb), `out` where it hands it to a "
+            "`in` is where the kernel receives a packet (tracepoint netif_receive_skb), `out` where it hands it to a "
             "driver (net_dev_start_xmit)"
         )
     if is_alone and len({one.kernel for one in seen}) == 1:
-        yield "all points are of one kernel: one clock, ± 0"
+        yield "all points are in one kernel: one clock, ± 0"
     if is_alone:
         yield "the verdict is on the recordings alone: CPUs, interrupts and settings of the machines were not looked at"
     yield from (one.end.note for one in seen if one.end)
     yield from filter(None, map(_superpackets, (one for one in seen if not one.end)))
     if fragments := sum(_fragments(one) for one in seen if not one.end):
         yield (
-            f"{counted(fragments, 'record')} of fragments of IP packets: each is a packet of its own here, and only "
-            "the first one of a packet has ports"
+            f"{counted(fragments, 'record')} of fragments of IP packets: each counts as a packet here, and only the "
+            "first fragment has ports"
         )
     if not all((kernel.said.watch or WatchReady()).reads_pages for kernel in watch.kernels):
-        yield "where a kernel is older than Linux 6.12, only the part of a packet that its headers are in was read"
+        yield "on kernels older than Linux 6.12 only the linear part of a packet, with its headers, was read"
     yield f"a packet counts as lost if it has not come within {watch.grace_ns // 1_000_000} ms before the end"
     yield from watch.notes

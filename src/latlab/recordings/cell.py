@@ -31,7 +31,7 @@ class LaunchTime(Recorded):
 
 
 class TimerSettings(Recorded):
-    """How a timer waits, and what is told of it."""
+    """How a timer waits, and what is recorded of it."""
 
     how: str = ""
     threshold_ns: int
@@ -93,13 +93,13 @@ class RecordedStream(Recorded):
     @property
     def asked(self) -> TimerSettings:
         """Of a timer: how it waits."""
-        assert self.timer, f"{self.name} is no timer"
+        assert self.timer, f"{self.name} is not a timer"
         return self.timer
 
 
 @dataclass(frozen=True)
 class Interval:
-    """What a tool said of one interval of time by itself, ns; percentiles None where it said none."""
+    """What a tool reported for one interval of time, ns; percentiles None where it reports none."""
 
     start_ns: int
     n: int
@@ -452,8 +452,8 @@ class WatchedBy(RecordedAgent):
 
 class Watched(Recorded):
     """Packets that were watched: `watch` of run.json. flow: the expression as it was written; filter: as agents have
-    it. for_ns: None: until somebody ended it. snap: bytes of each packet that are kept. clock_bound_ns: how far the
-    clocks of two kernels differ at most, where somebody has said it. grace_ns: as GRACE_NS.
+    it. for_ns: None: until it was ended. snap: bytes of each packet that are kept. clock_bound_ns: how far the
+    clocks of two kernels differ at most, where that is stated. grace_ns: as GRACE_NS.
     """
 
     flow: str
@@ -572,7 +572,7 @@ class Guest(Recorded):
 
 
 class RecordedStep(Recorded):
-    """A step of the test bed, or a setting that was read again. why: the error, where the run goes on without it."""
+    """A step of the test bed, or a setting that was read again. why: the error, where the run continues without it."""
 
     host: str
     title: str

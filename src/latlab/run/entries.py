@@ -49,7 +49,7 @@ def probe_entries(scenario: Scenario) -> list[RecordedProbe]:
 
 
 def launch_entry(launch: AskedLaunchTime) -> LaunchTime:
-    """How packets have launch times, as cell.json and their talker are told."""
+    """How packets have launch times, for cell.json and their talker's spec."""
     return LaunchTime(
         lead_ns=launch.lead,
         clock=launch.clock,

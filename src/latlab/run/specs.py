@@ -1,4 +1,4 @@
-"""What the agents are told, from a cell's scenario: pure, so that `plan` prints just what `run` says."""
+"""The agents' specs, from a cell's scenario: pure, so that `plan` prints just what `run` sends."""
 
 from __future__ import annotations
 
@@ -17,7 +17,9 @@ from latlab.testbed.step import Spec
 CLOCK_PERIOD_NS = 10_000_000
 PAGE_PERIOD_NS = 50_000_000
 PAGE_BURST_NS = 500_000
-"""How long the host's clock is shown after a knock, at most: it ends as soon as the guest has seen enough."""
+"""How long the host's clock is shown after a doorbell timestamp, at most: it ends as soon as the guest has seen
+enough.
+"""
 
 MARGIN_NS = 1_000_000
 """What a flight recorder keeps before a late packet's launch and after its arrival."""

@@ -1,4 +1,4 @@
-"""Passive measuring: anybody's packets recorded where they pass interfaces, and analysed as captures are."""
+"""Passive measuring: any program's packets recorded where they pass interfaces, and analysed as captures are."""
 
 from __future__ import annotations
 
@@ -61,8 +61,8 @@ class Asked:
 async def watch(asked: Asked, root: Path, listener: Listener = ignore, *, name: str = "watch") -> RunFolder:
     """The run's folder, its packets analysed; SIGINT and SIGTERM end it in order.
 
-    UsageError: the flow, a point or an interface cannot be. LabError: a machine is not reached, the kernel lets nobody
-    watch, an agent failed, or no packet of the flow was seen.
+    UsageError: the flow, a point or an interface cannot be. LabError: a machine is not reached, the kernel does not
+    allow watching, an agent failed, or no packet of the flow was seen.
     """
     flow = parse_flow(asked.flow)
     points = [parse_point(text) for text in asked.at]

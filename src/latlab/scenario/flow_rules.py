@@ -49,7 +49,7 @@ def own(judge: Judge) -> Judge:
 
 
 def dds(judge: Judge) -> Judge:
-    """The same rule of our own probes over DDS only."""
+    """The same rule of latlab's probes over DDS only."""
     return _of(DdsProbe, judge)
 
 
@@ -105,7 +105,7 @@ def load_leaves_the_host(sketch: Sketch, path: Path, load: LoadBetween) -> Itera
 def tag_goes_with_a_vlan(_: Sketch, path: Path, stream: Stream | PingProbe) -> Iterator[Finding]:
     """A priority in a tag needs the tag."""
     if stream.vlan is None and stream.pcp is not None:
-        yield Finding((*path, "pcp"), "a pcp is part of a VLAN tag", "a vlan with it")
+        yield Finding((*path, "pcp"), "a pcp is part of a VLAN tag", "a vlan in addition")
 
 
 def vlan_goes_with_frames(_: Sketch, path: Path, stream: Stream | PingProbe) -> Iterator[Finding]:
@@ -149,12 +149,12 @@ def port_goes_with_udp(_: Sketch, path: Path, stream: Stream | PingProbe) -> Ite
 def ethertype_goes_with_frames(_: Sketch, path: Path, stream: Stream | PingProbe) -> Iterator[Finding]:
     """An EtherType can be chosen of frames that are written whole."""
     if stream.transport != "ethernet" and "ethertype" in stream.model_fields_set:
-        what = f"{stream.transport.upper()} has an EtherType of its own"
+        what = f"{stream.transport.upper()} has its own EtherType"
         yield Finding((*path, "ethertype"), what, "transport: ethernet")
 
 
 def payload_has_its_frames(sketch: Sketch, path: Path, stream: Stream) -> Iterator[Finding]:
-    """A protocol of layer 2 has frames of its own, with an EtherType of its own, and room for so much."""
+    """A protocol of layer 2 has its own frames, with its own EtherType, and room for so much."""
     carrier = CARRIERS.get(stream.payload)
     if carrier is None:
         return
@@ -297,7 +297,7 @@ def lateness_has_its_settings(_: Sketch, path: Path, stream: Stream) -> Iterator
                 yield Finding((*where, key), f"late: {launch.late} sends no packet later than asked", "late: send")
         return
     if launch.allowed_lateness == 0:
-        yield Finding((*where, "late"), "it needs a limit for late packets", "an allowed_lateness with it")
+        yield Finding((*where, "late"), "it needs a limit for late packets", "an allowed_lateness in addition")
     if launch.margin >= launch.lead:
         what = f"with a margin of {format_duration(launch.margin)} no packet would have its launch time kept"
         yield Finding((*where, "margin"), what, f"less than the lead, {format_duration(launch.lead)}")
@@ -350,7 +350,7 @@ def _route(
         yield Finding(path, f"{len(joining)} {what} join {sender} and {receiver}", expected)
     elif len(ways) > 1:
         ends_there = " or ".join(str(route.listener_end) for route in ways)
-        expected = f"a host of its own for each end of {show_path(ways[0].segment.path)}"
+        expected = f"a different host for each end of {show_path(ways[0].segment.path)}"
         yield Finding((*path, receiver_key), f"{sender} could send to {ends_there}", expected)
 
 

@@ -43,7 +43,7 @@ def _limit_fits(sketch: Sketch, limit: Limit) -> Iterator[Finding]:
         if leg and not (leg == PAIR and any(one.prp == name for one in sketch.streams.values())):
             yield Finding(where, f"{name} is a stream: it has no leg {leg}", f"{name}.{limit.group}, or a probe")
         elif of_probes:
-            what = f"{name} is a stream: nothing answers its packets"
+            what = f"{name} is a stream: its packets are not answered"
             yield Finding(where, what, "counts.lost" if limit.group == COUNTS else f"one of {', '.join(METRICS)}")
         elif of_timers:
             yield Finding(where, f"{name} is a stream, not a timer", f"one of {', '.join(METRICS)}")
@@ -58,7 +58,7 @@ def _limit_fits(sketch: Sketch, limit: Limit) -> Iterator[Finding]:
         yield from _timer_has(probe, name, leg, limit)
         return
     if of_timers:
-        yield Finding(where, f"{name} sends packets: it is no timer", f"{name}.round_trip")
+        yield Finding(where, f"{name} sends packets: it is not a timer", f"{name}.round_trip")
         return
     if leg and not probe.is_recorded:
         yield Finding(where, f"{probe.kind} does not separate {leg} from the other direction", f"{name}.round_trip")

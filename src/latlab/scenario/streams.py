@@ -62,13 +62,13 @@ class LaunchTime(Part):
     late: Literal["report", "drop", "send"] = Field(
         default="report",
         description="a packet whose launch time has passed at hand-over: report: hand it over unchanged, and the "
-        "kernel decides; drop: do not hand it over; send: give it a launch time shortly ahead",
+        "kernel decides; drop: do not hand it over; send: give it a new launch time shortly after now",
     )
     allowed_lateness: Duration = Field(
         default=0, description="late: send only: a packet that is later is not handed over"
     )
     margin: Duration = Field(
-        default=50_000, description="late: send only: how far ahead a late packet's launch time is put"
+        default=50_000, description="late: send only: how far ahead of now a late packet's launch time is set"
     )
 
 
@@ -129,7 +129,7 @@ class Stream(Part):
     priority: Priority = Field(default=0, description="socket priority (SO_PRIORITY), 0 to 15")
     payload: Literal["probe", "iec61850-sv", "iec61850-goose"] = Field(
         default="probe",
-        description="what a packet is: a probe alone, or a frame of IEC 61850 that carries it: sampled values (one "
+        description="content of a packet: a probe alone, or a frame of IEC 61850 that carries it: sampled values (one "
         "sample a period, 64 bytes), or GOOSE",
     )
     group: Group | None = Field(

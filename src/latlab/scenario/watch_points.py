@@ -50,7 +50,7 @@ def parse_point(text: str) -> WatchPoint:
     *places, last = text.split("/")
     interface, colon, direction = last.partition(":")
     if colon and direction not in ("in", "out"):
-        raise _wrong(text, f"{direction!r} is no direction")
+        raise _wrong(text, f"{direction!r} is not a direction")
     if not _INTERFACE.fullmatch(interface):
         raise _wrong(text, f"{interface!r} cannot be an interface")
     machine, namespace = None, None

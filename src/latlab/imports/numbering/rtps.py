@@ -40,7 +40,7 @@ def read(frame: Frame) -> list[Number] | None:
                 found.append(Number(high << 32 | low, source=prefix + body[_WRITER:_NUMBER]))
         # Without a length it goes as far as the datagram does.
         place = place + 4 + length if length else frame.udp_length
-    # What was cut off may be the heartbeat that follows a sample; of more nobody knows what it is.
+    # What was cut off may be the heartbeat that follows a sample; of more it is unknown.
     return found if frame.udp_length - place <= _HEARTBEAT else None
 
 

@@ -25,7 +25,7 @@ def _messages(frame: Frame, *, by_method: bool) -> list[Number] | None:
         source = struct.pack(">IHB", message if by_method else 0, client, kind)
         found.append(Number(session - 1, source=source))
         place += 8 + length
-    # Of a datagram that was cut nobody knows what else is in it.
+    # What else is in a datagram that was cut is unknown.
     return found if found and place >= frame.udp_length else None
 
 
