@@ -37,6 +37,7 @@ class Stream:
     vlan: int | None = None
     pcp: int | None = None
     payload: str | None = None
+    prp: dict[str, Any] | None = None
     ethertype: int = ETHERTYPE
     source: str = SENSOR
     target: str = ECU
@@ -62,7 +63,8 @@ class Stream:
         """Its part of the talker's spec."""
         ethernet = {"kind": "ethernet", "destination": mac(self.target), **self._frames()}
         udp = {"kind": "udp", "source": f"{self.source}:0", "destination": f"{self.target}:{self.port}"}
-        transport = ethernet | {"vlan": self.vlan, "pcp": self.pcp} if self.framed else udp
+        copy = {"prp": self.prp} if self.prp else {}
+        transport = ethernet | {"vlan": self.vlan, "pcp": self.pcp, **copy} if self.framed else udp
         kept = ("period_ns", "offset_ns", "size", "count", "priority")
         return {
             "stream": self.number,
@@ -80,6 +82,7 @@ class Stream:
         return {
             "stream": self.number,
             "name": f"stream{self.number}",
+            **({"carries": self.prp["carries"]} if self.prp else {}),
             "interface": self.heard_by,
             "size": self.size,
             "count": self.count,

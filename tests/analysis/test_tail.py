@@ -173,7 +173,7 @@ def test_nothing_is_said_of_more_than_ten_times_the_packets() -> None:
     assert found["why"] is None
     far = found["levels"][2]
     assert (far["packets"], far["value_ns"], far["beyond"]) == (1_000_000, None, 50.0)
-    assert far["why"] == "more than 10 times the 20,000 packets there are"
+    assert far["why"] == "more than 10 times the 20,000 packets that were measured"
 
 
 def test_levels_below_the_threshold_are_the_percentiles_to_tell() -> None:

@@ -131,7 +131,7 @@ def talked(count: int) -> dict[str, Any]:
 
 def ptp(**changes: Any) -> Evidence:
     """Evidence with a slave of PTP's, as the result describes it."""
-    spell = {"from_ns": 10**9, "to_ns": None, "why": "no Sync was heard"}
+    spell = {"from_ns": 10**9, "to_ns": None, "why": "no Sync was received"}
     port = {
         "port": "ecu.eth0",
         "role": "slave",

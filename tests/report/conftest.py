@@ -239,7 +239,9 @@ def write_run(path: Path, *, scenario: str = "first", duration_ns: int = DURATIO
     cells = [write_cell(folder, order, *cell, duration_ns) for order, cell in enumerate(MATRIX, start=1)]
     folder.write_result(judged_result(folder.run(), cells, {"control.latency.max": 500_000}).document())
     folder.scenario_path.write_text(f"name: {json.dumps(scenario)}\nduration: 8s\nwarmup: 1s\n")
-    folder.plan_path.write_text("# on sensor\nip link add eth0 type veth peer name eth0 netns ecu\n")
+    folder.plan_path.write_text(
+        "# on <sensor>\nethtool -K eth0 gro off\nip link add eth0 type veth peer name eth0 netns ecu\n"
+    )
     return path
 
 

@@ -18,11 +18,23 @@ from PIL import Image
 
 import latlab.report
 from latlab.analysis.chain import chain_of_metric
-from latlab.analysis.interrupt_way import GUEST_TIMER_WAY, INTERVALS, interval_name
+from latlab.analysis.interrupt_way import GUEST_TIMER_WAY, GUEST_WAY, INTERVALS, interval_name
 from latlab.analysis.metrics import metric_values
+from latlab.analysis.way import HARDWARE_WAY, ROUND_TRIP_WAY, WAKEUP_WAY
+from latlab.analysis.way import INTERVALS as PACKETS_INTERVALS
 from latlab.model.metrics import METRICS_BY_NAME
-from latlab.report.charts.chain import Bar, ChainView, Interval, chain_chart, chain_table, chain_view
-from latlab.report.charts.sheet import Sheet, write_chart
+from latlab.report.charts.chain import (
+    Bar,
+    CellBars,
+    ChainView,
+    Interval,
+    Scale,
+    Segment,
+    chain_chart,
+    chain_table,
+    chain_view,
+)
+from latlab.report.charts.sheet import Point, Sheet, write_chart
 from latlab.report.html import new_environment
 from latlab.report.markdown import part_lines
 from latlab.report.palette import COLOURS, LOST_COLOUR, WAY_COLOURS, WAY_INKS
@@ -159,7 +171,7 @@ def test_the_line_of_the_start_is_next_to_bars_and_crosses_nothing_that_is_writt
 def test_every_interval_has_its_colour_s_ink_and_a_key(hardware: ChainView) -> None:
     chart = chain_chart(hardware)
     key = chart.pieces()[0]
-    assert set(texts(key)) == {*(one.name for one in hardware.intervals), "below zero: goes back"}
+    assert set(texts(key)) == {*(one.name for one in hardware.intervals), "below zero: drawn backwards"}
     file = io.BytesIO()
     chart.figure("caption").savefig(file, dpi=150)
     with Image.open(file) as image:
@@ -334,3 +346,51 @@ def test_intervals_of_one_name_have_one_colour() -> None:
     timers = {name for a, b in pairwise(GUEST_TIMER_WAY) if (name := interval_name(a, b))}
     assert {"VM host's timer", "KVM's timer"} <= timers
     assert colours["VM host's timer"] != colours["KVM's timer"]
+
+
+@pytest.mark.parametrize("way", [HARDWARE_WAY, WAKEUP_WAY, ROUND_TRIP_WAY, GUEST_WAY, GUEST_TIMER_WAY])
+def test_no_two_intervals_of_a_way_look_alike(way: tuple[str, ...]) -> None:
+    names: dict[tuple[int, bool], set[str]] = {}
+    for ends in {**PACKETS_INTERVALS, **INTERVALS}:
+        if {*ends} <= {*way}:
+            one = Interval(*ends)
+            names.setdefault((one.colour, bool(one.lined)), set()).add(one.name)
+    assert len(names) > 2
+    assert all(len(found) == 1 for found in names.values()), names
+
+
+def test_a_line_in_an_interval_says_where_it_is_and_so_does_the_key() -> None:
+    way = ("host_irq", "host_waking", "host_run", "asked", "irq", "waking", "run", "rx_user")
+    intervals = tuple(Interval(*ends) for ends in pairwise(way))
+    segments, at = [], 0
+    for one in intervals:
+        segments.append(Segment(one, at, at + 100_000, at + 100_000))
+        at += 100_000
+    bar = Bar("typical", 10, 10, tuple(segments))
+    cells = (CellBars("one", (bar,), "", ()),)
+    view = ChainView("s", "reception", "", "host_irq", cells, intervals, (Scale(0, at, True),))
+    chart = chain_chart(view)
+    key, drawn, *_ = chart.pieces()
+    assert [name for name in texts(key) if name.endswith("handler")] == ["VM host's handler", "handler"]
+    assert texts(key)[-1] == "with a line: on the VM host"
+    # Of one colour, and one of the two has a line in it, in the bar and in the key.
+    for piece, samples in ((drawn, 0), (key, 1)):
+        here = {name: box(piece, name) for name in ("VM host's handler", "handler")}
+        assert len(lines(piece, "lined")) == 3 + samples
+        inside = {name: sum(within(one, place) for one in lines(piece, "lined")) for name, place in here.items()}
+        assert inside == {"VM host's handler": 1, "handler": 0}
+
+
+def box(piece: Sheet, name: str) -> tuple[Point, ...]:
+    """The outline of the only box of that name."""
+    (found,) = lines(piece, name)
+    return found
+
+
+def within(one: tuple[Point, ...], other: tuple[Point, ...]) -> bool:
+    """Whether all of it lies within the other."""
+    return all(
+        min(point[axis] for point in other) <= point[axis] <= max(point[axis] for point in other)
+        for point in one
+        for axis in (0, 1)
+    )

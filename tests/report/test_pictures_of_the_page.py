@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from compared_run import with_comparisons, write_figures_run
-from drawn_parts import lines, points, said
+from drawn_parts import lines, parts, points, said
 from PIL import Image
 
 from latlab.model.errors import UsageError
@@ -19,7 +19,9 @@ from latlab.report.build import write_report
 from latlab.report.charts.clocks import MOST, ClockChart, clock_drawings
 from latlab.report.charts.comparison import ComparedMetric, compared_metrics, comparison_chart
 from latlab.report.charts.repeats import repeated, repeats_chart, together_chart
-from latlab.report.charts.sheet import Drawing, Plotted, write_chart
+from latlab.report.charts.sheet import Drawing, Lines, Plotted, write_chart
+from latlab.report.legend import Looks
+from latlab.report.palette import ANY_COLOUR, COLOURS
 from latlab.report.repeats import drawn
 from latlab.report.together import together
 from latlab.report.view import view
@@ -161,6 +163,33 @@ def test_all_repetitions_together_have_the_page_s_histogram(matrix_run: Path) ->
             [left + n * (right - left) / len(one.heights) for n in range(len(one.heights))]
         )
         assert f"n {one.figures[0]}" in said(chart)
+
+
+def test_all_repetitions_together_have_the_colour_of_their_bridge_as_the_single_ones_have(matrix_run: Path) -> None:
+    folder = RunFolder(matrix_run)
+    result = typed(folder.result())
+    shown = view(folder, result, "down", "latency")
+    looks = Looks(result)
+    chart, single = together_chart(result, shown), repeats_chart(result, shown)
+    assert chart and single
+    colours = [COLOURS[looks.of(cell).colour] for cell in result.cells if cell.repeat == 1 and cell.status == "ok"]
+    assert len({*colours}) == 3
+    assert [part.fill for part in parts(chart) if isinstance(part, Lines) and part.name == "together"] == colours
+    strips = [part.fill for part in parts(single) if isinstance(part, Lines) and part.name == "range"]
+    assert [*dict.fromkeys(strips)] == [*dict.fromkeys(colours)]
+    # The page's own histograms in tables, and one whose repetitions have a colour each.
+    found = together(repeated(result, shown), drawn(shown))
+    assert [COLOURS[one.colour] for one in found] == colours
+    page = (matrix_run / "report.html").read_text()
+    assert all(f"strips together line-{one.colour}" in page for one in found)
+
+
+def test_repetitions_of_the_only_cell_have_a_colour_each_and_together_none(new_run: Callable[..., Path]) -> None:
+    folder = RunFolder(new_run())
+    result = typed(folder.result())
+    result = result.model_copy(update={"cells": [cell for cell in result.cells if cell.slug == result.cells[0].slug]})
+    shown = view(folder, result, "control", "latency")
+    assert {one.colour for one in together(repeated(result, shown), drawn(shown))} == {ANY_COLOUR}
 
 
 def test_a_report_leaves_no_picture_of_an_earlier_one_and_every_other_file(new_run: Callable[..., Path]) -> None:

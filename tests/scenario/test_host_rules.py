@@ -98,7 +98,7 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ),
     (
         ONE_MACHINE | FRAMES | {"links.0.ends": ["sensor.p1", "ecu.p1"]},
-        "links[0].ends[1]: ecu.p1 is already an end of links[0]; expected an interface of its own for each end",
+        "links[0].ends[1]: ecu.p1 is already an end of links[0]; expected a different interface for each end",
     ),
     (
         ONE_MACHINE | FRAMES | {"clock.sync": "exchange"},
@@ -194,6 +194,27 @@ WRONG: list[tuple[dict[str, Any], str]] = [
         "tuning.board1.guests.vm1.vhost.cpus: board1 has no CPU 1; expected 0, or more cpus of board1",
     ),
     (
+        board(cpus=2) | {"clock.ptp": {"ports": {"sensor.eth0": "master", "ecu.eth0": "slave"}, "cpus": [1, 4]}},
+        "clock.ptp.cpus: sensor has no CPU 4; expected 0 to 1, or more cpus of board1",
+    ),
+    (
+        board(cpus=2, append="quiet isolcpus=nohz,domain,managed_irq,2-3"),
+        "hosts.board1.append: board1 has no CPU 2-3; expected 0 to 1, or more cpus of board1",
+    ),
+    (
+        board(cpus=2, append="isolcpus=1 nohz_full=1-3 rcu_nocbs=2-3,7 irqaffinity=0,7"),
+        "hosts.board1.append: board1 has no CPU 2-3, 7; expected 0 to 1, or more cpus of board1",
+    ),
+    (
+        board() | {"matrix/hosts.board1.append": ["", "isolcpus=1"]},
+        "matrix.hosts.board1.append[1]: in cell hosts.board1.append=isolcpus=1: hosts.board1.append: board1 has no CPU "
+        "1; expected 0, or more cpus of board1",
+    ),
+    (
+        {"guests.vm1": VM | {"vcpus": 2, "append": "isolcpus=1-2"}},
+        "guests.vm1.append: vm1 has no CPU 2; expected 0 to 1, or more vcpus",
+    ),
+    (
         ON_BOARD | {"tuning.board1.halt_poll": 0, "tuning.ecu.halt_poll": "1us"},
         "tuning.ecu.halt_poll: ecu is on the machine of board1, which has 0ns; "
         "expected the same for both, or one of them",
@@ -221,13 +242,13 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ),
     (
         {"hosts.sensor.cards": ["p1"]},
-        "hosts.sensor.cards: p1 is an interface of this machine, which is no emulated board; "
-        "expected a namespace on a host of kind board, or a veth pair",
+        "hosts.sensor.cards: p1 is an interface of this machine, which is not an emulated board; expected a namespace "
+        "on a host of kind board, or a veth pair",
     ),
     (
         {"hosts.gw": SSH, "hosts.sensor.on": "gw", "hosts.ecu.on": "gw", "hosts.ecu.cards": ["p2"]},
-        "hosts.ecu.cards: p2 is an interface of gw, which is no emulated board; "
-        "expected a namespace on a host of kind board, or a veth pair",
+        "hosts.ecu.cards: p2 is an interface of gw, which is not an emulated board; expected a namespace on a host of "
+        "kind board, or a veth pair",
     ),
     (
         cards() | {"hosts.board2": CARD, "hosts.far": SSH, "links.1": {"ends": ["board2.eth0", "far.eth0"]}},
@@ -288,6 +309,9 @@ FINE: list[dict[str, Any]] = [
     {"hosts.ecu": {"kind": "netns", "on": None}},
     ON_BOARD,
     board(time="virtual", cpus=4, memory="2GiB", append="isolcpus=1"),
+    board(cpus=2, append="isolcpus=managed_irq,domain,1 nohz_full=all rcu_nocbs=0-N irqaffinity=0 maxcpus=9"),
+    board(cpus=2) | {"clock.ptp": {"ports": {"sensor.eth0": "master", "ecu.eth0": "slave"}, "cpus": [1]}},
+    {"guests.vm1": VM | {"vcpus": 2, "append": "quiet isolcpus=1"}},
     board(time="virtual") | {"guests.vm1": VM, "guests.vm2": {"host": "board1"}, "streams.in": STREAM},
     board(cpus=2) | {"tuning.ecu.listener.cpus": [1], "tuning.board1.isolated": [1]},
     ON_BOARD | {"guests.vm1": VM | {"append": "quiet"}, "streams.control.port": 5556},
@@ -315,6 +339,8 @@ ONE_MISTAKE: list[dict[str, Any]] = [
     board(time="virtual") | {"hosts.gw": {"kind": "moon"}},
     board(time="virtuall", cpus=2) | {"hosts.gw": {"kind": "netns"}},
     board(cpus=17) | {"tuning.ecu.listener.cpus": [20]},
+    board(cpus=17, append="isolcpus=20"),
+    board(cpus="two") | {"clock.ptp": {"ports": {"sensor.eth0": "master", "ecu.eth0": "slave"}, "cpus": [4]}},
     APART | {"hosts.ecu": {"kind": "ssh", "ssh": {"destination": "a b"}}},
     APART | {"hosts.ecu": {"kind": "ssh", "ssh": 7}, "guests.vm1": VM, "streams.in": STREAM},
     {"hosts.sensor": BOARD | {"nics": "two"}, "hosts.ecu": CARD},

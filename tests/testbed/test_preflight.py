@@ -12,10 +12,11 @@ import pytest
 from lab_machine import scenario
 
 from latlab.model.errors import EXIT_LAB, EXIT_USAGE, LabError, UsageError
-from latlab.scenario import load_scenario
+from latlab.scenario import BoardHost, Loaded, load_scenario
 from latlab.testbed import preflight as preflight_module
 from latlab.testbed.guests.origin import unbuilt_image
 from latlab.testbed.guests.unavailable import unavailable_here
+from latlab.testbed.images import Image
 from latlab.testbed.machine import (
     CAPABILITIES,
     Machine,
@@ -24,7 +25,9 @@ from latlab.testbed.machine import (
     parse_sockets,
     read_machine,
 )
+from latlab.testbed.machines.board import BoardMachine
 from latlab.testbed.preflight import find_agent, preflight, preflight_cells, raise_problems
+from latlab.testbed.site import Site
 
 ABLE = Machine(frozenset(CAPABILITIES), frozenset({0, 1}), frozenset({"lo", "enp1s0"}), lambda tool: True)
 NETNS = {"sensor": "netns", "ecu": "netns"}
@@ -77,6 +80,12 @@ def test_an_interface_name_that_is_taken_is_refused() -> None:
 def test_a_cpu_that_is_not_there_is_named_with_its_place_in_the_scenario() -> None:
     (line,) = problems(tuning={"sensor": {"talker": {"cpus": [1, 7]}}})
     assert line == "tuning.sensor.talker.cpus: no CPU 7 is online (online: 0, 1)"
+
+
+def test_a_cpu_of_linuxptp_that_is_not_there_is_named_too() -> None:
+    ptp = {"ports": {"sensor.eth0": "master", "ecu.lat0": "slave"}, "cpus": [1, 4]}
+    (line,) = problems(clock={"ptp": ptp})
+    assert line == "clock.ptp.cpus: no CPU 4 is online (online: 0, 1)"
 
 
 def test_a_missing_netperf_points_to_the_other_loads() -> None:
@@ -283,3 +292,79 @@ def test_a_guests_image_cannot_be_a_boards(tmp_path: Path, monkeypatch: pytest.M
     assert isinstance(problem, UsageError)
     assert "hosts.board1.image: the image mine is for guests, not for boards" in str(problem)
     assert "`latlab image build NAME --board`" in str(problem)
+
+
+def with_built(monkeypatch: pytest.MonkeyPatch, **images: Image) -> None:
+    monkeypatch.setattr(preflight_module, "images_by_name", lambda: images)
+    monkeypatch.setattr(preflight_module, "is_current", lambda image: True)
+
+
+def on_a_board(folder: Path, host: str, matrix: str = "{}") -> Loaded:
+    path = folder / "flavours.yaml"
+    text = BOARD.replace("image: %s", f"nics: 2, {host}").partition("matrix:")[0]
+    path.write_text(f"{text}matrix: {matrix}\n")
+    return load_scenario(path)
+
+
+def test_a_flavour_that_the_named_image_does_not_have_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mine = replace(unbuilt_image("mine"), digest="1", kind="board", flavour="rt")
+    with_built(monkeypatch, mine=mine)
+    (problem,) = preflight_cells(on_a_board(tmp_path, "image: mine, flavour: standard"), ABLE)
+    assert isinstance(problem, UsageError)
+    assert str(problem) == (
+        f"{tmp_path}/flavours.yaml:3: hosts.board1.flavour: the image mine is of the flavour rt, not standard "
+        "(no `flavour`, or another `image`; without `image`, debian-standard-board)"
+    )
+    fine = ["image: mine, flavour: rt", "image: mine"]
+    assert [preflight_cells(on_a_board(tmp_path, host), ABLE) for host in fine] == [[], []]
+
+
+def test_a_flavour_that_a_ready_made_image_does_not_have_is_refused_before_that_is_built(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with_built(monkeypatch)
+    loaded = on_a_board(tmp_path, "image: debian-rt-board", "{hosts.board1.flavour: [rt, standard]}")
+    problems = [str(problem) for problem in preflight_cells(loaded, ABLE)]
+    assert len(problems) == 2
+    assert "there is no image debian-rt-board" in problems[0]
+    assert "matrix.hosts.board1.flavour[1]: the image debian-rt-board is of the flavour rt, not stan" in problems[1]
+
+
+def test_a_flavour_without_an_image_means_the_ready_made_image_of_that_flavour(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loaded = on_a_board(tmp_path, "cpus: 1", "{hosts.board1.flavour: [rt, standard]}")
+    boards = (cell.scenario.hosts["board1"] for cell in loaded.combinations)
+    assert [board.image_name for board in boards if isinstance(board, BoardHost)] == [
+        "debian-rt-board",
+        "debian-standard-board",
+    ]
+    with_built(monkeypatch)
+    assert [
+        str(problem).partition("there is no image ")[2].split(" (")[0] for problem in preflight_cells(loaded, ABLE)
+    ] == [
+        "debian-rt-board",
+        "debian-standard-board",
+    ]
+
+
+def test_the_image_of_a_guest_on_a_board_cannot_be_a_boards(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    board = replace(unbuilt_image("debian-rt-board"), digest="1", kind="board", flavour="rt")
+    with_built(monkeypatch, **{"debian-rt-board": board})
+    path = tmp_path / "guest.yaml"
+    path.write_text(
+        "name: x\nhosts: {board1: {kind: board}, sensor: {kind: netns, on: board1}}\n"
+        "links: [{ends: [board1.lat0, sensor.lat0]}]\n"
+        "guests: {vm1: {host: board1, uplink: lat0, image: debian-rt-board}}\n"
+        "streams: {s: {talker: sensor, listener: vm1, period: 1ms, size: 64B}}\nduration: 1s\n"
+    )
+    (cell,) = load_scenario(path).combinations
+    (problem,) = preflight_cells(load_scenario(path), ABLE)
+    assert isinstance(problem, UsageError)
+    assert str(problem).startswith(
+        f"{path}:4: guests.vm1.image: the image debian-rt-board is for boards, not for guest"
+    )
+    # Its plan can be printed all the same.
+    assert BoardMachine().site(cell.scenario, "board1", Site("t", images={"debian-rt-board": board})).images

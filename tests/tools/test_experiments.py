@@ -190,7 +190,7 @@ def written(path: Path, scenario: str, value: Value, **more: Any) -> str:
 def test_why_a_claim_is_contradicted_is_on_the_page_and_only_then(tmp_path: Path) -> None:
     above = "*the average without missed slots is above VFIO's"
     worse = written(tmp_path / "no", "tsn-bridges", by_bridge(vfio=90))
-    assert above in worse.partition("### What contradicts, and why")[2].partition("###")[0]
+    assert above in worse.partition("### What disagrees, and why")[2].partition("###")[0]
     assert above not in written(tmp_path / "yes", "tsn-bridges", by_bridge(vfio=20))
 
 
@@ -199,9 +199,9 @@ def test_what_is_not_decided_stands_apart_from_what_contradicts(tmp_path: Path) 
     wide, _, absent = text.partition("### Not decided: the interval is too wide")[2].partition("### Not decided")
     assert re.search(r"above VFIO's.*: tap idle \(clocks: \d+ %\)", wide)
     # More repetitions would not make it occur.
-    assert "*clock swings*: it cannot occur here" in absent.partition("### The bench")[0]
+    assert "*clock swings*: it cannot occur here" in absent.partition("### How the test bed differs")[0]
     assert "clock swings" not in wide and "above VFIO's" not in absent
-    assert "above VFIO's" not in text.partition("### What contradicts")[2].partition("### Not decided")[0]
+    assert "above VFIO's" not in text.partition("### What disagrees")[2].partition("### Not decided")[0]
 
 
 def test_the_kernel_bridges_and_af_xdp_are_judged_apart(tmp_path: Path) -> None:
@@ -412,7 +412,7 @@ def test_the_pages_have_the_words_of_their_experiments(experiment: Experiment) -
     page = (PAGES / f"{experiment.name}.md").read_text(encoding="utf-8")
     for part in experiment.parts:
         text = page.partition(f"<!-- {part.scenario} -->")[2].partition(f"<!-- /{part.scenario} -->")[0]
-        assert f"### The bench\n\n{part.differs}\n" in text
+        assert f"### How the test bed differs\n\n{part.differs}\n" in text
         rows = re.findall(r"^\| (.+?) \| (.+?) \|", text.partition("### Claims")[2], re.MULTILINE)
         assert rows[1:] == [(claim.says, claim.test) for claim in part.claims]
         assert all(table.note in text for table in part.tables)

@@ -74,5 +74,5 @@ def test_of_a_stream_that_is_rejected_the_errno_and_the_port_are_named(walled: P
     ((number, count),) = stream["send_errnos"].items()
     assert (number, count) == ("113", stream["counts"]["send_errors"])
     assert f"{count} of 500 packets: No route to host (113): {count}" == refused["actual"]
-    assert refused["remedy"].startswith("a firewall rejects UDP port 5557 of me: let it in there")
-    assert "whether a firewall on me lets UDP port 5557 of me in" in reasons["packets arrived"]["remedy"]
+    assert refused["remedy"].startswith("a firewall rejects UDP port 5557 of me: allow it there")
+    assert "that the firewall on me accepts UDP port 5557 of me" in reasons["packets arrived"]["remedy"]

@@ -68,5 +68,5 @@ def test_a_shell_that_prints_by_itself_is_named_with_what_it_prints(place: Place
     path = place.scenario(hosts={"ecu": board}, links=None, streams=None, loads=None, matrix=None, probes=probes)
     ended = place.latlab("run", path)
     assert ended.status == 3
-    assert "ecu has a login shell that prints nothing by itself: `ssh -T " in ended.out
-    assert f"actual '{WELCOME}' (the shell there prints this by itself: make its start-up files" in ended.out
+    assert "ecu has a login shell that prints nothing: `ssh -T " in ended.out
+    assert f"actual '{WELCOME}' (the shell there prints this when it starts: make its start-up files" in ended.out

@@ -69,7 +69,7 @@ def _more_above(load: str) -> Check:
         idle, busy = ([100 * above / n for above, n in _counted(figures, "guest", one) if n] for one in ("none", load))
         if not idle or len(idle) != len(busy):
             return NOT_MEASURED
-        return judged([("beside the load", paired(idle, busy))], 0, float("inf"), _percent)
+        return judged([("with the load", paired(idle, busy))], 0, float("inf"), _percent)
 
     return check
 
@@ -117,7 +117,7 @@ INTERRUPTS = Experiment(
     "Interrupt latency under a hypervisor",
     "V. Babchuk, IRQ latency measurements in hypervisor, "
     "[xen-devel, January 2021](https://lists.xenproject.org/archives/html/xen-devel/2021-01/)",
-    "How late is a timer's interrupt handled: natively, in a virtual machine on an idle host, and beside a busy "
+    "How late is a timer's interrupt handled: natively, in a virtual machine on an idle host, and under a busy "
     "hypervisor?",
     [
         Part(
@@ -126,8 +126,8 @@ INTERRUPTS = Experiment(
             "Timer to handler, one CPU",
             [
                 Table(
-                    "The author's lines: min / mean / max / stddev, µs. Blanks are figures that he does not print. The "
-                    "three lines of 10 s are his sample of the program's output, with no word of the load.",
+                    "The author's lines: min / mean / max / stddev, µs. Blanks are figures that he does not print. "
+                    "The three lines of 10 s are his sample of the program's output, without a statement of the load.",
                     "µs",
                     ("published", "min / mean / max / stddev", "above 30 µs"),
                     [
@@ -144,10 +144,10 @@ INTERRUPTS = Experiment(
                     decimals=2,
                 ),
                 Table(
-                    "Ours: min / mean ± / max / stddev, µs. Native beside system calls is the native set-up that the "
-                    "review asks for: one process makes blocking calls, another waits for its timer. Native beside "
-                    "another guest is the nearest to Dom0. Two things can make a guest's least smaller than "
-                    "native's. A handler that runs for another timer takes one along that has just become due. And KVM "
+                    "Ours: min / mean ± / max / stddev, µs. Native with system calls is the native set-up that the "
+                    "review asks for: one process makes blocking calls, another waits for its timer. Native with "
+                    "another guest is closest to Dom0. Two effects can make a guest's minimum smaller than the native "
+                    "one. A handler that runs for another timer also handles one that has just become due. And KVM "
                     "lets a guest's timer fire ahead of its due time, then waits for the rest "
                     "(`lapic_timer_advance_ns`, arch/x86/kvm/lapic.c).",
                     "µs",
@@ -189,14 +189,14 @@ INTERRUPTS = Experiment(
                 Claim(
                     '"For interrupting EL2, this is where I\'d expect you to see all the problems with hypercalls" '
                     "(A. Cooper)",
-                    "guest beside system calls of its host: more above 30 µs than idle",
+                    "guest with system calls on its host: more above 30 µs than idle",
                     _more_above("host-calls"),
                     "With PREEMPT_RT the vCPU (SCHED_FIFO 1) interrupts the system calls of ordinary processes. Xen "
                     "cannot interrupt a hypercall.",
                 ),
                 Claim(
                     '"to identify main issues that prevent this" (30 µs under load)',
-                    "guest beside another guest's packets: more above 30 µs than idle",
+                    "guest with another guest's packets: more above 30 µs than idle",
                     _more_above("vm2-packets"),
                     MICROSECONDS,
                 ),
@@ -204,7 +204,7 @@ INTERRUPTS = Experiment(
                     '"see where the latency is in the system […] so the final stats can do a breakdown" (A. Cooper)',
                     "95 of 100 traced interrupts have every stage",
                     _adds_up,
-                    "Interrupts whose stages were not all traced are in the report, each with its reason.",
+                    "Interrupts without all stages are in the report, each with its reason.",
                 ),
             ],
             [

@@ -35,7 +35,7 @@ _COLOURS: Final = 64
 _SECTION: Final = re.compile(r"<!-- (\S+) -->\n(.*?)<!-- /\1 -->\n", re.DOTALL)
 _CLAIM: Final = re.compile(r"^\| (?!---|the author)(.+) \|$", re.MULTILINE)
 
-_CONTRADICTS: Final = "### What contradicts, and why"
+_CONTRADICTS: Final = "### What disagrees, and why"
 _WIDE: Final = """\
 ### Not decided: the interval is too wide
 
@@ -61,19 +61,19 @@ In [virtual time](../reference/machines.md#virtual-time) the board's clock count
 execute. Figures compare configurations, and say nothing about the speed of any hardware.
 
 **The clock counts the instructions of all CPUs.** Two busy CPUs each run at half speed. So load, or
-a thread that polls, slows a stream on *another* CPU, too. What isolation, pinning and a poll-mode
-thread gain by a CPU of their own cannot be seen here. A claim about them needs real boards.
+a thread that polls, slows a stream on *another* CPU, too. The benefit of isolation, of pinning and
+of a poll-mode thread on a dedicated CPU cannot be seen here. A claim about them needs real boards.
 
 ## Claims
 
 The unit of a comparison is a repetition. A difference is the mean over repetitions with its 95 %
-interval by Student's t, widened by the clock error. All intervals of a claim hold at once with 95 %.
+interval by Student's t, widened by the clock error. All intervals of a claim hold jointly at 95 %.
 
 - **yes**: every interval lies within the test.
 - **no**: an interval lies outside.
 - **not shown**: an interval is too wide to decide, something was not measured, or it did not occur.
 
-The verdict is latlab's own, on the whole run; the page has its reason.
+The verdict is latlab's, for the whole run; the experiment's page has its reason.
 """
 
 
@@ -148,7 +148,7 @@ def section(part: Part, figures: Figures, pictures: Sequence[str] = ()) -> Itera
     for title, lines in ((_CONTRADICTS, _contradicts(found)), (_WIDE, wide), (_ABSENT, absent)):
         if lines:
             yield from (title, "", *(f"- {line}" for line in lines), "")
-    yield from ("### The bench", "", part.differs, "", "### How it was measured", "")
+    yield from ("### How the test bed differs", "", part.differs, "", "### How it was measured", "")
     yield from (f"- {line}" for line in _measured(part, figures))
     yield ""
 

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from latlab.analysis.buckets import Buckets, bucket_range
 from latlab.analysis.pooled import Pooled
 from latlab.analysis.statistics import PERCENTILES
+from latlab.report.palette import ANY_COLOUR
 from latlab.report.repeats import Spread, Strips
 from latlab.report.text import microseconds, whole
 
@@ -20,8 +21,8 @@ HEADINGS: Final = ("n", "min", *(name.replace("_", ".") for name in PERCENTILES)
 
 NOTE: Final = (
     "All packets as one sample: the merged buckets are exact to 0.8 % for percentiles, and to the nanosecond for the "
-    "smallest and the largest. This describes these packets; only the single repetitions show how much deployments "
-    "differ."
+    "smallest and the largest. This describes these packets only; how much deployments differ is seen from the single "
+    "repetitions."
 )
 BINS: Final = 40
 HEIGHT: Final = 16
@@ -32,9 +33,10 @@ HEIGHT: Final = 16
 class Together:
     """One configuration's repetitions as one sample.
 
-    figures: as many texts as HEADINGS, µs; a percentile is told as the smallest and the largest value it can be, where
-    these differ in the last digit shown. heights: of its histogram's BINS, 0 to HEIGHT, counts on a log scale; empty
-    where nothing is drawn of the metric.
+    figures: as many texts as HEADINGS, µs; a percentile is written as the smallest and the largest value it can be,
+    where these differ in the last digit shown. heights: of its histogram's BINS, 0 to HEIGHT, counts on a log scale;
+    empty where nothing is drawn of the metric. colour: index into COLOURS; ANY_COLOUR where repetitions have different
+    ones.
     """
 
     name: str
@@ -42,6 +44,7 @@ class Together:
     repeats: int
     figures: tuple[str, ...]
     heights: tuple[int, ...]
+    colour: int
 
     @property
     def path(self) -> str:
@@ -58,10 +61,23 @@ class Together:
 def together(spreads: Sequence[Spread], strips: Strips | None) -> list[Together]:
     """One for each of these that has buckets."""
     return [
-        Together(one.name, one.labels, one.repeats, figures(one.together), _heights(one.together.buckets, strips))
+        Together(
+            name=one.name,
+            labels=one.labels,
+            repeats=one.repeats,
+            figures=figures(one.together),
+            heights=_heights(one.together.buckets, strips),
+            colour=_colour(one, strips),
+        )
         for one in spreads
         if one.together is not None and one.together.buckets.n
     ]
+
+
+def _colour(of: Spread, strips: Strips | None) -> int:
+    """That of the repetitions, where they are of one."""
+    colours = {strip.look.colour for strip in strips.of.get(of.slug, ())} if strips else set()
+    return colours.pop() if len(colours) == 1 else ANY_COLOUR
 
 
 def figures(of: Pooled) -> tuple[str, ...]:

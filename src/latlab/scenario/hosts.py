@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping
 from typing import Annotated, ClassVar, Literal
 
 from pydantic import AfterValidator, Field
@@ -23,8 +24,10 @@ Switch = Annotated[
     AfterValidator(_two_or_more),
     Field(
         max_length=64,
-        description="its ends of links that a kernel bridge joins for the run: it forwards frames between them, as an "
-        "Ethernet switch does",
+        description=(
+            "its ends of links that a kernel bridge connects for the run: it forwards frames between them, as an "
+            "Ethernet switch does"
+        ),
     ),
 ]
 
@@ -61,7 +64,7 @@ class NetnsHost(HostBase):
     cards: Listed[Interface] = Field(
         default=(),
         max_length=64,
-        description="network cards of the board it is on that are its own: ends of cables",
+        description="network cards of its board that it gets: ends of cables",
     )
     switch: Switch = ()
 
@@ -75,7 +78,7 @@ class SshHost(HostBase):
 
 
 class BoardHost(HostBase):
-    """A machine that QEMU emulates, with a kernel of its own, in its own network namespace."""
+    """A machine that QEMU emulates, with its own kernel, in its own network namespace."""
 
     is_emulated: ClassVar[bool] = True
 
@@ -84,7 +87,7 @@ class BoardHost(HostBase):
         default=None, description="an image of `latlab image build`; the ready-made one of its flavour if not given"
     )
     flavour: Literal["rt", "standard"] = Field(
-        default="rt", description="its kernel, where no image is given: PREEMPT_RT or Debian's standard one"
+        default="rt", description="its kernel: PREEMPT_RT or Debian's standard one; with an image, that image's"
     )
     arch: Literal["arm64"] | None = Field(
         default=None, description="its architecture, 64-bit ARM; that of this machine if not given"
@@ -98,7 +101,7 @@ class BoardHost(HostBase):
     nics: int = Field(
         default=0, ge=0, le=8, description="emulated network cards, which links use as existing interfaces"
     )
-    append: str | None = Field(default=None, description="what to add to the kernel's command line")
+    append: str | None = Field(default=None, description="additions to the kernel's command line")
     switch: Switch = ()
 
     @property
@@ -115,6 +118,24 @@ class BoardHost(HostBase):
 def image_for(name: str, arch: str | None) -> str:
     """The image of latlab's own that takes the place of the one of that name on a board of that architecture."""
     return f"{name}-{arch}" if arch and name.startswith("debian-") and not name.endswith(f"-{arch}") else name
+
+
+CPU_LISTS = ("isolcpus", "nohz_full", "rcu_nocbs", "irqaffinity")
+"""Parameters of a kernel's command line that list CPUs."""
+_CPU_RANGE = re.compile(r"(\d{1,9})(?:-(\d{1,9}))?")
+
+
+def kernel_cpus(append: str | None, *parameters: str) -> Iterator[range]:
+    """Yield the CPUs that these parameters of a kernel's command line list, range by range.
+
+    Flags before them (`managed_irq`) and what is no plain range (`all`, `0-7:1/2`) are passed over. Source: Linux,
+    Documentation/admin-guide/kernel-parameters.rst.
+    """
+    for word in (append or "").split():
+        name, _, listed = word.partition("=")
+        for part in listed.split(",") if name in parameters else ():
+            if found := _CPU_RANGE.fullmatch(part):
+                yield range(int(found[1]), int(found[2] or found[1]) + 1)
 
 
 Host = Annotated[LocalHost | NetnsHost | SshHost | BoardHost, Field(discriminator="kind")]
@@ -138,7 +159,7 @@ def switches_of(hosts: Mapping[str, Host]) -> dict[str, tuple[End, ...]]:
 def whereabouts(name: str, host: Host) -> object:
     """What is the same of two hosts that are one machine by what the scenario says; None: this one, or another host's.
 
-    Two ssh hosts are one machine if the same configuration, destination and port lead there, whoever the user is.
+    Two ssh hosts are one machine if the same configuration, destination and port lead there, for any user.
     """
     if isinstance(host, SshHost):
         return host.ssh.config, (host.ssh.destination or name).rpartition("@")[2], host.ssh.port

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from latlab.scenario.findings import Finding, Path, unknown
-from latlab.scenario.guests import facts_of
-from latlab.scenario.hosts import BoardHost
-from latlab.scenario.parts import Cpus, End, UnknownError
+from latlab.scenario.guests import Guest, facts_of
+from latlab.scenario.hosts import CPU_LISTS, BoardHost, Host, kernel_cpus
+from latlab.scenario.parts import Cpus, End, UnknownError, parse_end
 from latlab.scenario.probes import PingProbe, TimerProbe
-from latlab.scenario.sketch import Sketch, where_known
+from latlab.scenario.sketch import Sketch, known, where_known
 from latlab.scenario.tuning import Tuning
 from latlab.scenario.units import format_duration
 
@@ -20,7 +20,7 @@ def spinning_is_confined(_: Sketch, path: Path, tuning: Tuning) -> Iterator[Find
     listener = tuning.listener
     if listener.mode == "spin" and listener.fifo is not None and listener.cpus is None:
         what = f"polling at SCHED_FIFO {listener.fifo} on every CPU would stop the machine"
-        yield Finding((*path, "listener", "mode"), what, "cpus: [n] with it, or fifo: null")
+        yield Finding((*path, "listener", "mode"), what, "cpus: [n] in addition, or fifo: null")
 
 
 def polling_has_a_time(_: Sketch, path: Path, tuning: Tuning) -> Iterator[Finding]:
@@ -70,22 +70,46 @@ def guests_have_no_guests(sketch: Sketch, path: Path, tuning: Tuning) -> Iterato
         for key in ("guests", "halt_poll"):
             for value in _given(tuning, key):
                 if value != {}:
-                    what = f"{path[1]} is a guest, and has none of its own"
+                    what = f"{path[1]} is a guest, and has no {key}"
                     yield Finding((*path, key), what, f"{key} in tuning of its host")
 
 
 def machines_have_the_cpus(sketch: Sketch, path: Path, tuning: Tuning) -> Iterator[Finding]:
     """CPUs of a guest are its vCPUs, and a board's are its own, counted from 0; of no other does the scenario say."""
-    found = _cpu_count(sketch, str(path[1]))
+    for where, cpus in _cpus(tuning):
+        yield from _cpus_are_there(sketch, str(path[1]), (*path, *where), [range(cpu, cpu + 1) for cpu in cpus])
+
+
+def ptp_has_the_cpus(sketch: Sketch) -> Iterator[Finding]:
+    """The CPUs of linuxptp are of every machine that it is started on; of several without one the first is reported."""
+    ptp = sketch.top.clock.ptp
+    for cpus in _given(ptp, "cpus") if ptp else ():
+        one_each = [range(cpu, cpu + 1) for cpu in cpus]
+        for host in dict.fromkeys(parse_end(name).host for ports in _given(ptp, "ports") for name in ports):
+            if found := list(known(_cpus_are_there(sketch, host, ("clock", "ptp", "cpus"), one_each))):
+                yield from found
+                return
+
+
+def kernel_has_the_cpus(sketch: Sketch, path: Path, machine: Host | Guest) -> Iterator[Finding]:
+    """The CPUs that are listed on the command line of a board's or a guest's kernel are its own."""
+    if isinstance(machine, BoardHost | Guest):
+        for append in _given(machine, "append"):
+            listed = kernel_cpus(append, *CPU_LISTS)
+            yield from _cpus_are_there(sketch, str(path[1]), (*path, "append"), listed)
+
+
+def _cpus_are_there(sketch: Sketch, name: str, path: Path, listed: Iterable[range]) -> Iterator[Finding]:
+    """The CPUs of a host or guest of that name, as far as the scenario says how many it has."""
+    found = _cpu_count(sketch, name)
     if found is None:
         return
     count, key = found
-    for where, cpus in _cpus(tuning):
-        beyond = [cpu for cpu in cpus if cpu >= count]
-        if beyond:
-            what = f"{path[1]} has no CPU {', '.join(map(str, beyond))}"
-            there = f"0 to {count - 1}" if count > 1 else "0"
-            yield Finding((*path, *where), what, f"{there}, or more {key}")
+    beyond = [(max(count, cpus.start), cpus.stop - 1) for cpus in listed if max(count, cpus.start) < cpus.stop]
+    if beyond:
+        missing = dict.fromkeys(str(first) if first == last else f"{first}-{last}" for first, last in beyond)
+        there = f"0 to {count - 1}" if count > 1 else "0"
+        yield Finding(path, f"{name} has no CPU {', '.join(missing)}", f"{there}, or more {key}")
 
 
 def guests_have_the_queues(sketch: Sketch, path: Path, tuning: Tuning) -> Iterator[Finding]:

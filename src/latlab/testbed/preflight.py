@@ -14,6 +14,7 @@ from latlab.scenario.streams import CLOCK_PORT
 from latlab.scenario.trust import renamed_rules
 from latlab.testbed.agent_binary import find_agent
 from latlab.testbed.guests.origin import images_by_name, is_current
+from latlab.testbed.images import Image
 from latlab.testbed.images.kinds import BOARD_KIND, ready_made
 from latlab.testbed.images.recipe import FLAVOURS
 from latlab.testbed.loads import plan_loads, ports_of
@@ -83,7 +84,7 @@ def _renamed(loaded: Loaded) -> Iterator[LabError]:
     trust = loaded.raw.get("trust")
     if named := renamed_rules(trust.get("off") if isinstance(trust, dict) else None):
         ids = ", ".join(f"{id_} instead of {shown(name)}" for name, id_ in named.items())
-        yield LabError("rules have ids now", where=loaded.where(("trust", "off")), remedy=f"write {ids}")
+        yield LabError("rules now have ids", where=loaded.where(("trust", "off")), remedy=f"write {ids}")
 
 
 def preflight(scenario: Scenario, machine: Machine | None = None, where: Where = show_path) -> list[LatlabError]:
@@ -142,16 +143,23 @@ def _interfaces(scenario: Scenario, machine: Machine, where: Where) -> Problems:
 
 
 def _cpus(scenario: Scenario, machine: Machine, where: Where) -> Problems:
-    """CPUs that the tuning names."""
-    for host, tuning in scenario.tuning.items():
-        for place, cpus in _named_cpus(tuning) if host in _here(scenario) else ():
-            missing = sorted(set(cpus or ()) - machine.cpus)
-            if missing:
-                yield UsageError(
-                    f"no CPU {', '.join(map(str, missing))} is online",
-                    where=where(("tuning", host, *place)),
-                    remedy=f"online: {', '.join(map(str, sorted(machine.cpus)))}",
-                )
+    """CPUs that the tuning names, and those of linuxptp."""
+    here, ptp = _here(scenario), scenario.clock.ptp
+    named: list[tuple[Path, Sequence[int] | None]] = [
+        (("tuning", host, *place), cpus)
+        for host, tuning in scenario.tuning.items()
+        for place, cpus in (_named_cpus(tuning) if host in here else ())
+    ]
+    if ptp and any(ptp_needs(scenario, here)):
+        named.append((("clock", "ptp", "cpus"), ptp.cpus))
+    for place, cpus in named:
+        missing = sorted(set(cpus or ()) - machine.cpus)
+        if missing:
+            yield UsageError(
+                f"no CPU {', '.join(map(str, missing))} is online",
+                where=where(place),
+                remedy=f"online: {', '.join(map(str, sorted(machine.cpus)))}",
+            )
 
 
 def _named_cpus(tuning: Tuning) -> Iterator[tuple[Path, Sequence[int] | None]]:
@@ -319,7 +327,7 @@ def exchanges_clocks(scenario: Scenario, flow: Flow) -> bool:
 
 
 def _build_command(image: str, kind: object) -> str:
-    """What builds the image: of a board, or of a guest, whose kernel has to be said where the name does not tell it."""
+    """What builds the image: of a board, or of a guest, whose kernel must be given if the name does not imply it."""
     command = f"latlab image build {image}"
     if ready_made(image):
         return command
@@ -332,17 +340,18 @@ def _images(scenario: Scenario, machine: Machine, where: Where) -> Problems:
     needed |= {("hosts", name): host.image_name for name, host in scenario.hosts.items() if isinstance(host, BoardHost)}
     built = images_by_name() if needed else {}
     for place, image in needed.items():
-        if image not in built:
+        host = scenario.hosts[str(place[1])] if place[0] == "hosts" else None
+        if isinstance(host, BoardHost) and (flavour := _other_flavour(host, built.get(image))):
+            yield UsageError(
+                f"the image {image} is of the flavour {flavour}, not {host.flavour}",
+                where=where((*place, "flavour")),
+                remedy=f"no `flavour`, or another `image`; without `image`, debian-{host.flavour}-board",
+            )
+        elif image not in built:
             yield LabError(
                 f"there is no image {image}",
                 where=where(place),
                 remedy=f"`{_build_command(image, place[0])}`; those built: {', '.join(built) or 'none'}",
-            )
-        elif not is_current(built[image]):
-            yield LabError(
-                f"the image {image} has another agent than this latlab",
-                where=where(place),
-                remedy=f"`latlab image build {image}`: it takes some seconds, and downloads nothing",
             )
         elif place[0] == "hosts" and built[image].kind != BOARD_KIND:
             yield UsageError(
@@ -350,6 +359,34 @@ def _images(scenario: Scenario, machine: Machine, where: Where) -> Problems:
                 where=where((*place, "image")),
                 remedy="no `image`, or one of `latlab image build NAME --board`",
             )
+        elif host is None and built[image].kind == BOARD_KIND and _is_on_a_board(scenario, str(place[1])):
+            yield UsageError(
+                f"the image {image} is for boards, not for guests of one",
+                where=where((*place, "image")),
+                remedy="no `image`, or one of `latlab image build NAME --flavour`",
+            )
+        elif not is_current(built[image]):
+            yield LabError(
+                f"the image {image} has another agent than this latlab",
+                where=where(place),
+                remedy=f"`{built[image].build_command()}`: it takes some seconds, and downloads nothing",
+            )
+
+
+def _is_on_a_board(scenario: Scenario, guest: str) -> bool:
+    """Whether the guest runs on an emulated board."""
+    return isinstance(scenario.hosts.get(scenario.machine_of(guest) or ""), BoardHost)
+
+
+def _other_flavour(board: BoardHost, built: Image | None) -> str | None:
+    """The flavour of the image that the board names, where the scenario states another; None: they agree.
+
+    built: the image; None before it is built, when only a ready-made one's flavour is known.
+    """
+    if board.image is None or "flavour" not in board.model_fields_set:
+        return None
+    described = built or ready_made(board.image)
+    return described.flavour if described and described.flavour not in ("", board.flavour) else None
 
 
 def _here(scenario: Scenario) -> set[str]:

@@ -220,7 +220,7 @@ function marksLegend(all, hidden, redraw) {
     .filter(([kind]) => found.some((marks) => marks[kind].length))
     .map(([kind, what]) => made("span", { class: "stretch-key" }, made("span", { class: `stretch ${kind}`, "aria-hidden": "true" }), what));
   if (!buttons.length && !stretches.length) return null;
-  return made("div", { class: "legend marks", role: "group", "aria-label": "Anomalies that are marked" }, made("div", {}, ...buttons, ...stretches));
+  return made("div", { class: "legend marks", role: "group", "aria-label": "Marked anomalies" }, made("div", {}, ...buttons, ...stretches));
 }
 
 /** From mark to mark, of all cells by time: the charts zoom to it, and it is said in words. */

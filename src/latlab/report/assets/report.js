@@ -87,7 +87,7 @@ function toolbar(group, steps) {
     ["−", "Zoom out", () => group.shift(2, 0)],
     ["←", "Earlier", () => group.shift(1, -0.5)],
     ["→", "Later", () => group.shift(1, 0.5)],
-    ...(steps.any ? [["Last mark", "Last mark: to the anomaly before", () => steps.step(-1)], ["Next mark", "Next mark: to the next anomaly", () => steps.step(1)]] : []),
+    ...(steps.any ? [["Previous mark", "Previous mark: to the previous anomaly", () => steps.step(-1)], ["Next mark", "Next mark: to the next anomaly", () => steps.step(1)]] : []),
   ];
   const buttons = actions.map(([text, name, act]) => {
     const button = made("button", { type: "button", "aria-label": name, title: name }, text);

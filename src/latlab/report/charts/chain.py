@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import accumulate, pairwise
@@ -10,7 +10,7 @@ from typing import Final
 
 from latlab.analysis.interrupt_way import GUEST_TIMER_WAY, GUEST_WAY, WAY_IN, interval_name
 from latlab.analysis.reception import RECEPTION
-from latlab.analysis.way import HARDWARE_WAY, NIC, ROUND_TRIP_WAY, WAKEUP_WAY
+from latlab.analysis.way import ANSWER, HARDWARE_WAY, NIC, ROUND_TRIP_WAY, WAKEUP_WAY
 from latlab.analysis.worst import CHAINS_SHOWN
 from latlab.model.metrics import METRICS_BY_NAME
 from latlab.report import rows
@@ -49,7 +49,7 @@ _TOLD: Final = {
 }
 
 _CLOSER: Final = 4
-"""From so many times the typical bars' length on, they are shown once more at a scale of their own."""
+"""From so many times the typical bars' length on, they are shown again at another scale."""
 
 # As WAY_COLOURS has them: by the timestamp at the interval's end, and of one of the two that rx_soft ends.
 _COLOURS: Final = {
@@ -59,17 +59,18 @@ _COLOURS: Final = {
     # A timer's interrupt; its thread is one that wakes as any other.
     "irq": 5,
     # What a traced listener's packets pass next to the kernel's stamp.
-    "softirq": 4, "backlog": 2, "waking": 3, "run": 0,
-    # And before that on the VM host of a guest.
-    "host_irq": 6, "host_softirq": 4, "host_waking": 3, "host_run": 0,
-    "asked": 5, "accepted": 6, "injected": 1, "entered": 2,
+    "softirq": 4, "backlog": 2, "waking": 3, "run": 1,
+    # And before that on the VM host of a guest: of the same colours, with a line in them.
+    "host_irq": 6, "host_softirq": 4, "host_waking": 3, "host_run": 1,
+    "asked": 5, "accepted": 6, "injected": 0, "entered": 2,
 }  # fmt: skip
 _NAMED: Final = {
     "VM host's timer": "host_irq",
     "VM host's handler": "host_softirq",
-    "KVM's timer": "asked",
+    "KVM's timer": "rx_user",
     "handler": "softirq",
-    "return": "rx_user",
+    "return": "host_irq",
+    "dispatch": "waking",
 }
 _WAYS: Final[tuple[tuple[str, ...], ...]] = (HARDWARE_WAY, WAKEUP_WAY, GUEST_TIMER_WAY, GUEST_WAY)
 _STARTS: Final = {
@@ -103,6 +104,13 @@ class Interval:
         if self.name in _NAMED:
             return _COLOURS[_NAMED[self.name]]
         return _RECEIVING_NIC_COLOUR if (self.from_, self.to) == _RECEIVING_NIC else _COLOURS[self.to]
+
+    @property
+    def lined(self) -> str:
+        """What the line in it says, which tells it from another one of its colour; empty without one."""
+        if self.to in WAY_IN:
+            return "on the VM host"
+        return "of the answer" if self.to in ANSWER.values() else ""
 
 
 @dataclass(frozen=True)
@@ -194,9 +202,16 @@ class ChainView:
         return "; ".join((_TYPICAL_TOLD, *(told for what, told in _TOLD.items() if what in shown)))
 
     @property
-    def legend(self) -> tuple[tuple[int, str], ...]:
-        """(colour, name) of what is drawn, each once: the same may end at another stop where some are not known."""
-        return tuple(dict.fromkeys((one.colour, one.name) for one in self.intervals))
+    def legend(self) -> tuple[tuple[int, bool, str], ...]:
+        """(colour, with a line, name) of what is drawn, each once: the same may end at another stop where some are not
+        known.
+        """
+        return tuple(dict.fromkeys((one.colour, bool(one.lined), one.name) for one in self.intervals))
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        """What lines in intervals say."""
+        return tuple(dict.fromkeys(one.lined for one in self.intervals if one.lined))
 
     @property
     def below_zero(self) -> bool:
@@ -294,15 +309,15 @@ def percent(share: float) -> str:
 
 
 def _remarks(document: Chain) -> tuple[str, ...]:
-    """What of the bars has to be told: packets that are in no mean, and intervals below zero."""
+    """What the page says about the bars: packets that are in no mean, and intervals below zero."""
     lines = []
     if left_out := document.left_out:
         whole = document.packets + left_out
-        lines.append(f"{left_out} of {whole} {thing(document)}s are not drawn: they begin at another timestamp")
+        lines.append(f"{left_out} of {whole} {thing(document)}s are not drawn: they begin at a different timestamp")
     if document.split < document.packets:
         lacking = document.packets - document.split
         things = f"{document.packets} {thing(document)}s"
-        lines.append(f"{lacking} of {things} have other timestamps and are left out of the means")
+        lines.append(f"{lacking} of {things} have different timestamps and are left out of the means")
     for ends, clocks, count in zip(pairwise(document.stops), document.clocks, document.below_zero, strict=True):
         if count:
             why = (
@@ -366,7 +381,7 @@ def chain_of(block: Stream, metric: str) -> Chain | None:
 
 
 def has_parts(metric: str, chain: Chain) -> bool:
-    """Whether a chain is worth showing: a wake-up of one interval, a stream's, is not."""
+    """Whether a chain is shown: a wake-up of one interval, a stream's, is not."""
     return metric != "wakeup" or len(chain.stops) > 2
 
 
@@ -407,6 +422,9 @@ def chain_remarks(view: ChainView) -> list[str]:
 _BAR_IN: Final = 0.23
 _THICK_IN: Final = 0.185
 """Of a bar's line; an interval below zero has its lower edge only, so that figures in the bar can be read."""
+_LINE_AT: Final = 0.82
+"""Where the line in an interval is, below its figures, as a share of the bar's height."""
+_LINED_IN: Final = 0.016
 _THIN_IN: Final = 0.055
 _NAME_IN: Final = 0.24
 _BETWEEN_IN: Final = 0.3
@@ -516,7 +534,15 @@ def _draw_segment(sheet: Sheet, one: Segment, left: float, right: float, top: fl
     else:
         # A line of paper between neighbours, where there is room for one.
         apart = _APART_IN if right - left > 4 * _APART_IN else 0.0
-        sheet.box(left, top, right - left - apart, height, colour, name=one.interval.name)
+        _filled(sheet, (left, top, right - left - apart, height), colour, one.interval.name, bool(one.interval.lined))
+
+
+def _filled(sheet: Sheet, place: tuple[float, float, float, float], colour: str, name: str, lined: bool) -> None:
+    """Draw an interval, with a line of paper in it or without. place: left, top, width and height."""
+    left, top, width, height = place
+    sheet.box(left, top, width, height, colour, name=name)
+    if lined:
+        sheet.box(left, top + _LINE_AT * height - _LINED_IN / 2, width, _LINED_IN, PAPER, name="lined")
 
 
 def _axes(view: ChainView, panels: Sequence[_Panel], width_in: float) -> Sheet:
@@ -534,12 +560,18 @@ def _axes(view: ChainView, panels: Sequence[_Panel], width_in: float) -> Sheet:
 def _key(view: ChainView, width_in: float) -> Sheet:
     sheet = Sheet(width_in)
 
-    def sample(colour: str, edge: str, name: str, x: float, y: float) -> None:
-        back = name == "back"
-        sheet.box(x, y - (0.03 if back else 0.06), 0.15, 0.06 if back else 0.12, colour, edge=edge, name=name)
+    def sample(colour: str, name: str, lined: bool, x: float, y: float) -> None:
+        _filled(sheet, (x, y - 0.06, 0.15, 0.12), colour, name, lined)
 
-    found = [(partial(sample, WAY_COLOURS[colour], PAPER, name), 0.15, name) for colour, name in view.legend]
+    def back(x: float, y: float) -> None:
+        sheet.box(x, y - 0.03, 0.15, 0.06, PAPER, edge=QUIET, name="back")
+
+    found: list[tuple[Callable[[float, float], None], float, str]] = [
+        (partial(sample, WAY_COLOURS[colour], name, lined), 0.15, name) for colour, lined, name in view.legend
+    ]
+    for line in view.lines:
+        found.append((partial(sample, QUIET, "", True), 0.15, f"with a line: {line}"))
     if view.below_zero:
-        found.append((partial(sample, PAPER, QUIET, "back"), 0.15, "below zero: goes back"))
+        found.append((back, 0.15, "below zero: goes back"))
     sheet.key(SIDE_IN, 0.0, found)
     return sheet

@@ -10,7 +10,7 @@ from latlab.report import rows
 from latlab.report.charts import sheet as on
 from latlab.report.charts.sheet import Drawing, Sheet, text_in
 from latlab.report.charts.tail import value_ticks
-from latlab.report.palette import COLOURS
+from latlab.report.palette import ANY_COLOUR, COLOURS
 from latlab.report.places import dimension_keys, short_headings
 from latlab.report.repeats import Spread, Strip, drawn, spreads
 from latlab.report.together import BINS, HEADINGS, HEIGHT, Together, together
@@ -101,7 +101,8 @@ def _together(shown: View, found: Sequence[Together], width_in: float) -> Iterat
         top = sheet.paragraph(on.SIDE_IN, top, told, size=on.SMALL_PT, colour=on.QUIET)
         foot = top + _HISTOGRAM_IN
         sheet.lines([[(left, foot), (left + width, foot)]], on.GRID)
-        sheet.area(_outline(one.heights, left, foot, width), on.QUIET, name="together")
+        colour = on.QUIET if one.colour == ANY_COLOUR else COLOURS[one.colour]
+        sheet.area(_outline(one.heights, left, foot, width), colour, name="together")
         sheet.height_in = foot + 0.1
         yield sheet
     yield _axis(shown, left, width, width_in)

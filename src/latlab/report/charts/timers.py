@@ -290,7 +290,7 @@ def _windows(late: TimerHandler, window_ns: int) -> tuple[str, str, str]:
 
 
 def _interrupts(block: Stream, timer: Timer) -> str:
-    """Whether the kernel told of the timer's interrupts."""
+    """Whether the kernel reported the timer's interrupts."""
     if not timer.traced:
         return NOT_ASKED if timer.trace_problem is None else "not traced"
     return f"{block.counts['untold']} not traced" if block.counts["untold"] else "traced"

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 from latlab.model.errors import LabError
 from latlab.scenario import BoardHost, Scenario
 from latlab.scenario.findings import Path
-from latlab.testbed.machine import Machine, parse_cpu_list
+from latlab.scenario.hosts import kernel_cpus
+from latlab.testbed.machine import Machine
 from latlab.testbed.tuning.cpus import cpu_list
 
-ISOLATED = "isolcpus="
-CPUS = re.compile(r"\d+(-\d+)?")
+ISOLATED = "isolcpus"
 
 
 def starving(scenario: Scenario, machine: Machine) -> Iterator[tuple[Path, LabError]]:
@@ -36,25 +35,19 @@ def starving(scenario: Scenario, machine: Machine) -> Iterator[tuple[Path, LabEr
             f"{which}, which {'are' if len(left) > 1 else 'is'} all that ordinary threads have"
         )
         board = scenario.hosts[name] if name else None
-        cpus = f"`cpus: {board.cpus + 1}` of {name}" if isinstance(board, BoardHost) else "isolcpus="
+        cpus = f"`cpus: {board.cpus + 1}` of {name}" if isinstance(board, BoardHost) else f"{ISOLATED}="
         yield holders[0], LabError(what, remedy=f"leave out `fifo`; or {cpus}, and a CPU for the vCPUs alone")
 
 
 def _for_ordinary_threads(scenario: Scenario, name: str | None, machine: Machine) -> set[int]:
-    """The CPUs on which the scheduler puts what has no CPUs of its own; none of a machine that tells nothing yet."""
+    """The CPUs on which the scheduler puts threads without assigned CPUs; none of one not inspected yet."""
     if name is None:
-        return set(machine.cpus) - _cpus((machine.read("/sys/devices/system/cpu/isolated") or "").strip())
+        isolated = (machine.read("/sys/devices/system/cpu/isolated") or "").strip()
+        return set(machine.cpus).difference(*kernel_cpus(f"{ISOLATED}={isolated}", ISOLATED))
     board = scenario.hosts[name]
     if not isinstance(board, BoardHost):
         return set()
-    words = (board.append or "").split()
-    isolated = [_cpus(word.removeprefix(ISOLATED)) for word in words if word.startswith(ISOLATED)]
-    return set(range(board.cpus)).difference(*isolated)
-
-
-def _cpus(text: str) -> frozenset[int]:
-    """The CPUs of a list, which flags may precede (Linux: Documentation/admin-guide/kernel-parameters.txt)."""
-    return parse_cpu_list(",".join(filter(CPUS.fullmatch, text.split(","))))
+    return set(range(board.cpus)).difference(*kernel_cpus(board.append, ISOLATED))
 
 
 def _realtime_vcpus(scenario: Scenario, name: str | None) -> Iterator[tuple[Path, tuple[int, ...]]]:
