@@ -18,7 +18,7 @@ from latlab.report import rows, unmeasured
 from latlab.report.charts.chain import percent
 from latlab.report.document import Group, Lines, OneOf, Section, Table
 from latlab.report.losses import lost_in, lost_text
-from latlab.report.places import dimension_text
+from latlab.report.places import dimension_text, listed
 from latlab.report.published import headline_tables, published_tables
 from latlab.report.reasons import grouped_reasons
 from latlab.report.testbed import label_reasons, label_text
@@ -320,7 +320,7 @@ def _listed(entries: Sequence[Compared], names: Sequence[str]) -> str:
     if quiet := [one for one in named if not one[0].shown]:
         least = [one.smallest_ns for one, _ in quiet if one.smallest_ns is not None]
         needed = " to ".join(dict.fromkeys(at_least(ns) for ns in (min(least), max(least)))) if least else ""
-        who = ", ".join(name for _, name in quiet if name)
+        who = listed([name for _, name in quiet if name])
         would = f" (would need {needed})" if needed else ""
         told.append(f"{who}{': ' if who else ''}no difference shown{would}")
     return "; ".join(told)
@@ -376,7 +376,7 @@ def _dominant(measured: Sequence[_Latest], explained: set[str]) -> str:
         shares = [one.share for one in found]
         ends = " to ".join(dict.fromkeys((percent(min(shares)), percent(max(shares)))))
         cells = list(dict.fromkeys(one.cell for one in found))
-        which = f" ({', '.join(cells)})" if told and all(cells) and len(cells) <= FEW_CELLS else ""
+        which = f" ({listed(cells)})" if told and all(cells) and len(cells) <= FEW_CELLS else ""
         some = len(found) < len(measured) and (told or len(by_stage) == 1)
         times = f"in {len(found)} of {len(measured)} measurements{which} " if some else ""
         happens = HAPPENS.get(stage, "").partition(";")[0] if stage not in explained else ""
