@@ -23,7 +23,7 @@ COMPUTING = tuple(
     for folder in ("analysis", "cli", "docs", "imports", "recordings", "report", "scenario", "synthetic", "tools")
 )
 """Tests that send nothing and start no machine: when they run, and how fast, is all one."""
-UNHURRIED = ("tests/packages/",)
+UNHURRIED = ("tests/packages/", "tests/images/test_building.py")
 """Tests that are whole minutes at work in one file, and wait for nothing but that."""
 EMULATING = tuple(
     f"tests/{beginning}"

@@ -109,15 +109,18 @@ def test_what_is_no_expression_is_one_error_with_examples(expression: str, what:
         ("ns:ecu/eth0:out", WatchPoint("eth0", ("out",), None, "ecu")),
         ("root@board1/eth0", WatchPoint("eth0", machine="root@board1")),
         ("board1/ns:ecu/eth0", WatchPoint("eth0", machine="board1", namespace="ecu")),
+        ("guest:vm1/eth0:in", WatchPoint("eth0", ("in",), machine="guest:vm1")),
+        ("guest:vm1/ns:ecu/eth0", WatchPoint("eth0", machine="guest:vm1", namespace="ecu")),
     ],
 )
 def test_a_place_is_an_interface_of_a_namespace_of_a_machine(text: str, point: WatchPoint) -> None:
     assert parse_point(text) == point
     assert parse_point(point.name).name == point.name
+    assert point.guest == ("vm1" if text.startswith("guest:") else None)
 
 
 @pytest.mark.parametrize(
-    "text", ["", "/eth0", "eth0:up", "a/b/eth0", "ns:/eth0", "-oProxyCommand=x/eth0", "sixteen-letters0"]
+    "text", ["", "/eth0", "eth0:up", "a/b/eth0", "ns:/eth0", "guest:/eth0", "-oProxyCommand=x/eth0", "sixteen-letters0"]
 )
 def test_what_is_no_place_is_one_error(text: str) -> None:
     with pytest.raises(UsageError, match="is not a place to watch"):

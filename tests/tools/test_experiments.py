@@ -288,26 +288,18 @@ def test_a_busy_hypervisor_is_judged_by_how_many_interrupts_are_late(
     assert re.search(r"^\| \"For interrupting EL2.*\*\*no\*\* \|$", text, re.MULTILINE)
 
 
-@pytest.mark.parametrize(
-    ("own", "against", "agrees"), [(2.4, 1.5, "yes yes"), (2.4, 2.4, "not shown no"), (1.5, 2.4, "no no")]
-)
-def test_load_from_who_sends_and_load_into_who_receives_are_told_apart(
-    tmp_path: Path, own: float, against: float, agrees: str
-) -> None:
-    from_asking = {"as-sensor": "load-up", "as-ecu": "load-down"}
-
-    def value(slug: str, name: str, repeat: int) -> float:
-        probe, _, leg = name.partition(".")
-        idle = 80_000 + 40 * repeat
-        if "loads=none" in slug or not leg:
-            return idle
-        is_own = (from_asking[probe] in slug) == (leg == "up")
-        return idle * (own if is_own else against) * (1 + 0.001 * (repeat % 2))
-
-    run = made_up(tmp_path / "r", "two-way-board", value, repeats=5)
-    (part,) = (one for one in PARTS if one.scenario == "two-way-board")
-    found = [one.check(Figures(run)).agrees for one in part.claims if one.test.startswith("load ")]
-    assert " ".join(found) == agrees
+def test_what_ran_names_the_load_and_leaves_out_what_hardly_did(tmp_path: Path) -> None:
+    run = made_up(tmp_path / "run", "irq-latency-board", by_bridge())
+    document = json.loads(run.folder.result_path.read_text())
+    agents = [{"what": "thread", "comm": name, "n": n} for name, n in (("latlab-agent", 180), ("exe", 9))]
+    others = [{"what": "softirq", "comm": "vhost-214", "n": 10}, {"what": "kernel thread", "comm": "ktimers/1", "n": 0}]
+    for cell in document["cells"]:
+        for block in cell["streams"].values():
+            block["trace"]["interrupted"] = [*agents, *others]
+    run.folder.write_result(document)
+    text = "\n".join(section(chosen(["irq-latency-board"])[0], Figures(load(run.folder.path))))
+    assert "| native, idle | thread of latlab 95 %, softirq vhost 5 % |" in text
+    assert "| guest, beside system calls | thread of the load 95 %, softirq vhost 5 % |" in text
 
 
 def test_pk_pk_is_of_all_repetitions_as_least_and_most_are(tmp_path: Path) -> None:

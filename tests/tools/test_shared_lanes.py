@@ -6,7 +6,7 @@ from collections import OrderedDict
 from types import SimpleNamespace
 from typing import Any
 
-from lanes import DOOR, EMULATING, LANES, Sharing, runs_alone
+from lanes import COMPUTING, DOOR, EMULATING, LANES, UNHURRIED, Sharing, runs_alone
 
 FILES = ("tests/agent/test_a.py", "tests/analysis/test_b.py", "tests/packages/test_c.py", "tests/whole/test_d.py")
 
@@ -37,9 +37,9 @@ def test_every_second_lane_begins_with_tests_that_emulate_machines_and_the_other
     assert taken(0, LANES + 1, FILES) == "tests/agent/test_a.py"
 
 
-def test_what_is_taken_to_emulate_or_to_run_alone_is_there() -> None:
+def test_what_lanes_look_for_is_there() -> None:
     files = [str(path.relative_to(DOOR.parent)) for path in DOOR.rglob("test_*.py")]
-    assert all(any(file.startswith(one) for file in files) for one in EMULATING)
+    assert all(any(file.startswith(one) for file in files) for one in (*EMULATING, *UNHURRIED, *COMPUTING))
     assert any(map(runs_alone, files))
     assert runs_alone("tests/boards/test_cables.py") and not runs_alone("tests/boards/test_arm_board.py")
 

@@ -9,8 +9,12 @@ from typing import Final
 from latlab.analysis.comparison.effect import Effect, paired
 from published.claims import NOT_MEASURED, US, Check, Claim, Figures, Finding, Of, differ, judged
 from published.experiment import MICROSECONDS, Entry, Experiment, Ours, Part, Picture, Published, Table
+from published.pictures import timers
 
-_LOADS: Final = {"none": "idle", "host-calls": "with system calls", "vm2-packets": "with another guest's packets"}
+_LOADS: Final = {"none": "idle", "host-calls": "beside system calls", "vm2-packets": "beside another guest's packets"}
+_ROWS: Final = tuple((probe, load, name) for probe in ("native", "guest") for load, name in _LOADS.items())
+_OWN: Final = ("latlab-agent", "exe")
+"""latlab's programs, by the names that the kernel has of them."""
 
 
 def _timer(probe: str, load: str, metric: str = "interrupt") -> Of:
@@ -33,14 +37,21 @@ def _ran(probe: str, load: str) -> Callable[[Figures], str]:
             trace = one.get("trace") or {}
             entry = trace.get("entry")
             for found in entry["ran"] if entry else trace.get("interrupted", ()):
-                named = found["what"].startswith(("thread", "softirq"))
-                who = found["comm"].rstrip("-0123456789") if named and found["comm"] else ""
-                counts[f"{found['what']} {who}".strip()] += found["n"]
+                counts[_who(found["what"], found["comm"] or "", load)] += found["n"]
         n = sum(counts.values())
-        most = [f"{what} {100 * count / n:.0f} %" for what, count in counts.most_common(4)]
+        most = [f"{what} {100 * count / n:.0f} %" for what, count in counts.most_common(4) if count >= 0.005 * n]
         return ", ".join(most) or "–"
 
     return text
+
+
+def _who(what: str, comm: str, load: str) -> str:
+    if not what.startswith(("thread", "softirq")):
+        return what
+    if comm in _OWN:
+        # The load that calls the kernel is a process of latlab's, and runs whenever nothing else does.
+        return f"{what} of {'the load' if load == 'host-calls' else 'latlab'}"
+    return f"{what} {comm.rstrip('-0123456789')}".strip()
 
 
 def _share(probe: str, load: str, *, thread: bool = False) -> Callable[[Figures], str]:
@@ -149,21 +160,17 @@ INTERRUPTS = Experiment(
                             Ours(_timer(probe, load, "wakeup")),
                             _share(probe, load, thread=True),
                         )
-                        for probe in ("native", "guest")
-                        for load, name in _LOADS.items()
+                        for probe, load, name in _ROWS
                     ],
                     decimals=2,
                 ),
                 Table(
-                    "What ran when the traced interrupts came: natively on the timer's CPU, for a guest on the VM "
-                    "host's. If a cell is long enough, the report has windows of 10 s, as the author prints them.",
+                    "What ran when the traced interrupts came: natively on their own CPU, of a guest on the VM "
+                    "host's. A share below 0.5 % is left out. The report has windows of 10 s as the author prints "
+                    "them, where a cell is as long as that.",
                     "",
                     ("traced", "what ran, share of interrupts"),
-                    [
-                        (f"{probe}, {name}", _ran(f"{probe}-path", load))
-                        for probe in ("native", "guest")
-                        for load, name in _LOADS.items()
-                    ],
+                    [(f"{probe}, {name}", _ran(f"{probe}-path", load)) for probe, load, name in _ROWS],
                 ),
             ],
             [
@@ -201,7 +208,11 @@ INTERRUPTS = Experiment(
                 ),
             ],
             [
-                Picture("timers.png", "interrupts", "Lateness of handler and thread, every cell"),
+                Picture(
+                    timers([(f"{probe}, {name}", f"probes={probe}, loads={load}") for probe, load, name in _ROWS]),
+                    "interrupts",
+                    "Lateness of handler and thread, untraced, as in our table",
+                ),
                 Picture(
                     "guest-path-reception-chain.png",
                     "interrupt-breakdown",

@@ -14,6 +14,7 @@ from latlab.report.charts.sheet import Drawing, Sheet, text_in
 from latlab.report.charts.sweep import Line, Point, Reach, Sweep, sweep_chart
 from latlab.report.charts.sweeps import FrameRooms, sweeps
 from latlab.report.charts.tail import value_ticks
+from latlab.report.charts.timers import timer_chart, timer_ranges
 from latlab.report.palette import COLOURS
 from latlab.report.repeats import Strip, drawn
 from latlab.report.view import View
@@ -65,6 +66,26 @@ def _half_of(point: Point) -> dict[str, Reach]:
         figure: Reach(one.low_ns // 2, one.high_ns // 2, None if one.line_ns is None else one.line_ns // 2)
         for figure, one in point.reaches.items()
     }
+
+
+# Timers
+
+
+def timers(named: Named) -> Drawn:
+    """Ranges of handler and thread, these cells alone, in this order."""
+
+    def draw(figures: Figures) -> Drawing | None:
+        ranges = timer_ranges(figures.run.result)
+        cells = {cell.slug: cell.cell for cell in figures.run.result.cells}
+        rows = [
+            replace(one, name=f"{name}: {one.of}", cell="")
+            for name, conditions in named
+            for one in (ranges.rows if ranges else ())
+            if is_one(cells[one.slug], conditions)
+        ]
+        return timer_chart(replace(ranges, rows=tuple(rows))) if ranges and rows else None
+
+    return draw
 
 
 # Repetitions

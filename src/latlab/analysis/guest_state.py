@@ -57,6 +57,8 @@ def guest_states(at_ns: Instants, vcpu: NDArray[np.int64], trace: pl.DataFrame) 
 def _state(own: Events, place: int) -> str | None:
     """What a vCPU was at from one of its turns on until the next."""
     if own.event[place] == EXIT:
+        if own.subject[place] == _UNKNOWN:
+            return None
         return GUEST_IDLE if own.subject[place] in _HALTED else HYPERVISOR
     left = place + 1
     if own.event[left] != EXIT or own.detail[left] == _UNKNOWN:

@@ -50,7 +50,10 @@ STOPS: Final = {
         "into a guest: a thread of its VM host, such as vhost, requested the interrupt (`kvm_msi_set_irq`, "
         "`kvm_set_irq`)"
     ),
-    "accepted": "the vCPU's APIC took it (`kvm_apic_accept_irq`)",
+    "accepted": (
+        "the vCPU's APIC took it (`kvm_apic_accept_irq`); on arm64 it is pending for the vCPU "
+        "(`vgic_update_irq_pending`)"
+    ),
     "injected": "KVM injected it while the guest was stopped (`kvm_inj_virq`)",
     "entered": "the guest was entered (`kvm_entry`)",
     "irq": "the handler of the interrupt that raised the softirq began",
@@ -79,6 +82,7 @@ INTERVALS: Final = {
     ("wake_due", "host_waking"): "VM host's timer",
     ("asked", "accepted"): "routing",
     ("accepted", "injected"): "pending",
+    ("accepted", "entered"): "pending",
     ("injected", "entered"): "entry",
     ("entered", "irq"): "guest's entry code",
     ("wake_due", "irq"): "interrupt",

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import compress, pairwise
 from typing import Final
 
@@ -14,6 +14,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from latlab.analysis import arm_host
 from latlab.analysis.chain import Places, Ways, chain_of
 from latlab.analysis.entry import interrupt_entries, with_entries
 from latlab.analysis.guest_clock import guest_clock
@@ -31,7 +32,14 @@ from latlab.analysis.interrupt_way import (
     timers_passage,
 )
 from latlab.analysis.interrupts import ENTRY, handler_threads
-from latlab.analysis.missing_stages import EARLIER_TIMER, NO_CLOCK, NO_REQUEST, missing_of, missing_stages
+from latlab.analysis.missing_stages import (
+    EARLIER_TIMER,
+    NO_CLOCK,
+    NO_REQUEST,
+    NO_VCPU_NUMBERS,
+    missing_of,
+    missing_stages,
+)
 from latlab.analysis.way import ONE_CLOCK, TWO_HOSTS, Split
 from latlab.result.types import Breakdown, CameTo, Chain, Entry
 
@@ -180,11 +188,17 @@ def _entered(
     due_ns: of a vCPU's own timer, whose interrupt no thread requests, when each instant was due, by the guest's clock.
     """
     asked = due_ns is None
+    as_on_x86 = None if vm_host.tasks is None else arm_host.as_on_x86(vm_host.trace, vm_host.tasks)
+    if as_on_x86 is not None:
+        if asked:
+            return passage, _Entered.nothing(told.height, NO_VCPU_NUMBERS)
+        vm_host = replace(vm_host, trace=as_on_x86)
     at_ns = told["irq_tai_ns"].fill_null(0).to_numpy()
-    ahead_ns, half_ns, known = _ahead(at_ns, trace, vm_host)
+    injects = as_on_x86 is None
+    ahead_ns, half_ns, known = _ahead(at_ns, trace, vm_host, injects=injects)
     rows = np.flatnonzero(known & told["irq_tai_ns"].is_not_null().to_numpy())
     irq, cpu = (told[name].cast(pl.Int64).fill_null(_UNKNOWN).to_numpy()[rows] for name in ("irq", "irq_cpu"))
-    found, why = interrupt_entries((at_ns - ahead_ns)[rows], half_ns[rows], irq, cpu, vm_host.trace)
+    found, why = interrupt_entries((at_ns - ahead_ns)[rows], half_ns[rows], irq, cpu, vm_host.trace, injects=injects)
     if not asked:
         found[:, ENTRY_WAY.index("asked")] = _UNKNOWN
     asked_ns, accepted_ns = found[:, ENTRY_WAY.index("asked")], found[:, ENTRY_WAY.index("accepted")]
@@ -215,13 +229,15 @@ def _entered(
     return with_entries(passage, entries), entered
 
 
-def _ahead(at_ns: Instants, trace: pl.DataFrame, vm_host: VmHost) -> tuple[Instants, Instants, NDArray[np.bool_]]:
+def _ahead(
+    at_ns: Instants, trace: pl.DataFrame, vm_host: VmHost, *, injects: bool
+) -> tuple[Instants, Instants, NDArray[np.bool_]]:
     """As `VmHost.ahead`: by what compared the clocks, or by the two traces where these bound it better."""
     compared = vm_host.ahead(at_ns)
     estimate_ns, off_ns, bounded = compared
     least_ns, most_ns = ((estimate_ns + sign * off_ns)[bounded] for sign in (-1, 1))
     within_ns = (int(least_ns.min()), int(most_ns.max())) if bounded.any() else None
-    clock = guest_clock(trace, vm_host.trace, within_ns)
+    clock = guest_clock(trace, vm_host.trace, within_ns, injects=injects)
     if clock is None:
         return compared
     traced = clock.ahead(at_ns)

@@ -29,6 +29,7 @@ ENTRIES: Final = (
     "kvm:kvm_inj_virq",
     "kvm:kvm_entry",
     "kvm:kvm_exit",
+    "kvm:vgic_update_irq_pending",
 )
 """The events that show on a VM host how an interrupt got into a guest (analysis/entry.py), and what it interrupted
 (analysis/guest_state.py)."""

@@ -28,6 +28,7 @@ from latlab.scenario.flow_filter import Flow, parse_flow
 from latlab.scenario.watch_points import WatchPoint, parse_point
 from latlab.testbed.agent_binary import find_agent, find_agents
 from latlab.testbed.apply import TestBed
+from latlab.testbed.guests.running import running_guest
 from latlab.testbed.machines import ways_step
 from latlab.testbed.machines.ssh import USER, agent_path, scratch
 from latlab.testbed.service import Service
@@ -101,12 +102,19 @@ async def _watched(
         logs=str(logs.resolve()),
         recordings=str(recordings.resolve()),
     )
-    destinations = dict.fromkeys(point.machine for point in points if point.machine is not None)
-    machines = {destination: _ssh_host(destination, asked.ssh_config, site) for destination in destinations}
+    machines: dict[str, Host] = {}
+    for point in points:
+        if point.machine is not None and point.machine not in machines:
+            config = asked.ssh_config
+            machines[point.machine] = (
+                _ssh_host(point.machine, config, site)
+                if point.guest is None
+                else running_guest(point.guest, point.name, site, config)
+            )
     here = LocalHost(MACHINE)
     async with TestBed(folder.id, {MACHINE: here, **machines}) as bed:
-        if machines:
-            await bed.apply(list(_machine_steps(machines.values(), site)))
+        if over_ssh := [host for host in machines.values() if isinstance(host, SshHost)]:
+            await bed.apply(list(_machine_steps(over_ssh, site)))
         by_host: dict[str | None, Kernel] = {}
         for point in points:
             host = here if point.machine is None else machines[point.machine]

@@ -271,7 +271,7 @@ class TestBed:
             values = before.read((await host.run(before.argv)).stdout) if before else {}
             self._journal.record(host, step.title, fill(step.undo, values), step.present, step.rescue)
         marked = {MARK: self._journal.mark} if step.undo else None
-        return (await host.run(step.do, env=marked)).stderr.strip() if step.do else ""
+        return (await host.run(step.do, env=marked, timeout_s=step.within_s)).stderr.strip() if step.do else ""
 
     async def _checked(
         self, step: Step, begun: float, command: Argv, why: str | None = None, said: str = ""

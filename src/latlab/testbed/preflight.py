@@ -369,7 +369,7 @@ def _images(scenario: Scenario, machine: Machine, where: Where) -> Problems:
             yield LabError(
                 f"the image {image} has another agent than this latlab",
                 where=where(place),
-                remedy=f"`latlab image build {image}`: it takes some seconds, and downloads nothing",
+                remedy=f"`{built[image].build_command()}`: it takes some seconds, and downloads nothing",
             )
 
 

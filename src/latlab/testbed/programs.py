@@ -25,5 +25,5 @@ def program_missing(scenario: Scenario, site: Site, host: str, program: str, whe
             yield LabError(
                 f"{program} is not in {guest.image_name}, which {host} starts from",
                 where=where,
-                remedy=f"`latlab image build {guest.image_name} --package {package}`",
+                remedy=f"`{image.build_command(package)}`",
             )

@@ -21,6 +21,8 @@ from latlab.testbed.site import Site
 from latlab.testbed.step import Argv, Check, Step
 
 CONNECTED_MS = 20_000
+COPIED_S = 600
+"""An image of 75 MB, over a connection of 1 Mbit/s."""
 
 TOOLS = ("cat", "date", "gzip", "ip", "ping", "sha256sum", "sysctl", "tail")
 """The programs that latlab runs on every such machine."""
@@ -91,6 +93,7 @@ def agent_put(host: SshHost, site: Site) -> Iterator[Step]:
                 host.agent,
             ),
             check=is_there if number == len(digests) else None,
+            within_s=COPIED_S,
         )
 
 
@@ -134,6 +137,7 @@ def _put(host: SshHost, what: str, packed: Argv, digest: str, target: str) -> St
         title=f"copy {what} to {host.name}, if it is missing",
         do=_copied(host, packed, ("sh", "-c", THERE, digest, target), target),
         check=Check(host.command(("sha256sum", target)), expected=digest, read=_first_word),
+        within_s=COPIED_S,
     )
 
 

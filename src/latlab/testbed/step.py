@@ -71,6 +71,7 @@ class Step:
     about: the host that it is about, where that is another: of one that has ended nothing is read again.
     recover: a folder there and one here: before the undo, the files of the first are copied to the second.
     explain: what to ask if the command fails.
+    within_s: how long the command may take, on a machine of usual speed.
     """
 
     host: str
@@ -86,6 +87,7 @@ class Step:
     about: str | None = None
     rescue: tuple[str, str] | None = None
     explain: Explain | None = None
+    within_s: float = 30
 
 
 @dataclass(frozen=True)

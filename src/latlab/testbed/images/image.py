@@ -11,7 +11,7 @@ from pathlib import Path
 
 from latlab.model.part import Document
 from latlab.testbed.images.emulator import PROGRAM, PROGRAMS
-from latlab.testbed.images.kinds import BOARD_KIND, GUEST_KIND, recipe_version
+from latlab.testbed.images.kinds import ARM64, BOARD_KIND, GUEST_KIND, ready_made, recipe_version
 
 FORMAT = "latlab.image/1"
 DESCRIPTION = "image.json"
@@ -60,6 +60,19 @@ class Image:
     def is_built(self) -> bool:
         """Whether there is such an image; one that stands in a plan for it has no digest."""
         return bool(self.digest)
+
+    def build_command(self, *more: str) -> str:
+        """The command that builds it again, with these Debian packages besides."""
+        own = ready_made(self.name) is None
+        of_arm = own and self.architecture == ARM64
+        words = [
+            f"latlab image build {self.name}",
+            *(["--board"] if own and self.kind == BOARD_KIND else []),
+            *([f"--flavour {self.flavour}"] if own else []),
+            *(["--arch arm64"] if of_arm else []),
+            *(f"--package {package}" for package in (*self.extra, *more)),
+        ]
+        return " ".join(words)
 
     @property
     def nested_initramfs(self) -> Path | None:

@@ -70,7 +70,7 @@ def _kvm(machine: Machine, arch: str | None) -> tuple[str, ...]:
 
 
 def _mended(module: str, image: Image) -> str:
-    build = f"`latlab image build {image.name}`"
+    build = f"`{image.build_command()}`"
     if module in OWN_MODULES:
         return f"install {', '.join(COMPILER)} (`sudo apt install gcc make binutils`), then {build}"
     return f"refresh apt's package lists (`sudo apt-get update`): another kernel may have it; then {build}"

@@ -72,8 +72,8 @@ PC = Emulated(
     kvm="grep -q svm /proc/cpuinfo && modprobe -aq constant_tsc kvm_amd svm_inject_once || modprobe -q kvm_intel; :\n",
 )
 # Of `max` a nested guest would have WFIT, by which its kernel waits in udelay() (arch/arm64/lib/delay.c). QEMU does not
-# say in the trap until when (syn_wfx() in target/arm/tcg/op_helper.c has no register), so KVM waits for the guest's next
-# interrupt instead (kvm_handle_wfx() in arch/arm64/kvm/handle_exit.c): a card's driver then stops its vCPU for 3 ms.
+# say in the trap until when (syn_wfx() in target/arm/tcg/op_helper.c has no register), so KVM waits for the guest's
+# next interrupt instead (kvm_handle_wfx() in arch/arm64/kvm/handle_exit.c): a card's driver stops its vCPU for 3 ms.
 NESTING_ARM = "neoverse-n1,cntfrq=1000000000"
 """An ARMv8.2, which has no WFIT, with the counter of `max`: 1 GHz."""
 ARM = Emulated(
