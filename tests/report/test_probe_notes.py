@@ -8,7 +8,7 @@ from partial import partial
 from latlab.report.rows import _probe_notes as notes
 from latlab.result.types import Stream
 
-CLOSED = "udp; each answer starts the next question"
+CLOSED = "udp; each answer triggers the next question"
 
 
 def of(*told: str) -> list[tuple[str, Stream]]:
