@@ -193,10 +193,10 @@ def main() -> None:
         raise SystemExit(str(error)) from None
     found = medians(both, stretches)
     generator = np.random.default_rng(given.seed)
-    print(f"{both.height} round trips, {len(found)} stretches, load {os.getloadavg()[0]:.1f}")
+    print(f"{both.height} round trips, {len(found)} intervals, load {os.getloadavg()[0]:.1f}")
     for name in ["off", *names]:
         own = [value for one, value in found if one == name]
-        line = f"{name:10}  {len(own):4} stretches  median {np.median(own) / 1000:7.2f} µs"
+        line = f"{name:10}  {len(own):4} intervals  median {np.median(own) / 1000:7.2f} µs"
         logs = against_neighbours(found, name)
         if len(logs):
             again = np.median(generator.choice(logs, (ROUNDS, len(logs))), axis=1)
