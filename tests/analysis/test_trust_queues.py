@@ -1,4 +1,4 @@
-"""A queue that does not drain is told, and a wait that the schedule promises, or the talker makes, is none."""
+"""A queue that does not drain is reported; a wait by the schedule or the talker is not one."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ TAKERS = ("run", "validate", "plan", "gates")
 
 @pytest.fixture(autouse=True)
 def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder of its own, which the test is in."""
+    """A new folder, which the test is in."""
     monkeypatch.chdir(tmp_path)
     return tmp_path
 

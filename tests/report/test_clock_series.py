@@ -1,4 +1,4 @@
-"""Clocks over time on the page: PTP's offset and the bounds of our own readings, with gaps where nothing was known."""
+"""Clocks over time on the page: PTP's offset and the bounds of latlab's readings, with gaps where nothing was known."""
 
 from __future__ import annotations
 

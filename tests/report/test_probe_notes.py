@@ -12,7 +12,7 @@ CLOSED = "udp; each answer triggers the next question"
 
 
 def of(*told: str) -> list[tuple[str, Stream]]:
-    """A cell each in which this is told of the probe."""
+    """A cell each in which this is noted of the probe."""
     return [("rr", partial(Stream, {"probe": {"name": "rr", "told": one}})) for one in told]
 
 

@@ -1,4 +1,4 @@
-"""Shapers: what does not fit together, and is told where it stands."""
+"""Shapers: what does not fit together, and is reported at its place."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A firewall that rejects what the lab sends is named, with the port, whoever hears of it first."""
+"""A firewall that rejects what the lab sends is named, with the port, whichever side notices it first."""
 
 from __future__ import annotations
 
