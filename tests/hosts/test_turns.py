@@ -249,7 +249,7 @@ def test_a_turn_that_never_ends_is_the_machines_last(
         process = await host.spawn(("one",))
         assert await asyncio.wait_for(process.wait(), 30) == -9
         assert (lost := await host.silence()) and why in lost.why
-        # Nobody waits for it once more.
+        # Nothing waits for it again.
         assert await asyncio.wait_for((await host.spawn(("two",))).wait(), 5) == -9
 
     with subprocess.Popen(program, stdout=subprocess.DEVNULL) as qemu:

@@ -144,7 +144,7 @@ def test_every_entry_and_claim_finds_its_cells_in_its_scenario(tmp_path: Path, p
     lines = [line for line in section(part, Figures(run)) if not any(words in line for words in of_packets)]
     tables = [line for line in lines if line.startswith("| ")]
     assert [line for line in tables if "not measured" in line] == []
-    # A published row may lack a figure; what is ours may not.
+    # A published row may have a figure missing; latlab's may not.
     assert [line for line in tables if line.endswith("| – |")] == []
 
 
