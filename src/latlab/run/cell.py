@@ -60,6 +60,9 @@ SAME_RUN = "0000000000000001"
 """The run that its agents' packets are of: agents that are ready are shared, too."""
 EMULATORS = ("TCGTCGTCGTCG",)
 """CPUID signatures of plain emulation (QEMU's TCG): its figures say nothing about speed."""
+QUIET_S = 0.05
+"""So long a board is left alone before it is kept, by its own clock: QEMU takes up no machine of which a CPU is in a
+guest at that moment (cpu_post_load() in target/i386/machine.c), and guests that have nothing to do are not in it."""
 KEEPING = "keep the test bed for the cells that share it"
 START_LEAD_NS = 200_000_000  # enough for every talker to get the start time before it comes
 VIRTUAL_LEAD_NS = 50_000_000
@@ -370,6 +373,8 @@ class _Cell:
             await self._ptp.start(self._bed, outcome.run_id, self._folder)
         finally:
             outcome.agents.extend((*self._clocks.agents, *self._ptp.agents))
+        if scenario.in_virtual_time:
+            await self._bed.hosts[scenario.machines()[0]].pause(QUIET_S)
 
     async def _start(self) -> None:
         """Start loads, and the streams last, when all else goes on."""
