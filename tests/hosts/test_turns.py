@@ -171,6 +171,13 @@ def test_a_machine_is_lost_whose_lab_says_anything_else_than_was_said_before(tmp
     asyncio.run(work())
 
 
+@pytest.mark.parametrize("cpus", range(2, 9))
+def test_no_cpu_waits_longer_for_the_others_however_many_they_are(cpus: int) -> None:
+    # Each executes for its share of the time until the timer is due.
+    waits_us = turns.fine_us(cpus) / cpus * (cpus - 1)
+    assert 0.8 * turns.WAIT_US < waits_us <= turns.WAIT_US
+
+
 def test_a_service_is_looked_at_after_each_turn_and_its_machine_goes_no_further(tmp_path: Path) -> None:
     log = tmp_path / "log"
 

@@ -37,12 +37,8 @@ BLOCKING_MONITOR: Final = "qmp.sock"
 """A monitor has one client at a time."""
 FINE: Final = "fine"
 FINE_NET: Final = "fine-net"
-FINE_US: Final = 10
-"""A timer of the virtual clock so often: of a network filter of a netdev that nothing is connected to.
-
-A CPU executes until the next timer of the virtual clock is due, and the others stop meanwhile: for a millisecond
-and more, where the timer tick is the next (QEMU: icount_percpu_budget() in accel/tcg/tcg-accel-ops-icount.c,
-net/filter-buffer.c). While a cell measures, this one is never far."""
+WAIT_US: Final = 10
+"""So long a CPU that has work waits for the others at most, while they change places often."""
 PID: Final = "pid"
 """Where QEMU writes its process id."""
 IDENTITY: Final = b"LATLTRN1"
@@ -68,6 +64,16 @@ _LAST_CHANCE_S: Final = 30.0
 
 
 _HANG_UP_S: Final = 10.0
+
+
+def fine_us(cpus: int) -> int:
+    """How often a timer of the virtual clock is due by which so many CPUs wait for each other for WAIT_US at most.
+
+    It is that of a network filter of a netdev that nothing is connected to. Each CPU executes for its share of the time
+    until the next timer, and the others stop meanwhile: for a millisecond and more, where the timer tick is the next
+    (QEMU: icount_percpu_budget() in accel/tcg/tcg-accel-ops-icount.c, net/filter-buffer.c).
+    """
+    return WAIT_US * cpus // (cpus - 1)
 
 
 @dataclass(frozen=True)
@@ -200,8 +206,8 @@ class Turns:
         self._said: list[bytes] = []
         self._heard = b""
         self._mailbox: mmap.mmap | None = None
-        self.fine = False
-        """Whether several CPUs change places each FINE_US of the machine's time, from its next turn on."""
+        self.fine_us = 0
+        """How often a timer makes several CPUs change places, from the machine's next turn on; 0: there is none."""
         self._is_fine = False
         self._turns = 0
         self._ended = 0
@@ -378,14 +384,14 @@ class Turns:
 
     async def _make_fine(self, client: QMPClient) -> None:
         """Add or remove the timer that makes CPUs change places, while the machine is stopped."""
-        if self.fine and not self._is_fine:
+        if self.fine_us and not self._is_fine:
             await client.execute("netdev_add", {"type": "hubport", "id": FINE_NET, "hubid": 0})
-            timer = {"qom-type": "filter-buffer", "id": FINE, "netdev": FINE_NET, "interval": FINE_US}
+            timer = {"qom-type": "filter-buffer", "id": FINE, "netdev": FINE_NET, "interval": self.fine_us}
             await client.execute("object-add", timer)
-        elif self._is_fine and not self.fine:
+        elif self._is_fine and not self.fine_us:
             await client.execute("object-del", {"id": FINE})
             await client.execute("netdev_del", {"id": FINE_NET})
-        self._is_fine = self.fine
+        self._is_fine = self.fine_us > 0
 
     def _begin(self, mailbox: mmap.mmap) -> None:
         """Send the machine the pending requests, and resume it."""

@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from latlab.hosts import Host
+from latlab.hosts.turns import fine_us
 from latlab.model.errors import LabError, LatlabError, StartError, after_that, system_error
 from latlab.model.facts import Facts
 from latlab.model.part import Failure
@@ -410,7 +411,7 @@ class _Cell:
         """Have the CPUs of boards in virtual time change places often, or as seldom as is fastest."""
         for name, board in self._scenario.hosts.items():
             if isinstance(board, BoardHost) and board.cpus > 1 and (turns := self._bed.hosts[name].turns):
-                turns.fine = is_fine
+                turns.fine_us = fine_us(board.cpus) if is_fine else 0
 
     def _choose_start(self, lead_ns: int) -> Start | None:
         """When the streams start; None where tools alone do."""
