@@ -572,6 +572,6 @@ def _key(view: ChainView, width_in: float) -> Sheet:
     for line in view.lines:
         found.append((partial(sample, QUIET, "", True), 0.15, f"with a line: {line}"))
     if view.below_zero:
-        found.append((back, 0.15, "below zero: goes back"))
+        found.append((back, 0.15, "below zero: drawn backwards"))
     sheet.key(SIDE_IN, 0.0, found)
     return sheet
