@@ -98,7 +98,7 @@ def runs_alone(scope: str) -> bool:
 
 
 def own_cpu() -> None:
-    """Nothing; this process, and all that it starts from now on, runs on one CPU, or where nobody else wants to.
+    """Nothing; this process, and all that it starts from now on, runs on one CPU, or where no other process runs.
 
     A machine that is emulated, or a real-time thread, then takes its CPU from no other test.
     """

@@ -51,7 +51,7 @@ def alone_last(items: list[pytest.Item]) -> None:
 
 
 def called(item: Any) -> set[str]:
-    """The functions and classes, as `module.name`, that the test may call, as far as the tests' own functions tell."""
+    """The functions and classes, as `module.name`, that the test may call, as far as the tests' own functions show."""
     fixtures = [found[-1].func for found in item._fixtureinfo.name2fixturedefs.values()]
     waiting, seen = [item.function, *fixtures], set[FunctionType]()
     names = set[str]()

@@ -1,4 +1,4 @@
-"""Streams as talkers and listeners are told of them, probes as they are on the wire, and one whole measurement."""
+"""Streams in the specs of talkers and listeners, probes as they are on the wire, and one whole measurement."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Stream:
 
     @property
     def framed(self) -> bool:
-        """Whether it goes in Ethernet frames of its own."""
+        """Whether it goes in raw Ethernet frames."""
         return self.raw or self.vlan is not None
 
     @property
@@ -113,7 +113,7 @@ def new_run_id() -> str:
 
 
 def talk_spec(run_id: str, folder: Path, *streams: Stream, **changes: Any) -> dict[str, Any]:
-    """What a talker is told; changes replace parts of it."""
+    """A talker's spec; changes replace parts of it."""
     return {
         "run_id": run_id,
         "recording": str(folder / "talker-sensor"),
@@ -126,7 +126,7 @@ def talk_spec(run_id: str, folder: Path, *streams: Stream, **changes: Any) -> di
 
 
 def listen_spec(run_id: str, folder: Path, *streams: Stream, **changes: Any) -> dict[str, Any]:
-    """What a listener is told; changes replace parts of it."""
+    """A listener's spec; changes replace parts of it."""
     return {
         "run_id": run_id,
         "recording": str(folder / "listener-ecu"),

@@ -93,7 +93,7 @@ def send(talker: socket.socket, to: tuple[str, int], count: int = COUNT, gap_s: 
 
 
 def through(relay_bed: Bed, folder: Path, rule: Rule) -> RunFolder:
-    """COUNT datagrams from `sensor` to a relay, which sends them on to `ecu` from a socket of its own."""
+    """COUNT datagrams from `sensor` to a relay, which sends them on to `ecu` from another socket."""
     with (
         relay_bed.udp("sensor", "10.78.0.1") as talker,
         relay_bed.udp("relay", "10.78.0.2", PORT) as source,
@@ -129,7 +129,7 @@ def test_a_cable_between_two_namespaces(bed: Bed, tmp_path: Path) -> None:
     assert (figures["n"], figures["lost"], figures["uncertainty_ns"]) == (COUNT, 0, 0)
     assert 0 < figures["min"] <= figures["p50"] <= figures["max"]
     gaps = cell["streams"]["at-ns-sensor-ecu-out"]["metrics"]["interarrival"]
-    # Without numbers of the sender's nobody knows what a point has not seen.
+    # Without the sender's numbers it is unknown what a point has not seen.
     assert (gaps["n"], gaps["lost"], gaps["uncertainty_ns"]) == (COUNT - 1, None, 0)
     assert gaps["min"] >= 2 * MS
     assert (cell["verdict"], cell["label"], reasons(folder)) == ("trusted", "measured", {})
@@ -386,7 +386,7 @@ def test_a_run_whose_lab_was_killed_is_analysed_later(bed: Bed, tmp_path: Path) 
     assert not is_unfinished_watch(folder)
     cell = cell_of(folder)
     figures = transit(cell, "ns-sensor-ecu-out-to-ns-ecu-sensor-in")
-    # Of the last half second nobody knows whether packets would still have come.
+    # For the last half second it is unknown whether packets would still have come.
     assert (0 < figures["n"] < COUNT, figures["lost"]) == (True, 0)
     assert (cell["verdict"], list(reasons(folder))) == ("suspect", ["recordings-whole"])
 

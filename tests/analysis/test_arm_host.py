@@ -71,7 +71,7 @@ def vm_host(*events: Event, threads: pl.DataFrame = THREADS, known: bool = True)
 
 
 def instants() -> list[int]:
-    # Of one period alone the traces do not tell by which instants the clocks differ.
+    # Of one period alone the traces do not show by which instants the clocks differ.
     return [1_000_000 + number * PERIOD + number * number * 137 for number in range(COUNT)]
 
 

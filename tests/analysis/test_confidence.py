@@ -71,12 +71,12 @@ def test_of_values_that_depend_on_each_other_they_do_too(statistic: str) -> None
 
 
 def independent(sums: Floats, cell: int, n: int, shortest: int = 1) -> Dependence:
-    """What `dependence` would be if each value were drawn by itself."""
+    """What `dependence` would be if each value were drawn independently."""
     return Dependence(sums, cell, len(sums), cell, float(np.square(sums).mean()) / cell, 1.0)
 
 
 def test_drawing_values_one_by_one_would_not_do(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of values of which ten tell as much as one, such intervals are a third as long as they have to be."""
+    """Of values of which ten say as much as one, such intervals are a third as long as they have to be."""
     monkeypatch.setattr(confidence, "dependence", independent)
     monkeypatch.setattr(confidence, "DRAWS", 500)
     found = held.__wrapped__(0.9, 1001, 50)
@@ -145,7 +145,7 @@ def test_what_each_percentile_needs() -> None:
 
 
 def test_n_that_is_too_small_is_said_and_how_many_it_would_take() -> None:
-    """Values of which ten tell as much as one need about ten times as many; so many have the interval."""
+    """Values of which ten say as much as one need about ten times as many; so many have the interval."""
     found = document(exponential(0.9, 5000, seed=9)[0])
     assert (found["p99"]["low"], found["p99"]["why"]) == (None, TOO_FEW)
     assert 8000 < found["p99"]["needs_n"] < 25_000

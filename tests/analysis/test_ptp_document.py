@@ -58,7 +58,7 @@ SCHEMA = {
 
 
 def series(*changes: dict[str, Any], ours: bool = False) -> pl.DataFrame:
-    """A reading each second, each with a Sync of its own unless its change says otherwise."""
+    """A reading each second, each with a new Sync unless its change says otherwise."""
     rows = [
         {"tai_ns": n * SECOND + AHEAD_NS, "monotonic_ns": n * SECOND, "ingress_ns": n, **ROW, **change}
         for n, change in enumerate(changes)

@@ -1,4 +1,4 @@
-"""A queue that does not drain is told, and a wait that the schedule promises, or the talker makes, is none."""
+"""A queue that does not drain is reported; a wait by the schedule or the talker is not one."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_what_the_gate_schedule_guarantees_is_no_backlog() -> None:
     assert list(queues_drain(gated(queued(3000), worst_wait_ns=2000))) == []
     (broken,) = queues_drain(gated(queued(3000), worst_wait_ns=1000))
     assert broken.expected == (
-        "most packets gone within a period, 1 µs, of being handed over, or 1 µs later if their gate is closed"
+        "most packets sent within a period, 1 µs, after the handover, or 1 µs later if their gate is closed"
     )
 
 

@@ -113,7 +113,7 @@ def test_a_killed_lab_leaves_no_board_running(place: BoardPlace) -> None:
 
 
 def snapshot_of(scenario: Path) -> Path:
-    """What the scenario's board goes on from."""
+    """What the scenario's board resumes from."""
     (cell,) = load_scenario(scenario).combinations
     (path,) = machine_snapshots(cell.scenario, planned_site(cell.scenario)).values()
     return path

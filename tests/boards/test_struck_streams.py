@@ -24,7 +24,7 @@ GATES = {
     "gates": [{"open": [0, 2], "for": f"{WINDOW_NS}ns"}, {"open": [1, 2], "for": f"{CYCLE_NS - WINDOW_NS}ns"}],
 }
 STREAM = {"talker": "sensor", "listener": "ecu", "period": "1ms", "size": "64B", "transport": "ethernet"}
-"""Raw frames: an interface that goes down forgets its neighbours, and ARP would have to pass a gate of its own."""
+"""Raw frames: an interface that goes down forgets its neighbours, and ARP would have to pass a separate gate."""
 STREAMS = {
     # launched while its gate is closed
     "gated": STREAM | {"priority": 7, "offset": "300us"},

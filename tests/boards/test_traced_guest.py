@@ -102,7 +102,7 @@ def assert_packets_are_followed(told: dict[str, Any]) -> None:
 
 
 def assert_instants_are_followed(told: dict[str, Any]) -> None:
-    """From KVM's timer on, which nobody asks for."""
+    """From KVM's timer on, which no device raises."""
     assert_none_is_silently_missing(told)
     assert told["n"] == PACKETS
     assert told["told"] >= MOST

@@ -123,7 +123,7 @@ def test_a_board_in_virtual_time_that(place: BoardPlace, command: str, how: str)
 def test_a_board_in_virtual_time_whose_ordinary_threads_starve_says_who_holds_its_cpu(place: BoardPlace) -> None:
     why = place.struck("exec chrt -f 20 sh -c 'while :; do :; done'", hosts=HOSTS)
     assert re.fullmatch(
-        r"its ordinary threads starve: CPU 0 is held by sh \(thread \d+\) at SCHED_FIFO 20, for \d+ % of 2 s", why
+        r"its ordinary threads starve: CPU 0 is occupied by sh \(thread \d+\) at SCHED_FIFO 20, for \d+ % of 2 s", why
     )
 
 

@@ -1,4 +1,4 @@
-"""What the system refuses is told with the remedy of that errno, whichever code it was that asked."""
+"""What the system refuses is reported with the remedy of that errno, for any caller."""
 
 from __future__ import annotations
 

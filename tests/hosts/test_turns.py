@@ -249,7 +249,7 @@ def test_a_turn_that_never_ends_is_the_machines_last(
         process = await host.spawn(("one",))
         assert await asyncio.wait_for(process.wait(), 30) == -9
         assert (lost := await host.silence()) and why in lost.why
-        # Nobody waits for it once more.
+        # Nothing waits for it again.
         assert await asyncio.wait_for((await host.spawn(("two",))).wait(), 5) == -9
 
     with subprocess.Popen(program, stdout=subprocess.DEVNULL) as qemu:
@@ -291,7 +291,7 @@ LOOP = VCPU | {"tid": 9, "pid": 9, "name": "sh", "machine": None, "priority": 50
         (
             [0],
             [VCPU, VCPU | {"tid": 12, "name": "ktimers/0", "machine": None, "ran_ns": 1_000_000}],
-            "its ordinary threads starve: CPU 0 is held by CPU 0/KVM (a vCPU of vm1, thread 269) at SCHED_FIFO 1, "
+            "its ordinary threads starve: CPU 0 is occupied by CPU 0/KVM (a vCPU of vm1, thread 269) at SCHED_FIFO 1, "
             "for 99 % of 2 s",
             "leave out `fifo` in tuning: guests: vm1: vcpus; or another CPU (`cpus` of board1) for it alone, by `cpus` "
             "with `fifo`",
@@ -299,7 +299,7 @@ LOOP = VCPU | {"tid": 9, "pid": 9, "name": "sh", "machine": None, "priority": 50
         (
             [0, 1],
             [LOOP, VHOST],
-            "its ordinary threads starve: CPUs 0, 1 are held by sh (thread 9) at SCHED_FIFO 50, for 99 % of 2 s, and "
+            "its ordinary threads starve: CPUs 0, 1 are occupied by sh (thread 9) at SCHED_FIFO 50, for 99 % of 2 s, and "
             "by vhost-260 (the vhost thread of vm1, thread 270) at SCHED_FIFO 2, for 20 % of 2 s",
             "run sh as an ordinary thread; or another CPU (`cpus` of board1) for it alone",
         ),

@@ -53,7 +53,7 @@ def own(image: Image, shared: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPa
 def _take_over(name: str, theirs: Path, ours: Path) -> None:
     """Link what is in one folder of images of that name, and all packages, into another, if it would not be rebuilt.
 
-    Nobody writes into such a file: one that changes is another.
+    No test writes into such a file: one that changes is another.
     """
     source, target = (folder / "images" / name for folder in (theirs, ours))
     if not source.exists():

@@ -21,7 +21,7 @@ NAME = "debian-cloud"
 
 
 def latlab(*arguments: str, **environment: str) -> subprocess.Popen[str]:
-    """The command, running; what it tells on the way is on its standard error."""
+    """The command, running; its progress is on its standard error."""
     return subprocess.Popen(
         [LATLAB, "image", *arguments],
         env=os.environ | environment,

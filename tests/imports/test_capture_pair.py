@@ -55,7 +55,7 @@ def test_what_tcpdump_saw_at_both_ends_of_a_link(importing: Importing) -> None:
     "twice", [["first.pcap", "first.pcap"], [pcap(sent(9)), pcap(sent(9))], [pcap(sent(9)), pcapng(sent(9))]]
 )
 def test_one_capture_given_twice_is_refused_by_name(importing: Importing, twice: list[str | bytes]) -> None:
-    """Its transit would be 0 everywhere, which no rule can tell from a very short way."""
+    """Its transit would be 0 everywhere, which no rule can distinguish from a very short way."""
     with pytest.raises(UsageError, match=r"the same (file|capture) twice") as refused:
         importing(*twice)
     assert refused.value.where.endswith("first.pcap") or refused.value.where.count("file-") == 2

@@ -190,7 +190,7 @@ def test_several_messages_or_samples_may_be_in_a_datagram() -> None:
     found = numbers_of(seen(pairs))
     assert found
     assert (found.numbering.name, found.gaps) == ("some-ip", Gaps(4, 0, 0))
-    # Of a datagram that was cut nobody knows what else is in it.
+    # What else is in a datagram that was cut is unknown.
     assert numbers_of([frame_of(frame[:70], len(frame), ethernet=True) for frame in pairs]) is None
     samples = [rtps_message(rtps_data(2 * n), rtps_data(2 * n + 1, order=">")) for n in range(20) if n != 4]
     found = numbers_of(seen(samples))

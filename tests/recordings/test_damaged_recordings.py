@@ -376,7 +376,7 @@ def test_a_damaged_batch_is_one_finding_and_its_packets_are_unknown(kept: Kept, 
 def test_a_recording_without_one_whole_batch_is_an_error_that_names_it(kept: Kept) -> None:
     data = with_checksums(kept, "listener-ecu.received")
     kept.path("listener-ecu.received").write_bytes(data.replace(b"latlab.first_row", b"latlab.first_raw"))
-    with pytest.raises(LabError, match=r"listener-ecu\.received\.arrow: no row of it can be trusted"):
+    with pytest.raises(LabError, match=r"listener-ecu\.received\.arrow: no row can be trusted"):
         kept.result()
 
 

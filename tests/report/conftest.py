@@ -290,7 +290,7 @@ def brief_pristine_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def new_run(tmp_path: Path, pristine_run: Path) -> Callable[..., Path]:
-    """A function that makes a run folder of its own, of another name or with options of `write_run`, and returns it."""
+    """A function that makes a separate run folder, of another name or with options of `write_run`, and returns it."""
 
     def make(name: str = NAME, **options: Any) -> Path:
         folder = tmp_path / name
@@ -304,7 +304,7 @@ def new_run(tmp_path: Path, pristine_run: Path) -> Callable[..., Path]:
 
 @pytest.fixture
 def brief_run(tmp_path: Path, brief_pristine_run: Path) -> Path:
-    """A run folder of its own, for tests that analyse it again and need few packets."""
+    """A separate run folder, for tests that analyse it again and need few packets."""
     return Path(shutil.copytree(brief_pristine_run, tmp_path / NAME))
 
 

@@ -1,4 +1,4 @@
-"""Anomalies and clean windows wherever a result is told: by class, the worst in words, and nothing cut silently."""
+"""Anomalies and clean windows wherever a result is shown: by class, the worst in words, and nothing cut silently."""
 
 from __future__ import annotations
 

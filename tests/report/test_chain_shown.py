@@ -297,7 +297,7 @@ def test_the_table_adds_up_and_names_every_interval(software: ChainView) -> None
     ]
     for row in found:
         figures = [float(text.replace("−", "-")) for text in row[3:]]
-        # Each is rounded by itself to 0.1 µs.
+        # Each is rounded separately to 0.1 µs.
         assert sum(figures[:-1]) == pytest.approx(figures[-1], abs=0.05 * len(figures))
 
 

@@ -1,4 +1,4 @@
-"""What will make a measurement suspect is told before it is run, by the rules that judge it afterwards."""
+"""What will make a measurement suspect is reported before it is run, by the rules that judge it afterwards."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ def test_a_picture_of_halves_has_half_of_each_round_trip_on_its_axis_and_the_pag
     shown_us = 10 ** (low + (first[1] - y_low) * (high - low) / (y_high - y_low))
     whole_ns = figures(64, mtu=1500, tuned=False, repeat=1)["p50"]
     assert shown_us == pytest.approx(whole_ns / 2_000, rel=1e-3)
-    # The page has a table of its own.
+    # The page has a separate table.
     assert not any("table" in text for text in texts(drawing))
 
 

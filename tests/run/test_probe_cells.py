@@ -1,4 +1,4 @@
-"""Probes in cells of a real test bed: asked, answered, recorded on both sides, joined, and what is told of it."""
+"""Probes in cells of a real test bed: asked, answered, recorded on both sides, joined, and what is reported of it."""
 
 from __future__ import annotations
 

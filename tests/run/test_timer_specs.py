@@ -1,4 +1,4 @@
-"""What a timer's agent is told, and how the tools that measure timers are called."""
+"""The spec of a timer's agent, and how the tools that measure timers are called."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One pass tells every mistake, of whatever kind, in its line; and one mistake is told once."""
+"""One pass reports every mistake, of any kind, in its line; and one mistake is reported once."""
 
 from __future__ import annotations
 

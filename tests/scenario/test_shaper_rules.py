@@ -1,4 +1,4 @@
-"""Shapers: what does not fit together, and is told where it stands."""
+"""Shapers: what does not fit together, and is reported at its place."""
 
 from __future__ import annotations
 
@@ -72,13 +72,13 @@ WRONG: list[tuple[dict[str, Any], list[str]]] = [
         "shapers.sensor.eth0.shift: a shift of 200us is a cycle or more; expected less than 200us"
     ]),
     (FOUR | {S: TAPRIO | {"gates": [*GATES, {"open": [], "for": "47ns"}]}}, [
-        "shapers.sensor.eth0.gates[2].for: 47ns are too short for the smallest frame; expected 48ns or more"
+        "shapers.sensor.eth0.gates[2].for: 47ns is too short for the smallest frame; expected 48ns or more"
     ]),
     (FOUR | {S: TAPRIO | {"speed": "100Mbit/s", "gates": [*GATES, {"open": [], "for": "4799ns"}]}}, [
-        "shapers.sensor.eth0.gates[2].for: 4799ns are too short for the smallest frame; expected 4800ns or more"
+        "shapers.sensor.eth0.gates[2].for: 4799ns is too short for the smallest frame; expected 4800ns or more"
     ]),
     (TWO_LOCAL | {S: TAPRIO | {"gates": [*GATES, {"open": [], "for": "479ns"}]}}, [
-        "shapers.sensor.eth0.gates[2].for: 479ns are too short for the smallest frame; expected 480ns or more"
+        "shapers.sensor.eth0.gates[2].for: 479ns is too short for the smallest frame; expected 480ns or more"
     ]),
     ({S: CBS | {"idle_slope": "10Gbit/s", "speed": "10Gbit/s"}}, [
         "shapers.sensor.eth0.idle_slope: 10Gbit/s is the full rate of the port; expected less than 10Gbit/s"

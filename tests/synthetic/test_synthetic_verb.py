@@ -1,4 +1,4 @@
-"""`latlab synthetic` makes a run that `latlab report` reads, and that nobody takes for a measurement."""
+"""`latlab synthetic` makes a run that `latlab report` reads, and that is marked as synthetic everywhere."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""ARM boards: what QEMU is told of them, and which images they and their guests start from."""
+"""ARM boards: QEMU's options for them, and which images they and their guests start from."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a scenario needs of a board's kernel, and the image lacks: told before anything is made."""
+"""What a scenario needs of a board's kernel, and the image does not have: reported before anything is made."""
 
 from __future__ import annotations
 

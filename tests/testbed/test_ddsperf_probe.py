@@ -29,7 +29,7 @@ def said() -> str:
 
 
 def error(stdout: str, status: int, plan: ToolPlan = DDS, stderr: str = "") -> LabError:
-    """What is told of a ping that printed this."""
+    """What is reported of a ping that printed this."""
     if status:
         told = failed(plan, status, stdout, stderr)
     else:

@@ -1,4 +1,4 @@
-"""A service that ends is told by the program that it is, not by what its command begins with."""
+"""A service that ends is named by its program, not by what its command begins with."""
 
 from __future__ import annotations
 

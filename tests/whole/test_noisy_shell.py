@@ -25,7 +25,7 @@ exec sh -c "$SSH_ORIGINAL_COMMAND"
 
 @pytest.fixture
 def board(place: Place) -> Iterator[dict[str, Any]]:
-    """A host of a scenario: this machine, through an sshd that starts a shell which prints a line of its own."""
+    """A host of a scenario: this machine, through an sshd that starts a shell which prints an additional line."""
     folder = place.folder
     run("ip", "link", "set", "lo", "up")
     Path("/run/sshd").mkdir(exist_ok=True)

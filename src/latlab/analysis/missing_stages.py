@@ -41,7 +41,7 @@ REASONS: Final = {
     NO_VCPU: (
         "no single thread of the VM host runs this vCPU: KVM does not run it, or two guests have a vCPU of this number"
     ),
-    NO_VCPU_NUMBERS: "of what this KVM injects it reports the vCPU's own timer alone (arm64)",
+    NO_VCPU_NUMBERS: "this KVM reports the injection of the vCPU's own timer only (arm64)",
     NO_VECTOR: "KVM injected no vector before most of these handlers: the hardware may deliver it (AVIC, APICv)",
     NO_INJECTION: "no injection by KVM can be assigned to this handler alone",
     ENTERED_LATER: "KVM entered the guest after this handler had begun",

@@ -30,7 +30,7 @@ def queues_drain(evidence: Evidence) -> Iterator[Broken]:
         allowed_ns = stream.period_ns + closed_ns
         if woken_ns is None or figures.p50 <= allowed_ns + max(woken_ns, 0):
             continue
-        expected = f"most packets gone within a period, {duration(stream.period_ns)}, of being handed over"
+        expected = f"most packets sent within a period, {duration(stream.period_ns)}, after the handover"
         if closed_ns:
             expected += f", or {duration(closed_ns)} later if their gate is closed"
         yield Broken(where, expected, _waiting(figures, gates, stream.period_ns, woken_ns))

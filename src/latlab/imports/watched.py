@@ -519,7 +519,7 @@ def _notes(watch: Watched, seen: Sequence[_Seen]) -> Iterator[str]:
     if is_alone and len({one.kernel for one in seen}) == 1:
         yield "all points are in one kernel: one clock, ± 0"
     if is_alone:
-        yield "the verdict is on the recordings alone: CPUs, interrupts and settings of the machines were not looked at"
+        yield "the verdict is on the recordings alone: CPUs, interrupts and settings of the machines were not checked"
     yield from (one.end.note for one in seen if one.end)
     yield from filter(None, map(_superpackets, (one for one in seen if not one.end)))
     if fragments := sum(_fragments(one) for one in seen if not one.end):

@@ -217,7 +217,7 @@ IMPORTED_METRICS: Final[tuple[Metric, ...]] = (
     Metric(
         "jitter",
         "Jitter against the sender's cycle counter",
-        "first_point − (first_point of its sender's packet before + cycles that the sender counted between the two)",
+        "first_point − (first_point of its sender's previous packet + cycles that the sender counted between the two)",
         (("counted", "first_point"),),
         "received",
         more_less=LATER,

@@ -151,8 +151,8 @@ TIMESTAMPS: Final[tuple[Timestamp, ...]] = (
     Timestamp("previous", "of watched packets: when the first point saw the packet before", "talker", "kernel"),
     Timestamp(
         "counted",
-        "of watched packets whose sender counts its cycles: `first_point` of its packet before, later by as much as "
-        "it counted between the two",
+        "of watched packets whose sender counts its cycles: `first_point` of its previous packet plus the "
+        "time that it counted between the two",
         "talker",
         "kernel",
     ),

@@ -50,7 +50,7 @@ def test_the_sentence_has_the_figures_of_ptps_record(ptp: bool, said: str) -> No
     swing = Swing(20 * SECOND, 20 * SECOND, 50_000, "hump", ptp=ptp)
     text = only(found(stream(swing, packets=LONG, ptp=True), ptp_of="ecu.eth0")).text
     assert f"; PTP's record {said}: its offset at ecu.eth0 was " in text
-    assert re.search(r"meanwhile, [+−]?\d+\.?\d* ns usually \(\d+ readings, correlation -?\d\.\d\d\)", text)
+    assert re.search(r"during that time, [+−]?\d+\.?\d* ns usually \(\d+ readings, correlation -?\d\.\d\d\)", text)
 
 
 def test_a_port_that_was_no_slave_meanwhile_is_reported() -> None:

@@ -1,4 +1,4 @@
-"""An interface's interrupts on their CPUs: found, moved, restored; those that cannot be moved are told."""
+"""An interface's interrupts on their CPUs: found, moved, restored; those that cannot be moved are reported."""
 
 from __future__ import annotations
 
