@@ -6,9 +6,9 @@ import numpy as np
 import polars as pl
 from trace_events import KNOWN, READER, Event, listened, tasks, trace
 
-from latlab.analysis.arm_host import PENDING, as_on_x86
+from latlab.analysis.arm_host import as_on_x86
 from latlab.analysis.guest_state import GUEST_KERNEL, guest_states
-from latlab.analysis.interrupts import ACCEPT, ENTRY, EXIT, IRQ_ENTRY, IRQ_EXIT, SWITCH, TIMER_ENTRY, WAKING
+from latlab.analysis.interrupts import ACCEPT, ENTRY, EXIT, IRQ_ENTRY, IRQ_EXIT, PENDING, SWITCH, TIMER_ENTRY, WAKING
 from latlab.analysis.reception import VmHost, receptions, timer_wakings
 
 VCPU, OTHER_VCPU, QEMU, READERS_CPU = 500, 501, 600, 0

@@ -14,6 +14,7 @@ from latlab.cli import app
 from latlab.cli.app import ENVIRONMENT, EXIT_CODES, GROUPS, IMAGE_VERBS, VERBS
 from latlab.cli.help import ARGUMENTS, OPTIONS, TERM_MAX, Verbs
 from latlab.model import errors
+from latlab.report.sections import SECTIONS
 
 DOCS = Path(__file__).parents[2]
 METAVARS = {
@@ -175,3 +176,9 @@ def test_the_readme_lists_every_verb() -> None:
 def test_the_variables_of_the_environment_are_those_of_the_installing_page() -> None:
     page = (DOCS / "docs/howto/install.md").read_text(encoding="utf-8")
     assert re.findall(r"^\| `([A-Z_]+)` \|", page, re.MULTILINE) == [entry.term for entry in ENVIRONMENT]
+
+
+def test_the_help_of_show_names_every_section() -> None:
+    sections = re.search(r"The sections are (.*?);", " ".join(verbs()["show",].help.split()))
+    assert sections
+    assert re.split(r", | and ", sections[1]) == list(SECTIONS)

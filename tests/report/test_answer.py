@@ -19,6 +19,7 @@ from latlab.recordings.run_folder import RunFolder
 from latlab.report.answer import answer, next_commands
 from latlab.report.document import OneOf
 from latlab.report.html import render
+from latlab.report.places import listed
 from latlab.report.terminal import print_answer
 from latlab.result.store import typed
 
@@ -163,6 +164,21 @@ def test_a_stage_that_dominates_in_one_bridge_only_is_shown_with_that_bridge(mat
         r"wake-up \(the talker's thread wakes\) \d+ %( to \d+ %)?",
         line,
     )
+
+
+def test_cells_whose_names_have_commas_are_told_apart_by_semicolons(matrix: dict[str, Any]) -> None:
+    matrix = json.loads(
+        json.dumps(matrix).replace('"xdp"', '"plain 1 ms, ordinary"').replace('"tap"', '"plain 1 ms, FIFO"')
+    )
+    once = {"cells": [cell for cell in matrix["cells"] if cell["repeat"] == 1]}
+    for bridge in ("xdp", "tap"):
+        for grown in stages_of(once, "none", bridge):
+            grown |= {"from": "launch", "to": "wake"}
+    text = "\n".join(printed(matrix, 400))
+    assert "measurements (plain 1 ms, FIFO; plain 1 ms, ordinary) wake-up" in text
+    assert listed(["a", "b", "c"]) == "a, b, c" and listed(["a", "b", "c"], "and") == "a, b and c"
+    assert listed(["a, x", "b", "c"]) == "a, x; b; c" and listed(["a, x", "b", "c"], "and") == "a, x; b; and c"
+    assert listed(["a, x"], "and") == "a, x"
 
 
 def test_next_commands_are_those_that_the_run_has_something_for(matrix: dict[str, Any]) -> None:

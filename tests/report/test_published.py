@@ -35,7 +35,10 @@ def test_each_source_has_a_table_of_the_figures_it_gives(result: dict[str, Any])
     assert table.title == f"arrival_offset, {MARK}, µs · one"
     assert table.headings == ("published", "min", "stddev", "n")
     assert table.rows == [("plain", "19.408", "6.515", "600000"), ("launched", "0.472", "", "")]
+    assert len(table.remarks) == 1 and "pk-pk and stddev compare" in table.remarks[0]
     assert list(published_tables(typed(result), "arrival_offset")) == []
+    (other,) = published_tables(typed(result | {"published": PUBLISHED}), "latency")
+    assert not other.remarks
 
 
 def test_published_figures_of_what_was_not_measured_stand_below_what_stands_in_for_it() -> None:
@@ -109,10 +112,12 @@ def test_the_headline_comes_first_with_its_published_figures_in_one_table(new_ru
     assert measured[0][1:] == (
         exact(min(one["min"] for one in each)),
         exact(max(one["max"] for one in each)),
-        exact(max(one["pk_pk"] for one in each)),
+        exact(max(one["max"] for one in each) - min(one["min"] for one in each)),
         *(exact(round(sum(one[name] for one in each) / 2)) for name in ("mean", "stddev")),
         str(sum(one["n"] for one in each)),
     )
+    (remark,) = table.remarks
+    assert "counts from the first arrival" in remark and "pk-pk and stddev compare" in remark
     assert len(measured) == len(table.rows) - 1 > 1, "a row a cell, whatever its repetitions"
     _, _, page = render(folder, {}).before.partition('<section id="summary">')
     assert 'value="arrival_offset" checked' in page

@@ -8,7 +8,10 @@ from typing import Any
 from partial import partial
 
 from latlab.recordings.cell import RecordedCell
+from latlab.report.answer import answer
+from latlab.report.document import Lines, Table
 from latlab.report.launches import early_notes, launches_of
+from latlab.report.sections import Shown, parts_of
 from latlab.report.talkers import HEADINGS, talker_rows
 from latlab.result.types import Result, Stream
 from latlab.scenario import Scenario, load_scenario
@@ -56,3 +59,41 @@ def test_each_talker_has_a_row_where_streams_have_launch_times() -> None:
     assert len(row) == len(HEADINGS)
     assert list(talker_rows(partial(Result, {"cells": [cell | {"talkers": [talker | {"packets": 0}]}]}))) == []
     assert list(talker_rows(partial(Result, {"cells": [cell | {"streams": {"s": {}}}]}))) == []
+
+
+HEAD = {"scenario": "x", "label": "virtual time", "verdict": "trusted", "reasons": []}
+
+
+def batched(batch: str, repeat: int, cpu_ns: int, **more: Any) -> dict[str, Any]:
+    talker = {"host": "sensor", "packets": 4_000, "cpu_ns": cpu_ns, "wakeups": 1_004}
+    cell = {"slug": f"batch={batch}", "cell": {"streams.s.launch_time": batch}, "repeat": repeat, "status": "ok"}
+    return {**cell, "streams": {"s": {"lead_ns": 5_000_000, "metrics": {}}}, "talkers": [talker], **more}
+
+
+def test_what_packets_cost_is_on_the_first_screen_and_in_a_section_of_its_own() -> None:
+    cells = [
+        batched("4 a call, early", number, cpu_ns) for number, cpu_ns in enumerate((40_000_000, 44_000_000, 41_000_000))
+    ]
+    result = partial(Result, HEAD | {"cells": [*cells, batched("one a call", 1, 60_000_000)]})
+    shown = {one.name: one.parts for one in answer(result, ["latency"])}
+    (lines,) = shown["talkers"]
+    assert isinstance(lines, Lines)
+    assert lines.title == "What each packet costs the sending thread"
+    assert list(lines.lines) == [
+        "4 a call, early: 10.25 µs of CPU time, 0.251 wake-ups",
+        "one a call: 15 µs of CPU time, 0.251 wake-ups",
+    ]
+    (table,) = parts_of("talkers", Shown(result, ["latency"]))
+    assert isinstance(table, Table) and list(table.rows) == list(talker_rows(result))
+    without = [batched("one a call", 1, 60_000_000, streams={"s": {"metrics": {}}})]
+    assert not {one.name: one.parts for one in answer(partial(Result, HEAD | {"cells": without}), ["latency"])}[
+        "talkers"
+    ]
+
+
+def test_two_talkers_of_a_cell_are_named() -> None:
+    (cell,) = [batched("one a call", 1, 60_000_000)]
+    cell["talkers"] = [*cell["talkers"], cell["talkers"][0] | {"host": "vm1", "cpu_ns": 80_000_000}]
+    (lines,) = next(one.parts for one in answer(partial(Result, HEAD | {"cells": [cell]}), []) if one.name == "talkers")
+    assert isinstance(lines, Lines)
+    assert [line.partition(":")[0] for line in lines.lines] == ["one a call, sensor", "one a call, vm1"]

@@ -11,7 +11,7 @@ from drawn_parts import texts
 from partial import partial
 from PIL import Image
 
-from latlab.notebook import Run
+from latlab.report.answer import answer
 from latlab.report.charts.files import remove_own_pictures
 from latlab.report.charts.sheet import write_chart
 from latlab.report.charts.timers import (
@@ -29,6 +29,8 @@ from latlab.report.charts.timers import (
     where,
     window_rows,
 )
+from latlab.report.document import Lines
+from latlab.report.sections import Shown, parts_of
 from latlab.result.types import Cell, Result, Timer
 from published.claims import Figures
 from published.pictures import timers
@@ -171,3 +173,30 @@ def test_repetitions_share_a_row_of_the_picture(tmp_path: Path) -> None:
     assert len(again.rows) == 2 * len(found.rows) and {row.repeat for row in again.rows} == {1, 2}
     heights = [timer_chart(ranges).sheet().height_in for ranges in (found, again)]
     assert heights[0] == heights[1]
+
+
+HEAD = {"scenario": "x", "label": "virtual time", "verdict": "trusted", "reasons": []}
+
+
+def test_the_share_above_the_threshold_is_on_the_first_screen_by_load() -> None:
+    def cell(load: str, repeat: int, above: int) -> dict[str, Any]:
+        found = timer_cell("guest", "vm1", "vm1")
+        found["streams"]["guest"]["timer"]["interrupt"]["above"] = above
+        return found | {"slug": f"loads={load}", "cell": {"probes": "guest", "loads": [load]}, "repeat": repeat}
+
+    cells = [cell("none", 1, 0), cell("none", 2, 0), cell("vm2-packets", 1, 7), cell("vm2-packets", 2, 9)]
+    (lines,) = next(one.parts for one in answer(partial(Result, HEAD | {"cells": cells}), []) if one.name == "timers")
+    assert isinstance(lines, Lines)
+    assert lines.title == "Timers' handlers later than 30 µs"
+    assert list(lines.lines) == ["guest: idle none of 798, vm2-packets 16 of 798 (2.01 %)"]
+    assert [part.title.partition(":")[0] for part in parts_of("timers", Shown(partial(Result, RUN), []))[:1]] == [
+        "Timers"
+    ]
+
+
+def test_of_a_timer_whose_interrupt_is_not_traced_the_threads_are_counted() -> None:
+    cell = timer_cell("guest", "vm1", "vm1")
+    cell["streams"]["guest"]["timer"]["interrupt"] = None
+    (lines,) = next(one.parts for one in answer(partial(Result, HEAD | {"cells": [cell]}), []) if one.name == "timers")
+    assert isinstance(lines, Lines)
+    assert (lines.title, list(lines.lines)) == ("Timers' threads later than 30 µs", ["guest: 3 of 400 (0.75 %)"])

@@ -43,6 +43,8 @@ def made_up(path: Path, scenario: str, value: Value, *, repeats: int = 3, uncert
                 mean = value(cell.slug, name, repeat)
                 figures = {"n": 900, "min": mean - 9, "mean": mean, "p50": mean, "max": mean * 2, "stddev": mean / 8}
                 figures |= {"pk_pk": mean, "uncertainty_ns": uncertainty_ns}
+                queued = {"from": "tx_sched", "to": "tx_soft", "share": 0.5 + 0.1 * repeat}
+                figures |= {"chain": {"worst": {"grew": [{"from": "tx_soft", "to": "rx_soft", "share": 0.1}, queued]}}}
                 metrics = ("latency", "latency_user", "round_trip", "round_trip_sent", "interrupt", "wakeup")
                 streams[name] = block(dict.fromkeys((*metrics, "lateness"), figures))
             documents.append(
@@ -300,6 +302,15 @@ def test_what_ran_names_the_load_and_leaves_out_what_hardly_did(tmp_path: Path) 
     text = "\n".join(section(chosen(["irq-latency-board"])[0], Figures(load(run.folder.path))))
     assert "| native, idle | thread of latlab 95 %, softirq vhost 5 % |" in text
     assert "| guest, beside system calls | thread of the load 95 %, softirq vhost 5 % |" in text
+
+
+def test_repetitions_that_differ_are_shown_with_what_their_late_packets_wait_for(tmp_path: Path) -> None:
+    def value(slug: str, stream: str, repeat: int) -> float:
+        return 700_000 * repeat if "load-up" in slug and stream == "as-ecu.down" else 50_000
+
+    text = written(tmp_path / "run", "two-way-board", value)
+    assert "| VM answers, down | 700.0 to 2,100.0 | 700.0 to 2,100.0 | 1,400.0 to 4,200.0 | 60 % to 80 % |" in text
+    assert "| VM asks, down | 50.0 | 50.0 | 100.0 | 60 % to 80 % |" in text
 
 
 def test_pk_pk_is_of_all_repetitions_as_least_and_most_are(tmp_path: Path) -> None:

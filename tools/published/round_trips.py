@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from typing import Final
 
-from published.claims import Claim, Of, differ, times
+from published.claims import US, Claim, Figures, Of, differ, times
 from published.experiment import MICROSECONDS, Entry, Experiment, Ours, Part, Picture, Published, Table
 
 
@@ -19,6 +20,7 @@ _LEGS: Final = (
     ("as-ecu", "down", "load-up"),
 )
 """A leg, and the load that its sender sends. Up: from who asks."""
+_QDISC: Final = ("tx_sched", "tx_soft")
 _CLOCK: Final = "The clock counts the instructions of all CPUs: any load slows every leg."
 
 
@@ -51,6 +53,42 @@ def _two_rows() -> list[tuple[Entry, ...]]:
                 )
             )
     return rows
+
+
+def _ranges(of: Of, *names: str) -> Iterator[Callable[[Figures], str]]:
+    """The least and the greatest of the repetitions, µs, of each of these figures."""
+    for name in names:
+
+        def text(figures: Figures, name: str = name) -> str:
+            values = sorted(figures.values(of, name).values())
+            ends = dict.fromkeys(f"{one / US:,.1f}" for one in (values[:1] + values[-1:]))
+            return " to ".join(ends) or "–"
+
+        yield text
+
+
+def _queued(of: Of) -> Callable[[Figures], str]:
+    """Which share of the delay of its late packets a leg has in its sender's qdisc, in each repetition."""
+
+    def text(figures: Figures) -> str:
+        chains = (one["metrics"].get(of.metric, {}).get("chain") for one in figures.blocks(of.cells, of.stream))
+        shares = sorted(
+            next((100 * one["share"] for one in chain["worst"]["grew"] if (one["from"], one["to"]) == _QDISC), 0)
+            for chain in chains
+            if chain
+        )
+        return " to ".join(dict.fromkeys(f"{one:.0f} %" for one in (shares[:1] + shares[-1:]))) or "–"
+
+    return text
+
+
+def _own_rows() -> list[tuple[Entry, ...]]:
+    """The legs beside load of their own direction: what their repetitions differ in."""
+    return [
+        (_leg(probe, leg), *_ranges(of, "p50", "mean", "max"), _queued(of))
+        for probe, leg, load in _LEGS
+        for of in [_two(probe, leg, load)]
+    ]
 
 
 def _kernels(flavour: str, pinned: bool, leg: str, load: str) -> Of:
@@ -161,7 +199,18 @@ ROUND_TRIPS = Experiment(
                     "µs",
                     ("", "up: published", "up: ours", "down: published", "down: ours"),
                     _two_rows(),
-                )
+                ),
+                Table(
+                    "Beside load of their own direction, from the repetition with the least to that with the "
+                    "greatest, µs. What leaves the virtual machine waits in its queue, at the token bucket that "
+                    "stands for the line. iperf3 pauses for some milliseconds now and then, and sends what it is "
+                    "behind at once. One such queue is milliseconds long. It comes late in a cell and stays until its "
+                    "end, as the bucket passes little more than the load brings. How many packets meet it decides a "
+                    "repetition's average; the medians hardly depend on it. Why iperf3 pauses then is not known.",
+                    "µs",
+                    ("load in its own direction", "median", "average", "maximum", "late packets' delay in the queue"),
+                    _own_rows(),
+                ),
             ],
             [
                 Claim(

@@ -13,9 +13,8 @@ from typing import Final
 
 import polars as pl
 
-from latlab.analysis.interrupts import ACCEPT, ENTRY, EXIT, IRQ_ENTRY, IRQ_EXIT, TIMER_ENTRY
+from latlab.analysis.interrupts import ACCEPT, ENTRY, EXIT, IRQ_ENTRY, IRQ_EXIT, PENDING, TIMER_ENTRY
 
-PENDING: Final = 19
 _RAISED: Final = 1
 _TRAPPED: Final = 2
 """ARM_EXCEPTION_TRAP (arch/arm64/include/asm/kvm_asm.h): the guest halted, or wanted something else."""

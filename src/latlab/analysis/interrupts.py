@@ -35,6 +35,7 @@ ACCEPT: Final = 15
 INJECT: Final = 16
 ENTRY: Final = 17
 EXIT: Final = 18
+PENDING: Final = 19
 
 AWAKE: Final = "awake"
 """It had not been woken since: it ran, or was about to, when that came."""

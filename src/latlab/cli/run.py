@@ -162,8 +162,8 @@ def show(
 ) -> None:
     """Print what a run found, or sections of its report.
 
-    Nothing is analysed again. The sections are cells, intervals, variation, comparison, stages, missing, anomalies,
-    loads, gates, ptp, clocks, testbed, tools, limits and trust; all prints every one.
+    Nothing is analysed again. The sections are cells, intervals, variation, comparison, stages, timers, missing,
+    anomalies, losses, loads, talkers, gates, ptp, clocks, testbed, tools, limits and trust; all prints every one.
 
     Examples:
         # What the newest run found

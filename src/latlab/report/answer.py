@@ -13,14 +13,15 @@ from typing import Final
 from latlab.analysis.comparison.words import at, at_least, directions, signed
 from latlab.analysis.interrupt_way import interval_name
 from latlab.analysis.way import HAPPENS
-from latlab.analysis.words import counted, minus, plural
+from latlab.analysis.words import counted, duration, minus, plural
 from latlab.report import rows, unmeasured
 from latlab.report.charts.chain import percent
 from latlab.report.document import Group, Lines, OneOf, Section, Table
 from latlab.report.losses import lost_in, lost_text
-from latlab.report.places import dimension_text
+from latlab.report.places import dimension_text, listed
 from latlab.report.published import headline_tables, published_tables
 from latlab.report.reasons import grouped_reasons
+from latlab.report.talkers import Cost, costs
 from latlab.report.testbed import label_reasons, label_text
 from latlab.report.text import bound
 from latlab.report.thresholds import stated
@@ -61,6 +62,8 @@ def answer(result: Result, metrics: Sequence[str], *, every: bool = False) -> li
         Section("differences", list(_differences(result, metric)) if metric else []),
         Section("stages", list(_late(result, metric)) if metric else []),
         Section("losses", list(_losses(result))),
+        Section("timers", list(_timers(result))),
+        Section("talkers", list(_talkers(result))),
         Section("limits", list(_limits(result))),
         Section("repetitions", list(_alike(result))),
         Section("verdict", [Lines(list(_verdict(result)))]),
@@ -320,7 +323,7 @@ def _listed(entries: Sequence[Compared], names: Sequence[str]) -> str:
     if quiet := [one for one in named if not one[0].shown]:
         least = [one.smallest_ns for one, _ in quiet if one.smallest_ns is not None]
         needed = " to ".join(dict.fromkeys(at_least(ns) for ns in (min(least), max(least)))) if least else ""
-        who = ", ".join(name for _, name in quiet if name)
+        who = listed([name for _, name in quiet if name])
         would = f" (would need {needed})" if needed else ""
         told.append(f"{who}{': ' if who else ''}no difference shown{would}")
     return "; ".join(told)
@@ -376,7 +379,7 @@ def _dominant(measured: Sequence[_Latest], explained: set[str]) -> str:
         shares = [one.share for one in found]
         ends = " to ".join(dict.fromkeys((percent(min(shares)), percent(max(shares)))))
         cells = list(dict.fromkeys(one.cell for one in found))
-        which = f" ({', '.join(cells)})" if told and all(cells) and len(cells) <= FEW_CELLS else ""
+        which = f" ({listed(cells)})" if told and all(cells) and len(cells) <= FEW_CELLS else ""
         some = len(found) < len(measured) and (told or len(by_stage) == 1)
         times = f"in {len(found)} of {len(measured)} measurements{which} " if some else ""
         happens = HAPPENS.get(stage, "").partition(";")[0] if stage not in explained else ""
@@ -402,6 +405,48 @@ def _losses(result: Result) -> Iterator[Lines]:
             lines.append(f"{', '.join(filter(None, (stream, beside)))}: {lost_text(losses)}")
     if lines:
         yield Lines(_few(lines, LINES, "losses"), "Where packets were lost")
+
+
+# Timers and talkers
+
+
+def _timers(result: Result) -> Iterator[Lines]:
+    """For each timer how many of its handlers were later than the threshold, or of its threads, under each load."""
+    late: dict[tuple[str, int], dict[str, dict[str, tuple[int, int]]]] = {}
+    for cell in rows.ordered_cells(result):
+        beside = load(dimension_text(cell.cell[LOADS])) if LOADS in cell.cell else ""
+        others = [dimension_text(value) for key, value in cell.cell.items() if key != LOADS]
+        for stream, block in cell.streams.items():
+            if timer := block.timer:
+                whose = ", ".join(dict.fromkeys((stream, *others)))
+                of, found = ("handlers", timer.interrupt) if timer.interrupt else ("threads", timer)
+                loads = late.setdefault((of, timer.threshold_ns), {}).setdefault(whose, {})
+                above, n = loads.get(beside, (0, 0))
+                loads[beside] = (above + found.above, n + found.n)
+    for (of, threshold_ns), timers in late.items():
+        lines = [f"{whose}: {', '.join(_share(*one) for one in loads.items())}" for whose, loads in timers.items()]
+        yield Lines(_few(lines, LINES, "timers"), f"Timers' {of} later than {duration(threshold_ns)}")
+
+
+def _share(beside: str, counts: tuple[int, int]) -> str:
+    """How many of how many are above, under that load: "idle 3 of 400 (0.75 %)"."""
+    above, n = counts
+    told = f"{above} of {n} ({100 * above / n:.3g} %)" if above else f"none of {n}"
+    return f"{beside} {told}".strip()
+
+
+def _talkers(result: Result) -> Iterator[Lines]:
+    """What each packet costs its talker, median over the repetitions, where packets have launch times."""
+    found: dict[str, list[Cost]] = {}
+    for cost in costs(result):
+        values = (dimension_text(value) for value in cost.cell.cell.values())
+        found.setdefault(listed([*values, *([cost.host] if cost.several else [])]), []).append(cost)
+    lines = []
+    for whose, of in found.items():
+        cpu, wakeups = (median(getattr(one, key) for one in of) for key in ("cpu_ns", "wakeups"))
+        lines.append(f"{whose}{': ' if whose else ''}{duration(cpu)} of CPU time, {wakeups:.3g} wake-ups")
+    if lines:
+        yield Lines(_few(lines, LINES, "talkers"), "What each packet costs the sending thread")
 
 
 # Limits and the verdict

@@ -12,7 +12,7 @@ from latlab.model.metrics import METRICS, METRICS_BY_NAME, PROBE_METRICS, TIMER_
 from latlab.model.metrics import Metric as MetricKind
 from latlab.recordings.cell import RecordedStream
 from latlab.recordings.run_folder import RunFolder
-from latlab.report import anomalies, definitions, files, rows, where
+from latlab.report import anomalies, definitions, files, rows, traces, where
 from latlab.report.charts import comparison
 from latlab.report.charts.chain import chain_chart, chain_remarks, chain_table, chain_views
 from latlab.report.charts.clocks import clock_charts, clock_drawings
@@ -44,7 +44,6 @@ from latlab.report.sections import (
     intervals_of,
     parts_of,
     rules_of,
-    timers_and_traces,
     unmeasured_of,
     variation_of,
 )
@@ -59,8 +58,19 @@ _FEW: Final = 12
 _METRICS: Final = ("metric", "formula", "name")
 _PLACED: Final = frozenset(
     (
-        *("cells", "intervals", "variation", "comparison", "stages", "missing", "anomalies", "losses", "loads"),
-        *("gates", "ptp", "clocks", "testbed", "tools", "limits", "trust"),
+        *(
+            "cells",
+            "intervals",
+            "variation",
+            "comparison",
+            "stages",
+            "timers",
+            "missing",
+            "anomalies",
+            "losses",
+            "loads",
+        ),
+        *("talkers", "gates", "ptp", "clocks", "testbed", "tools", "limits", "trust"),
     )
 )
 """The report's sections that the page puts elsewhere."""
@@ -114,7 +124,8 @@ def _stages(shown: Shown) -> Iterator[Part]:
         yield shares
     few = len(tables) <= _FEW // 4
     yield Fold("Stage by stage, for each cell and stream", tables, open=few, reference=not few)
-    yield from timers_and_traces(shown)
+    yield from parts_of("timers", shown)
+    yield from traces.trace_tables(shown.result)
 
 
 def _summary(shown: Shown) -> Iterator[Part]:
@@ -284,6 +295,7 @@ def _counts(shown: Shown) -> Iterator[Part]:
     if not any(cell.loads for cell in cells):
         yield Lines(["No load ran."])
     yield from parts_of("loads", shown)
+    yield from parts_of("talkers", shown)
     tools = parts_of("tools", shown)
     yield Fold("Tools that loads and probes ran, with their commands", tools)
 

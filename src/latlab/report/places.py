@@ -79,6 +79,14 @@ def cell_name(result: Result, cell: Cell) -> str:
     return cell_title(cell) + (f", repeat {cell.repeat}" if several else "")
 
 
+def listed(names: Sequence[str], last: str = "") -> str:
+    """The names in a row, semicolons between them where one has a comma itself. last: a word before the last one."""
+    between = "; " if any(", " in name for name in names) else ", "
+    if not last or len(names) < 2:
+        return between.join(names)
+    return f"{between.join(names[:-1])}{between.strip(', ')} {last} {names[-1]}"
+
+
 def _groups(cells: Sequence[Cell]) -> Iterable[tuple[str, list[str]]]:
     """(name, members) of the cells that share a value of the matrix, then of those of one configuration."""
     groups: dict[str, list[str]] = {}

@@ -26,6 +26,14 @@ _ALWAYS: Final = frozenset({"min", "max", "pk_pk", "mean", "stddev"})
 _WIDER: Final = {"interrupt": "wakeup", "round_trip_sent": "round_trip"}
 """Metrics that not every kernel or tool has, and of each one that is there instead, of which it is most."""
 
+_COMPARED: Final = {
+    "arrival_offset": (
+        "arrival_offset counts from the first arrival, and published figures may count from the schedule: of the "
+        "two, pk-pk and stddev compare, and min, max and avg do not"
+    )
+}
+"""Of a metric that others count from elsewhere, which of its figures compare with theirs."""
+
 
 def headline(result: Result) -> str | None:
     """The metric that the scenario is about; None where it names none, or one that was not measured."""
@@ -63,12 +71,13 @@ def headline_tables(result: Result, metric: str) -> Iterator[Table]:
     which = f"measured, and published ({'; '.join(sources)})" if published else "measured"
     times = max(map(len, measured.values()), default=1)
     if times > 1:
-        which += f", over {times} repetitions: smallest min, largest max and pk-pk, mean of the others"
+        which += f", over {times} repetitions: smallest min, largest max, pk-pk between these, mean of the others"
     yield Table(
         title=f"{metric}: {which}, µs · {label_text(result)} · {result.verdict}",
         headings=("what", *(heading for _, heading in figures), "n"),
         rows=found,
         figures=range(1, len(figures) + 2),
+        remarks=_remarks(metric, published),
     )
 
 
@@ -95,7 +104,12 @@ def _tables(found: Sequence[Published], metric: str) -> Iterator[Table]:
             headings=("published", *(heading for _, heading in shown), "n"),
             rows=[(one.row, *_row(one, shown)) for one in listed],
             figures=range(1, len(shown) + 2),
+            remarks=_remarks(metric, listed),
         )
+
+
+def _remarks(metric: str, published: Sequence[Published]) -> Sequence[str]:
+    return [f"{_COMPARED[metric]}."] if published and metric in _COMPARED else []
 
 
 def _row(one: Published, figures: Sequence[tuple[str, str]]) -> Iterator[str]:
@@ -105,5 +119,8 @@ def _row(one: Published, figures: Sequence[tuple[str, str]]) -> Iterator[str]:
 
 def _over(each: Sequence[Metric], key: str) -> str:
     """A statistic of repetitions together, to the nanosecond as what is published: extremes are of all of them."""
+    ends = [(one.min, one.max) for one in each if one.min is not None and one.max is not None]
+    if key == "pk_pk" and ends:
+        return exact(max(most for _, most in ends) - min(least for least, _ in ends))
     found = [ns for one in each if (ns := getattr(one, key)) is not None]
     return exact(round({"min": min, "max": max, "pk_pk": max}.get(key, fmean)(found))) if found else ""

@@ -277,11 +277,11 @@ def _stages(shown: Shown) -> Iterator[Part]:
         yield shares
     yield from where.where_tables(shown.result)
     yield from (chain_table(view) for view in chain_views(shown.result).values())
-    yield from timers_and_traces(shown)
+    yield from traces.trace_tables(shown.result)
 
 
-def timers_and_traces(shown: Shown) -> Iterator[Part]:
-    """How late timers were, and what woke the threads that were traced."""
+def _timers(shown: Shown) -> Iterator[Part]:
+    """How late timers were, and which share of them was later than their threshold."""
     yield Table(timers.HEADINGS, list(timers.timer_rows(shown.result)), (), f"{timers.TITLE} · {shown.label}")
     if ranges := timer_ranges(shown.result):
         yield Chart("drawn", timer_chart(ranges))
@@ -291,7 +291,6 @@ def timers_and_traces(shown: Shown) -> Iterator[Part]:
         [Table(timers.WINDOW_HEADINGS, windows, timers.WINDOW_FIGURES, f"{timers.WINDOWS_TITLE} · {shown.label}")],
         reference=len(windows) > _WINDOWS_PRINTED,
     )
-    yield from traces.trace_tables(shown.result)
 
 
 def _anomalies(shown: Shown) -> Iterator[Part]:
@@ -362,7 +361,10 @@ def _loads(shown: Shown) -> Iterator[Part]:
         for cell in rows.ordered_cells(shown.result)
         for load in cell.loads
     ]
-    yield Table(LOADS, found, (5, 6, 7, 8), f"Loads and their rates · {shown.label}")
+    yield Table(LOADS, found, (5, 6, 7, 8), f"Loads and what they achieved · {shown.label}")
+
+
+def _talkers(shown: Shown) -> Iterator[Part]:
     talkers_found = list(talkers.talker_rows(shown.result))
     yield Table(talkers.HEADINGS, talkers_found, talkers.FIGURES, f"{talkers.TITLE} · {shown.label}")
 
@@ -504,10 +506,12 @@ SECTIONS: Final[Mapping[str, Callable[[Shown], Iterator[Part]]]] = {
     "variation": _of_each_metric(variation_of),
     "comparison": _comparison,
     "stages": _stages,
+    "timers": _timers,
     "missing": _missing,
     "anomalies": _anomalies,
     "losses": _losses,
     "loads": _loads,
+    "talkers": _talkers,
     "gates": _gates,
     "ptp": _ptp,
     "clocks": _clocks,

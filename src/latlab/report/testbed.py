@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping
 from typing import Final
 
 from latlab.analysis.words import left_out_text
 from latlab.recordings.cell import Guest, RecordedCell
 from latlab.report.flows import flow_notes
 from latlab.report.losses import watched_row
-from latlab.report.places import Places, dimension_keys
+from latlab.report.places import Places, dimension_keys, listed
 from latlab.report.text import rate
 from latlab.result.types import Cell, Result, StampsTaken
 
@@ -35,7 +35,7 @@ def sent_otherwise(result: Result, streams: Collection[str]) -> list[str]:
     for (kind, name), cells in found.items():
         *fewer, most = sorted(cells, key=lambda what: len(cells[what]))
         if fewer and not any(key.startswith(f"{kind}.{name}.") for key in keys):
-            told = [f"{what} in {_and(places.told(cells[what]))}" for what in fewer]
+            told = [f"{what} in {listed(places.told(cells[what]), 'and')}" for what in fewer]
             sentences.append(f"{name} is {', '.join(told)}, and {most} elsewhere")
     return sentences
 
@@ -99,10 +99,10 @@ def _functional(result: Result) -> list[str]:
     if not emulated:
         who = "a host is emulated in software (TCG): its"
     else:
-        who = f"{_and(tuple(emulated))} {'are' if len(emulated) > 1 else 'is'} emulated in software (TCG): "
+        who = f"{listed(tuple(emulated), 'and')} {'are' if len(emulated) > 1 else 'is'} emulated in software (TCG): "
         who += "their" if len(emulated) > 1 else "its"
     some = len(cells) < sum(bool(cell.streams) for cell in result.cells)
-    where = f"; in {', '.join(Places(result).told(cells))}" if some else ""
+    where = f"; in {listed(Places(result).told(cells))}" if some else ""
     return [f"{who} figures show that packets pass, not how fast a machine is{where}"]
 
 
@@ -223,7 +223,3 @@ def _imported(result: Result) -> Iterator[str]:
             said |= dict.fromkeys(f"note: {note}" for note in found.notes)
             said |= dict.fromkeys(f"left out: {left_out_text(one.count, one.what, one.why)}" for one in found.left_out)
     yield from said
-
-
-def _and(names: Sequence[str]) -> str:
-    return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
