@@ -71,6 +71,7 @@ _NAMED: Final = {
     "handler": "softirq",
     "return": "host_irq",
     "dispatch": "waking",
+    "pending": "injected",
 }
 _WAYS: Final[tuple[tuple[str, ...], ...]] = (HARDWARE_WAY, WAKEUP_WAY, GUEST_TIMER_WAY, GUEST_WAY)
 _STARTS: Final = {
