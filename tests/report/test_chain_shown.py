@@ -171,7 +171,7 @@ def test_the_line_of_the_start_is_next_to_bars_and_crosses_nothing_that_is_writt
 def test_every_interval_has_its_colour_s_ink_and_a_key(hardware: ChainView) -> None:
     chart = chain_chart(hardware)
     key = chart.pieces()[0]
-    assert set(texts(key)) == {*(one.name for one in hardware.intervals), "below zero: goes back"}
+    assert set(texts(key)) == {*(one.name for one in hardware.intervals), "below zero: drawn backwards"}
     file = io.BytesIO()
     chart.figure("caption").savefig(file, dpi=150)
     with Image.open(file) as image:
