@@ -92,18 +92,19 @@ def test_cells_that_share_a_test_bed_measure_what_each_measures_by_itself(place:
     load = {"kind": "flood", "from": "sensor", "to": "ecu", "size": "1000B", "rate": "8Mbit/s"}
     before = place.trace()
     packets = {}
-    for name, values, by in (
-        ("together", ["none", "bulk"], ()),
-        ("alone", ["bulk"], ()),
-        ("mistaken", ["none", "bulk"], FORGETFUL_LAB),
+    for name, values, seeds, by in (
+        ("together", ["none", "bulk"], {"seed": 4, "repeat": 2}, ()),
+        ("alone", ["bulk"], {"seed": 5}, ()),
+        ("mistaken", ["none", "bulk"], {"seed": 5}, FORGETFUL_LAB),
     ):
-        path = place.board_scenario(**parts, name=name, loads={"bulk": load}, matrix={"loads": values})
+        path = place.board_scenario(**parts, **seeds, name=name, loads={"bulk": load}, matrix={"loads": values})
         ended = place.latlab("run", path, before=by)
         assert ended.status == 0, ended.err + ended.out
         (folder,) = place.runs.glob(f"*-{name}-*")
         found = cells_of(folder)
-        assert [cell["shared_bed"] for cell in found.values()] == [name == "together"] * len(values)
-        packets[name] = next(folder.glob("cells/*bulk*/r1/packets.parquet")).read_bytes()
+        assert [cell["shared_bed"] for cell in found.values()] == [name == "together"] * len(found)
+        (measured,) = (folder / "cells" / cell for cell, one in found.items() if "bulk" in cell and one["seed"] == 5)
+        packets[name] = (measured / "packets.parquet").read_bytes()
     assert packets["together"] == packets["alone"] == packets["mistaken"]
     assert place.trace() == before
 

@@ -48,7 +48,7 @@ def shared(order: Sequence[Run], jobs: int = 2) -> Beds:
     return Beds(order, planned_site(order[0].cell.scenario), jobs)
 
 
-def test_cells_that_differ_in_their_loads_share_a_test_bed_and_those_of_other_bridges_or_seeds_do_not(
+def test_cells_that_differ_in_their_loads_and_repetitions_share_a_test_bed_and_those_of_other_bridges_do_not(
     tmp_path: Path,
 ) -> None:
     order = order_of(tmp_path)
@@ -57,10 +57,18 @@ def test_cells_that_differ_in_their_loads_share_a_test_bed_and_those_of_other_br
     by_bed: dict[int, list[tuple[object, object]]] = {}
     for one in order:
         bed = found.of(one)
-        assert bed and bed.left == 2
+        assert bed and bed.left == 4 and bed.with_agents
         by_bed.setdefault(id(bed), []).append((one.cell.label["guests.vm1.bridge"], one.seed))
-    assert len(by_bed) == 4
-    assert all(len(set(several)) == 1 for several in by_bed.values())
+    assert len(by_bed) == 2
+    for several in by_bed.values():
+        assert len({bridge for bridge, _ in several}) == 1 and sorted(seed for _, seed in several) == [1, 1, 2, 2]
+
+
+def test_what_cells_share_has_no_agents_where_they_are_told_different_things(tmp_path: Path) -> None:
+    others = "matrix:\n  streams.down.period: [1ms, 2ms]\n"
+    found = shared(order := order_of(tmp_path, TEXT.replace("matrix:\n", others)))
+    beds_found = [found.of(one) for one in order]
+    assert all(bed and bed.left == 8 and not bed.with_agents for bed in beds_found)
 
 
 def test_they_are_measured_one_after_the_other_next_to_those_of_another(tmp_path: Path) -> None:
@@ -73,14 +81,23 @@ def test_they_are_measured_one_after_the_other_next_to_those_of_another(tmp_path
         first, second, third, fourth = in_order[at : at + 4]
         assert first == third != second == fourth
     assert [id(found.of(one)) for one in found.in_groups(order, 1)] == [
-        bed for bed in dict.fromkeys(id(found.of(one)) for one in order) for _ in range(2)
+        bed for bed in dict.fromkeys(id(found.of(one)) for one in order) for _ in range(4)
     ]
 
 
-def test_a_cell_with_a_test_bed_of_its_own_keeps_none(tmp_path: Path) -> None:
-    order = order_of(tmp_path, TEXT.replace("loads: [none, udp]", "loads: [udp]"))
+def test_no_group_is_set_up_while_nobody_else_has_anything_to_measure(tmp_path: Path) -> None:
+    order = order_of(tmp_path, TEXT.replace("[tap, macvtap]", "[tap, macvtap, xdp, ovs, ovs-afxdp]"))
     found = shared(order)
-    assert [found.of(one) for one in order] == [None] * 4
+    grouped = [id(found.of(one)) for one in found.in_groups(order, 2)]
+    assert sorted(grouped) == sorted(id(found.of(one)) for one in order)
+    assert [len(set(grouped[:8])), len(set(grouped[8:]))] == [2, 3]
+    assert len(set(grouped[8:11])) == len(set(grouped[-3:])) == 3
+
+
+def test_a_cell_with_a_test_bed_of_its_own_keeps_none(tmp_path: Path) -> None:
+    order = order_of(tmp_path, TEXT.replace("loads: [none, udp]", "loads: [udp]").replace("repeat: 2", "repeat: 1"))
+    found = shared(order)
+    assert [found.of(one) for one in order] == [None] * 2
     assert found.in_groups(order, 2) == order
 
 

@@ -48,7 +48,7 @@ def test_elsewhere_it_is_as_far_ahead_by_that_clock() -> None:
 
 
 def chosen(ahead_ns: int, cycle_ns: int = 0, scheduled: tuple[str, ...] = ()) -> Start:
-    """Chosen 0.9 s after a whole second, to begin 200 ms later, in virtual time."""
+    """Chosen 901 ms after a whole second, to begin 200 ms after the next 20 ms are full, in virtual time."""
     board = host("board1", "board", SimpleNamespace(tai_ns=500 * SECOND + 901 * MS))
     return choose_start(
         agent(board, 0), board, 200 * MS, cycle_ns, scheduled, lambda one, other: {"guest": ahead_ns}[one.shared_kernel]
@@ -56,20 +56,20 @@ def chosen(ahead_ns: int, cycle_ns: int = 0, scheduled: tuple[str, ...] = ()) ->
 
 
 def test_in_virtual_time_it_is_soon_and_nothing_but_the_lead_from_a_tick() -> None:
-    assert chosen(0).tai_ns == 501 * SECOND + 200 * MS
+    assert chosen(0).tai_ns == 501 * SECOND + 120 * MS
 
 
 def test_in_a_guest_it_is_the_same_moment_however_far_its_clock_is_off() -> None:
     # The guest's clock is 37.6 s behind, as that of one that knows no leap seconds: it does not wait for 37.6 s.
     behind = -37_598_601_568
-    assert chosen(behind).on(agent(host("vm1", "guest"), 0)) == 501 * SECOND + 200 * MS + behind
+    assert chosen(behind).on(agent(host("vm1", "guest"), 0)) == 501 * SECOND + 120 * MS + behind
 
 
 def test_where_the_guest_has_gates_of_its_own_it_is_when_its_cycle_begins() -> None:
     cycle = 1 * MS
-    assert chosen(40, cycle, ("vm1",)).on(agent(host("vm1", "guest"), 0)) == 501 * SECOND + 200 * MS
-    assert chosen(-40, cycle, ("vm1",)).on(agent(host("vm1", "guest"), 0)) == 501 * SECOND + 200 * MS
-    assert chosen(-40, cycle).on(agent(host("vm1", "guest"), 0)) == 501 * SECOND + 200 * MS - 40
+    assert chosen(40, cycle, ("vm1",)).on(agent(host("vm1", "guest"), 0)) == 501 * SECOND + 120 * MS
+    assert chosen(-40, cycle, ("vm1",)).on(agent(host("vm1", "guest"), 0)) == 501 * SECOND + 120 * MS
+    assert chosen(-40, cycle).on(agent(host("vm1", "guest"), 0)) == 501 * SECOND + 120 * MS - 40
 
 
 def test_before_clocks_have_been_compared_the_machines_turns_say_how_much_time_has_gone_by() -> None:

@@ -1,10 +1,11 @@
 """Test beds in virtual time that several cells share: set up once, kept, and resumed.
 
 A machine in virtual time does the same whenever it gets the same requests (latlab.hosts.turns). Cells whose test beds
-are made by the same steps, after the same time, differ in nothing before their agents start: loads, probes, the time to
-measure. The first of them keeps the machine as it then is, and what was said in each of its turns. The others start
-from there: the lab takes the same steps, and gets what the first one got. Should it report anything else in a turn, the
-cell is begun again, without what was kept.
+are made by the same steps differ in nothing before their agents start: repetitions, loads, probes, the time to measure.
+Where they differ in repetitions and loads alone, agents are ready, too, before anything differs. The first of them
+keeps the machine as it then is, and what was said in each of its turns. The others start from there: the lab takes the
+same steps, and gets what the first one got. Should it report anything else in a turn, the cell is begun again, without
+what was kept.
 """
 
 from __future__ import annotations
@@ -21,7 +22,6 @@ from typing import Final
 
 from latlab.hosts.turns import Turn, Turns
 from latlab.model.errors import LabError
-from latlab.run.perturbation import Perturbation
 from latlab.run.room import available_memory
 from latlab.scenario import BoardHost, Run
 from latlab.testbed import test_bed_steps
@@ -43,11 +43,13 @@ that is kept, and that of the one before it, which may not be gone yet."""
 class Bed:
     """One test bed. left: how many of its cells are not measured yet.
 
-    turns: those that the machine had when it was kept. refused: it could not be kept, or did not serve. lock: held
-    while it is set up to be kept.
+    with_agents: it is kept with agents that are ready, as its cells differ in nothing before their loads start. turns:
+    those that the machine had when it was kept. refused: it could not be kept, or did not serve. lock: held while it is
+    set up to be kept.
     """
 
     left: int
+    with_agents: bool = False
     turns: Sequence[Turn] = ()
     refused: bool = False
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
@@ -93,10 +95,14 @@ class Beds:
         """site: this machine's, with the images."""
         self._keys = {id(one): _key(one, site) for one in order if one.cell.scenario.in_virtual_time}
         cells = Counter(self._keys.values())
+        alike: dict[str, set[str]] = {}
+        for one in order:
+            if key := self._keys.get(id(one)):
+                alike.setdefault(key, set()).add(one.cell.scenario.model_dump_json(exclude={"loads"}))
         available = available_memory()
         needed = jobs * ROOM * max(map(_memory, order), default=0)
         room = available is None or available >= needed
-        self._beds = {key: Bed(left) for key, left in cells.items() if left > 1 and room}
+        self._beds = {key: Bed(left, len(alike[key]) == 1) for key, left in cells.items() if left > 1 and room}
 
     def of(self, one: Run) -> Bed | None:
         """The test bed that the cell shares with others, if it does."""
@@ -105,14 +111,16 @@ class Beds:
     def in_groups(self, order: Sequence[Run], at_once: int) -> list[Run]:
         """The cells in the order to measure them: those that share a test bed one after the other.
 
-        `at_once` groups side by side, as so many are measured at once and one of a group has to set it up. In virtual
-        time nothing drifts over a run, so that the order says nothing.
+        `at_once` groups side by side, as so many are measured at once and one of a group has to set it up; or some
+        more, so that no group is left to be set up alone. In virtual time nothing drifts over a run, so that the order
+        says nothing.
         """
         groups: dict[object, list[Run]] = {}
         for number, one in enumerate(order):
             groups.setdefault(self._keys.get(id(one), number), []).append(one)
         lanes = list(groups.values())
-        blocks = [lanes[at : at + at_once] for at in range(0, len(lanes), at_once)]
+        count = max(1, len(lanes) // at_once)
+        blocks = [lanes[len(lanes) * n // count : len(lanes) * (n + 1) // count] for n in range(count)]
         return [one for block in blocks for row in zip_longest(*block) for one in row if one is not None]
 
     def close(self) -> None:
@@ -128,14 +136,12 @@ def _memory(one: Run) -> int:
 def _key(one: Run, site: Site) -> str:
     """What cells have in common that share a test bed, in hexadecimal.
 
-    It is the machine, how long that is left alone, and every step as it is planned before there is a machine.
+    It is the machine, and every step as it is planned before there is a machine.
     """
     scenario = one.cell.scenario
-    site = replace(site, emulator_seed=one.seed or 0)
     site = replace(site, others=planned_sites(scenario, site))
     steps = test_bed_steps(scenario, replace(site, **start_conditions(scenario, site)))
-    perturbation = Perturbation.of(one.seed or 0)
-    parts = (machine_snapshots(scenario, site), one.seed, perturbation.idle_ns, *_words(steps))
+    parts = (machine_snapshots(scenario, site), *_words(steps))
     return hashlib.sha256("\n".join(map(str, parts)).encode()).hexdigest()[:16]
 
 

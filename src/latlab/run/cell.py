@@ -56,9 +56,14 @@ from latlab.testbed.site import Site
 
 SAME_TAG = "0000"
 """Marks what is made on a board in virtual time, which has it to itself: two runs are to be alike to the last name."""
+SAME_RUN = "0000000000000001"
+"""The run that its agents' packets are of: agents that are ready are shared, too."""
 EMULATORS = ("TCGTCGTCGTCG",)
 """CPUID signatures of plain emulation (QEMU's TCG): its figures say nothing about speed."""
+KEEPING = "keep the test bed for the cells that share it"
 START_LEAD_NS = 200_000_000  # enough for every talker to get the start time before it comes
+VIRTUAL_LEAD_NS = 50_000_000
+"""The same in virtual time, where talkers get it in the next turn, and the lab's machine delays nobody."""
 SPARE_S = 30.0
 WATCH_S = 0.2
 SECOND_NS = 1_000_000_000
@@ -89,7 +94,7 @@ async def run_cell(
     if scenario.in_virtual_time:
         outcome.label, outcome.instructions_per_ns = LABEL_VIRTUAL, INSTRUCTIONS_PER_NS
         outcome.qemu = virtual_time_by(scenario, site)
-        outcome.run_id = f"{run.seed or 0:016x}"
+        outcome.run_id = SAME_RUN
         site = replace(site, tag=SAME_TAG, lab=site.tag, emulator_seed=run.seed or 0)
     site = replace(site, others=planned_sites(scenario, site))
     if reasons := unavailable(scenario, site):
@@ -203,6 +208,7 @@ async def _on_a_test_bed(
     scenario = outcome.run.cell.scenario
     site = replace(site, logs=str(folder.logs_path), recordings=str(folder.path))
     hosts = make_hosts(scenario, site)
+    outcome.agents.clear()
     listener(Phase("setting up"))
     turns = hosts[scenario.machines()[0]].turns if keep or kept else None
     outcome.shared_bed = kept is not None
@@ -228,19 +234,22 @@ async def _on_a_test_bed(
                 site = replace(site, others=await _seen(scenario, site, hosts))
                 if reasons := unavailable(scenario, site):
                     return outcome.refuse(reasons)
-            if outcome.perturbation:
-                await next(iter(hosts.values())).pause(outcome.perturbation.idle_ns / SECOND_NS)
             site = replace(site, **start_conditions(scenario, site))
             outcome.bridges, outcome.guests = described_bridges(scenario, site), described_guests(scenario, site)
             await bed.apply(test_bed_steps(scenario, site))
-            if keep and turns:
-                with bed.awaited("keep the test bed for the cells that share it"):
+            if keep and turns and not keep.with_agents:
+                with bed.awaited(KEEPING):
                     return await keep.keep(turns, site)
             outcome.bridges = described_bridges(scenario, site)
             outcome.guests = await described_guests_running(scenario, site)
             if any(guest.acceleration == "tcg" for guest in outcome.guests):
                 outcome.is_emulated()
-            await _Cell(outcome, bed, site, folder, listener).measure()
+            cell = _Cell(outcome, bed, site, folder, listener)
+            if keep and turns:
+                await cell.get_ready()
+                with bed.awaited(KEEPING):
+                    return await keep.keep(turns, site)
+            await cell.measure()
         except LabError as error:
             if turns and turns.differs:
                 raise StartError(error, which="kept", again="setting up again: the kept test bed differs") from None
@@ -301,6 +310,7 @@ class _Cell:
         failure: BaseException | None = None
         try:
             with self._bed.awaited("agents, clocks and loads start"):
+                await self.get_ready()
                 await self._start()
             with self._bed.awaited("talkers and tools finish"):
                 await self._watch()
@@ -331,8 +341,8 @@ class _Cell:
         if silence := nobody_answered(self._outcome.agents):
             raise silence
 
-    async def _start(self) -> None:
-        """Listeners first, then talkers, clocks and loads; the streams last, when all else runs."""
+    async def get_ready(self) -> None:
+        """Start listeners first, then talkers and clocks: cells that differ in their loads alone do the same here."""
         scenario, outcome = self._scenario, self._outcome
         at = await look_at_interfaces(scenario, self._bed, self._places)
         facts = await self._facts("before")
@@ -355,16 +365,20 @@ class _Cell:
             await self._agents.timer(name)
         for name in scenario.traced_timers:
             await self._agents.trace_timer(name)
-        self._finely(True)
         try:
             await self._clocks.start(self._bed, outcome.run_id, self._folder, facts)
             await self._ptp.start(self._bed, outcome.run_id, self._folder)
         finally:
             outcome.agents.extend((*self._clocks.agents, *self._ptp.agents))
+
+    async def _start(self) -> None:
+        """Start loads, and the streams last, when all else goes on."""
+        scenario, outcome = self._scenario, self._outcome
         if scenario.loads:
             self._listener(Phase("loading"))
         await self._loads.start()
-        lead_ns = START_LEAD_NS + (outcome.perturbation.start_ns if outcome.perturbation else 0)
+        self._finely(True)
+        lead_ns = VIRTUAL_LEAD_NS + outcome.perturbation.start_ns if outcome.perturbation else START_LEAD_NS
         start = self._choose_start(lead_ns)
         if start:
             outcome.starts_tai_ns = {agent.host.name: start.on(agent) for agent in self._talking}
@@ -437,7 +451,13 @@ class _Cell:
             future.result()
 
     async def _settle(self) -> None:
-        """Give packets in flight the time to arrive, on the clock of their receivers."""
+        """Give packets in flight the time to arrive, on the clock of their receivers.
+
+        In virtual time nothing is waited for once all have arrived: an idle board takes this machine's time, too.
+        """
+        taking = [agent for agent in self._listening if agent.verb in ("listen", "pong")]
+        if self._scenario.in_virtual_time and taking and all(agent.complete.done() for agent in taking):
+            return
         settle_s = self._scenario.settle / SECOND_NS
         if self._listening:
             await self._listening[0].host.pause(settle_s)

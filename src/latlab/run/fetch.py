@@ -29,6 +29,8 @@ TABLES = {
     "watch": ("watched",),
 }
 """What each verb records (docs/reference/run-folder.md, Recordings)."""
+EACH = 'for file; do wc -c <"$file" && cat "$file" || exit; done'
+"""Prints files one after the other, the length of each before it."""
 FETCH_S = 120.0
 STOP_S = 2.0
 
@@ -38,7 +40,7 @@ class _Following:
     host: Host
     there: str
     here: Path
-    process: Process
+    process: Process | None
     record: int | None
 
 
@@ -46,7 +48,8 @@ class Recordings:
     """A cell's recordings, on whichever host they are made.
 
     A host's own files die with it, as a guest's that is killed: what it has recorded is copied here as it is written, a
-    second behind, so that a run that is cut short can be read. At the end every file is fetched whole.
+    second behind, so that a run that is cut short can be read. At the end every file is fetched whole. In virtual time
+    that is all: a cell can be measured again to the nanosecond, and a copy would take the board's time as it measures.
     """
 
     def __init__(self, bed: TestBed, folder: CellFolder) -> None:
@@ -66,14 +69,16 @@ class Recordings:
             return
         for table in (*TABLES[verb], *more):
             there, local = f"{self.prefix(host, here)}.{table}.arrow", here.with_name(f"{here.name}.{table}.arrow")
+            process, record = None, None
             with local.open("wb") as file:
-                process, record = await self._bed.spawn(
-                    host,
-                    f"follow {there}",
-                    ("tail", "-c", "+1", "-f", there),
-                    stdout=file.fileno(),
-                    stderr=asyncio.subprocess.DEVNULL,
-                )
+                if not host.turns:
+                    process, record = await self._bed.spawn(
+                        host,
+                        f"follow {there}",
+                        ("tail", "-c", "+1", "-f", there),
+                        stdout=file.fileno(),
+                        stderr=asyncio.subprocess.DEVNULL,
+                    )
             self._following.append(_Following(host, there, local, process, record))
 
     async def fetch(self) -> None:
@@ -83,20 +88,21 @@ class Recordings:
         """
         failures = []
         await asyncio.gather(*map(self._stop, self._following))
-        for one in self._following:
-            if self._bed.is_gone(one.host.name) or one.host.name in self.silent:
+        for group in _together(self._following):
+            host = group[0].host
+            if self._bed.is_gone(host.name) or host.name in self.silent:
                 continue
             try:
-                await self._fetch(one)
+                await self._fetch(group)
             except LabError as error:
-                self.silent.add(one.host.name)
+                self.silent.add(host.name)
                 failures.append(error)
         self._following = []
         if failures:
             raise failures[0]
 
     async def _stop(self, one: _Following) -> None:
-        if one.process.returncode is None:
+        if one.process and one.process.returncode is None:
             # The relay passes SIGTERM on, and ends when the guest says that the copying has ended.
             for number in (signal.SIGTERM, signal.SIGKILL):
                 signal_group(one.process, number)
@@ -105,12 +111,16 @@ class Recordings:
                         await one.process.wait()
         self._bed.settle(one.record)
 
-    async def _fetch(self, one: _Following) -> None:
-        whole = one.here.with_name(f"{one.here.name}.part")
+    async def _fetch(self, group: Sequence[_Following]) -> None:
+        """Fetch recordings of one host, by one command."""
+        first, names = group[0], [one.there for one in group]
+        whole = first.here.with_name(f"{first.here.name}.part")
+        argv = ("cat", *names) if len(names) == 1 else ("sh", "-c", EACH, "sh", *names)
+        what = f"the recording {names[0]}" if len(names) == 1 else "one of its recordings"
         try:
             with whole.open("wb") as file:
                 process, record = await self._bed.spawn(
-                    one.host, f"fetch {one.there}", ("cat", one.there), stdout=file.fileno()
+                    first.host, f"fetch {', '.join(names)}", argv, stdout=file.fileno()
                 )
             try:
                 async with asyncio.timeout(FETCH_S):
@@ -121,11 +131,23 @@ class Recordings:
             self._bed.settle(record)
             if process.returncode != 0:
                 raise LabError(
-                    f"the recording {one.there} cannot be fetched: {said.decode(errors='replace').strip()}",
-                    where=one.host.name,
-                    remedy="what was copied during the recording is kept",
+                    f"{what} cannot be fetched: {said.decode(errors='replace').strip()}",
+                    where=first.host.name,
+                    remedy="what was copied during the recording is kept" if first.process else "",
                 )
-            if whole.stat().st_size >= one.here.stat().st_size:
-                whole.replace(one.here)
+            if len(group) > 1:
+                with whole.open("rb") as file:
+                    for one in group:
+                        one.here.write_bytes(file.read(int(file.readline())))
+            elif whole.stat().st_size >= first.here.stat().st_size:
+                whole.replace(first.here)
         finally:
             whole.unlink(missing_ok=True)
+
+
+def _together(several: Sequence[_Following]) -> list[list[_Following]]:
+    """Those to fetch at once: in virtual time all of a host, as each command there takes the board's time."""
+    groups: dict[object, list[_Following]] = {}
+    for number, one in enumerate(several):
+        groups.setdefault(one.host.name if one.host.turns else number, []).append(one)
+    return list(groups.values())

@@ -2,7 +2,7 @@
 
 Where a clock counts instructions, a repetition would be a copy of the first, and what it shows one course of phases:
 of the stream against the load, and of both against the timer ticks of the VM host and of the guest. Each repetition
-takes other phases, and gives the same figures each time it is made with its seed.
+takes other phases, and gives the same figures each time it is made with its seed. All of them go on from one test bed.
 """
 
 from __future__ import annotations
@@ -18,21 +18,15 @@ STEP_NS: Final = 1000
 
 @dataclass(frozen=True)
 class Perturbation:
-    """One repetition's.
-
-    idle_ns: how long the machine is left alone before the test bed is set up on it: where its ticks are when a guest
-    starts, and so where the guest's are against them. start_ns: how much later the streams start.
-    """
+    """One repetition's. start_ns: how much later the streams start."""
 
     seed: int
-    idle_ns: int
     start_ns: int
 
     @classmethod
     def of(cls, seed: int) -> Self:
-        """Draw those of a seed: the same for every cell, so that a repetition is a block of cells alike."""
-        draw = Random(seed)
-        return cls(seed, *(draw.randrange(0, RANGE_NS, STEP_NS) for _ in range(2)))
+        """Draw that of a seed: the same for every cell, so that a repetition is a block of cells alike."""
+        return cls(seed, Random(seed).randrange(0, RANGE_NS, STEP_NS))
 
     def load_ns(self, load: str, instance: int) -> int:
         """Return how much later an instance of a load starts than the one before it."""

@@ -11,7 +11,7 @@ from latlab.hosts import Host
 from latlab.run.agent import Agent
 
 SECOND_NS: Final = 1_000_000_000
-TICKS_NS: Final = 100_000_000
+TICKS_NS: Final = 20_000_000
 """A multiple of the timer tick's period at 100, 250 and 1000 Hz."""
 
 Ahead = Callable[[Host, Host], int | None]

@@ -21,7 +21,15 @@ from latlab.testbed.site import Site
 from latlab.testbed.step import Step
 from latlab.testbed.tuning import threads as threads_module
 from latlab.testbed.tuning.cpus import cpu_list
-from latlab.testbed.tuning.threads import affinity, pid_file, scheduling, thread_steps
+from latlab.testbed.tuning.threads import (
+    EMULATOR_ALONE,
+    affinity,
+    on_cpus,
+    pid_file,
+    scheduling,
+    thread_step,
+    thread_steps,
+)
 
 STAND_IN = """
 import os, sys, threading
@@ -114,6 +122,15 @@ def test_emulator_threads_are_all_but_vcpus_and_vhost(site: Site, qemu: int) -> 
     cpus = cpus_by_name(qemu)
     others = {name for name, where in cpus.items() if where == ALL}
     assert others == {"CPU 0", "CPU 1", "CPU 10", "vhost"}
+
+
+def test_what_emulates_a_board_in_virtual_time_is_all_but_virtual_cpus_and_monitors(site: Site, qemu: int) -> None:
+    pids = str(Path(site.guest_state("vm1"), "pid"))
+    step = thread_step("ecu", "board1's other threads", EMULATOR_ALONE, on_cpus((LAST,)), pids)
+    assert applied([step]).findings == {}
+    cpus = cpus_by_name(qemu)
+    others = {name for name, where in cpus.items() if where == ALL}
+    assert others == {"CPU 0", "CPU 1", "CPU 10", "IO mon_iothread", "vhost"}
 
 
 @pytest.mark.real

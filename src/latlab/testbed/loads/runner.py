@@ -17,8 +17,9 @@ from latlab.testbed.loads.table import LOADS
 
 SECOND_NS = 1_000_000_000
 FLOWS_S = 30.0
-# A guest in software emulation takes up to 0.1 s of its CPU for each look, which its load does not have meanwhile.
-POLL_S = 0.2
+# A guest in software emulation takes up to 0.1 s of its CPU for each look, which its load does not have meanwhile. In
+# virtual time a look takes some milliseconds, and it is the time between them that is emulated.
+POLL_S, VIRTUAL_POLL_S = 0.2, 0.02
 # Each more than what the tools say to each other on their control connection before the load itself.
 FLOWING_PACKETS = 8
 FLOWING_BYTES = 4096
@@ -121,7 +122,7 @@ class LoadRunner:
                     where=plan.source,
                     remedy=_nothing_flows(sources, said),
                 )
-            await source.pause(POLL_S)
+            await source.pause(VIRTUAL_POLL_S if source.turns else POLL_S)
 
     async def _sent(self, plan: LoadPlan) -> int:
         """The bytes that have left by the load's interface since it exists."""

@@ -17,7 +17,7 @@ from latlab.testbed.service import WITH_ITS_LAB
 
 READY_S = 30.0
 END_S = 10.0
-POLL_S = 0.1
+POLL_S, VIRTUAL_POLL_S = 0.1, 0.02
 CHUNK = 65_536
 WORDS = 5  # lines of a process's last output that an error quotes
 START_LEAD_NS = 20_000_000  # enough for the line to arrive before the instant it names
@@ -183,7 +183,7 @@ class RunningProcess:
     async def _listens(self, kind: Literal["t", "u"], port: int) -> None:
         # A connection would be taken for the client: the socket table is asked instead.
         while not (await self.host.run(("ss", f"-Hl{kind}n", f"sport = :{port}"))).stdout.strip():
-            await self.host.pause(POLL_S)
+            await self.host.pause(VIRTUAL_POLL_S if self.host.turns else POLL_S)
 
     async def _read_stdout(self) -> None:
         assert self._process.stdout

@@ -39,7 +39,7 @@ from latlab.testbed.machines.board_qemu import (
 from latlab.testbed.service import WITH_ITS_LAB, Service
 from latlab.testbed.site import Site
 from latlab.testbed.step import Check, Step
-from latlab.testbed.tuning.threads import ALL, EMULATOR, VCPUS, at_fifo, on_cpus, thread_step
+from latlab.testbed.tuning.threads import ALL, EMULATOR_ALONE, VCPUS, at_fifo, on_cpus, thread_step
 
 BOOT_S = 240
 """Plain emulation on a busy machine boots a whole kernel slowly."""
@@ -186,13 +186,14 @@ def _alone(name: str, site: Site) -> Iterator[Step]:
 
     Its main thread runs timers, too. When it does would depend on this machine, were it not woken only by the virtual
     CPUs' thread, which it then goes before: at the same instruction each time. (Some timers only it can run, and the
-    virtual CPUs wait for them without sleeping.) All are real-time threads: when the kernel gives others their share
-    (sched_rt_runtime_us), it takes it from all.
+    virtual CPUs wait for them without sleeping.) Both are real-time threads: when the kernel gives others their share
+    (sched_rt_runtime_us), it takes it from both. The monitors' thread is an ordinary one: each timer of the board wakes
+    it, as it might have timers too, and it has nothing to do before the machine halts.
     """
     pids = f"{folder(site, name)}/pid"
     shared = on_cpus((site.emulator_cpu,))
     steps = [thread_step(MACHINE, f"{name}'s threads {shared.title}", ALL, shared, pids)]
-    for who, find, priority in (("other threads", EMULATOR, 2), ("virtual CPUs", VCPUS, 1)):
+    for who, find, priority in (("other threads", EMULATOR_ALONE, 2), ("virtual CPUs", VCPUS, 1)):
         ahead = at_fifo(priority)
         steps.append(thread_step(MACHINE, f"{name}'s {who} {ahead.title}", find, ahead, pids))
     yield from (replace(step, about=name) for step in steps)

@@ -27,6 +27,8 @@ VCPUS = 'grep -lE "^(CPU [0-9]+|ALL CPUs)/" /proc/$p/task/*/comm'
 KVM_VCPUS = 'grep -lE "^CPU [0-9]+/KVM" /proc/$p/task/*/comm'
 VCPU = 'grep -lE "^CPU {}/" /proc/$p/task/*/comm'
 EMULATOR = 'grep -LE "^(CPU |ALL CPUs|vhost-)" /proc/$p/task/*/comm'
+EMULATOR_ALONE = 'grep -LE "^(CPU |ALL CPUs|vhost-|IO mon_)" /proc/$p/task/*/comm'
+"""Without the thread of its monitors (monitor_init_globals() in monitor/monitor.c of QEMU)."""
 ALL = "ls /proc/$p/task/*/comm"
 VHOST = "grep -slx vhost-$p /proc/$p/task/*/comm /proc/[0-9]*/comm"
 
