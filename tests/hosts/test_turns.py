@@ -306,8 +306,8 @@ LOOP = VCPU | {"tid": 9, "pid": 9, "name": "sh", "machine": None, "priority": 50
         (
             [0, 1],
             [LOOP, VHOST],
-            "its ordinary threads starve: CPUs 0, 1 are occupied by sh (thread 9) at SCHED_FIFO 50, for 99 % of 2 s, and "
-            "by vhost-260 (the vhost thread of vm1, thread 270) at SCHED_FIFO 2, for 20 % of 2 s",
+            "its ordinary threads starve: CPUs 0, 1 are occupied by sh (thread 9) at SCHED_FIFO 50, for 99 % of 2 s, "
+            "and by vhost-260 (the vhost thread of vm1, thread 270) at SCHED_FIFO 2, for 20 % of 2 s",
             "run sh as an ordinary thread; or another CPU (`cpus` of board1) for it alone",
         ),
     ],

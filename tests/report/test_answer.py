@@ -15,6 +15,7 @@ from matrix_run import REPEATS, TITLES
 from rich.console import Console
 
 import latlab.report.answer as of_answer
+from latlab.analysis.comparison.effect import over_repetitions
 from latlab.recordings.run_folder import RunFolder
 from latlab.report.answer import answer, next_commands
 from latlab.report.document import OneOf
@@ -69,7 +70,25 @@ def test_a_row_has_medians_over_the_repetitions_and_the_largest_of_their_maxima(
     assert len(of_tap) == REPEATS
     middle = sorted(one["p50"] for one in of_tap)[1]
     largest = max(one["max"] for one in of_tap)
-    assert printed(matrix)[6].split()[2:5:2] == [f"{middle / 1000:.0f}", f"{largest / 1000:.0f}"]
+    half = over_repetitions([one["p50"] for one in of_tap])[1]
+    row = printed(matrix)[6].split()
+    assert (row[2], row[3], row[5]) == (f"{middle / 1000:.0f}", f"{half / 1000:.0f}", f"{largest / 1000:.0f}")
+    assert printed(matrix)[4].split()[:6] == ["stream", "bridge", "p50", "±", "p99", "max"]
+
+
+def test_of_one_repetition_there_is_no_interval_of_the_median(tmp_path: Path) -> None:
+    (header,) = [line for line in printed(compared(tmp_path / "run", {"tap": (812,), "xdp": (400,)})) if "p50" in line]
+    assert "±" not in header
+
+
+def test_clocks_that_are_as_good_everywhere_stand_below_the_table_and_else_in_a_column(matrix: dict[str, Any]) -> None:
+    assert any(line.endswith("; clocks: ± 0.4 µs") for line in printed(matrix))
+    assert not any("clocks ±" in line for line in printed(matrix))
+    matrix["cells"][0]["streams"]["down"]["metrics"]["latency"]["uncertainty_ns"] = 900
+    lines = printed(matrix, 120)
+    assert lines[4].split()[-2:] == ["clocks", "±"]
+    assert lines[6].split()[-1] == "0.9" and lines[7].split()[-1] == "0.4"
+    assert not any("clocks: ±" in line for line in lines)
 
 
 def test_a_maximum_that_some_packets_may_be_above_is_marked(matrix: dict[str, Any]) -> None:

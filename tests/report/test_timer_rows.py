@@ -11,6 +11,7 @@ from drawn_parts import texts
 from partial import partial
 from PIL import Image
 
+from latlab.notebook import Run
 from latlab.report.answer import answer
 from latlab.report.charts.files import remove_own_pictures
 from latlab.report.charts.sheet import write_chart

@@ -40,8 +40,7 @@ def watch(
             "--at",
             metavar="PLACE",
             rich_help_panel=MEASUREMENT,
-            help="Where (repeatable): [MACHINE/][ns:NAMESPACE/]INTERFACE; MACHINE over ssh, or guest:NAME; with :in or "
-            ":out only that direction.",
+            help="Where (repeatable): [MACHINE/][ns:NAMESPACE/]INTERFACE[:in|:out]; MACHINE over ssh, or guest:NAME.",
         ),
     ],
     for_: Annotated[
@@ -109,8 +108,8 @@ def watch(
         latlab watch --flow 'udp port 5000' --at eth0:in --at tap0:out --for 30s
         # From a board, reached over ssh, to this machine, by clocks that PTP sets
         latlab watch --flow udp --at board1/eth0:out --at eth0:in --clock-bound 1us
-        # From the VM host's network card into a guest that runs, a libvirt domain or one of a lab's
-        latlab watch --flow 'udp port 5000' --at eth0:in --at guest:vm1/eth0:in --clock-bound 50us
+        # From the VM host's network card into a running guest, of libvirt or a lab
+        latlab watch --flow udp --at eth0:in --at guest:vm1/eth0:in --clock-bound 50us
         # Sampled values through two namespaces, until Ctrl-C
         latlab watch --flow 'ether proto sv' --at ns:merging/eth0 --at ns:bay/eth0
     """

@@ -433,12 +433,15 @@ class _Join:
         self, finder: Finder, real_to_tai: RealToTai | None, recording: Recording, found: RecordingFindings
     ) -> None:
         launch_error = self.columns["launch_error"]
+        is_error = pl.col("kind").is_in(list(_LAUNCH_ERRORS))
         for piece in _pieces(recording):
-            for (kind,), of_kind in piece.partition_by("kind", as_dict=True, include_key=False).items():
-                if kind in _LAUNCH_ERRORS:
-                    rows, _ = _locate(of_kind, finder, launch_error.valid, found)
-                    launch_error.values[rows] = _LAUNCH_ERRORS[kind]
-                elif kind not in _KINDS:
+            # Of both kinds together: of two of a packet's the first counts.
+            errors = piece.filter(is_error)
+            rows, take = _locate(errors, finder, launch_error.valid, found)
+            launch_error.values[rows] = _numbers(errors.select(pl.col("kind").replace(_LAUNCH_ERRORS)), "kind")[take]
+            others = piece.filter(~is_error)
+            for (kind,), of_kind in others.partition_by("kind", as_dict=True, include_key=False).items():
+                if kind not in _KINDS:
                     found.stray += of_kind.height
                 elif (by_card := _KINDS[kind].by == "card") or real_to_tai is not None:
                     column = self.columns[_KINDS[kind].column]

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Final
 
+from latlab.analysis.comparison.effect import over_repetitions
 from latlab.analysis.comparison.words import at, at_least, directions, signed
 from latlab.analysis.interrupt_way import interval_name
 from latlab.analysis.way import HAPPENS
@@ -46,6 +47,9 @@ FEW_CELLS: Final = 2
 NEXT: Final = 3
 """So many commands to read on with."""
 MEDIAN: Final = "p50"
+_INTERVAL: Final = "interval"
+_COLUMNS: Final[tuple[tuple[str, str], ...]] = (FIGURES[0], (_INTERVAL, "±"), *FIGURES[1:])
+"""The same with half of the median's 95 % interval over the repetitions, where there are several."""
 
 
 def answer(result: Result, metrics: Sequence[str], *, every: bool = False) -> list[Section]:
@@ -96,12 +100,15 @@ def _figures(result: Result, metric: str) -> Iterator[OneOf | Table | Lines]:
         yield from (one.filled() for one in headline)
         return
     summaries = rows.summaries(result, metric)
-    shapes = [[_table(result, summaries, None)]]
-    if values := side_by_side(summaries):
-        shapes.insert(0, [_table(result, summaries, values)])
-    yield OneOf(shapes)
+    values = side_by_side(summaries)
+    # Loads side by side say more than intervals do, where there is no room for both.
+    shapes = [(some, intervals) for some in ((values, None) if values else (None,)) for intervals in (True, False)]
+    yield OneOf([[_table(result, summaries, some, intervals=intervals)] for some, intervals in shapes])
     ends = "; ".join(one for summary in summaries for one in _ends(summary))
-    yield Lines(list(dict.fromkeys(filter(None, (ends, *(note for summary in summaries for note in summary.notes))))))
+    clocks = _clocks_of_all(summaries)
+    told = f"clocks: ± {clocks} µs" if clocks else ""
+    notes = (note for summary in summaries for note in summary.notes)
+    yield Lines(list(dict.fromkeys(filter(None, ("; ".join(filter(None, (ends, told))), *notes)))))
     yield from (one.filled() for one in published_tables(result, metric))
 
 
@@ -153,54 +160,65 @@ def grouped(
     return shown, [[names.get(heading, "") for heading in shown] for names in told], list(groups.values())
 
 
-def _table(result: Result, summaries: Sequence[rows.Summary], values: Sequence[str] | None) -> Table:
+def _table(
+    result: Result, summaries: Sequence[rows.Summary], values: Sequence[str] | None, *, intervals: bool
+) -> Table:
     """All streams' configurations below each other. values: of the loads that stand side by side; None: a row each.
 
-    What is the same in every row has no column.
+    What is the same in every row has no column. intervals: with that of the median over the repetitions.
     """
     shown, told, groups = grouped(summaries, values)
-    clocks = any(summary.crosses_clocks for summary in summaries)
+    clocks = any(summary.crosses_clocks for summary in summaries) and not _clocks_of_all(summaries)
     beside_each = [""] if values is None else list(values)
-    by_row = [[one for value in beside_each for one in _statistics(of.get(value, []))] for of in groups]
+    columns = [one for one in _COLUMNS if intervals or one[0] != _INTERVAL]
+    by_row = [[one for value in beside_each for one in _statistics(of.get(value, []), columns)] for of in groups]
     figures = zip(*(_written(column) for column in zip(*by_row, strict=True)), strict=True)
     found = []
     for labels, of in zip(told, groups, strict=True):
         measured = [row for some in of.values() for row in some]
         bounds = [_clocks(measured)] if clocks else []
         found.append((*labels, *next(figures), _lost(measured), *bounds, _remark(result, measured)))
-    first, each = len(shown), len(FIGURES)
-    columns = [heading for _ in beside_each for _, heading in FIGURES]
+    first, each = len(shown), len(columns)
     above = [Group(load(value), first + each * number, each) for number, value in enumerate(values or ())]
-    headings_shown = (*shown, *columns, "lost", *(["±"] if clocks else []), "")
+    headings = [heading for _ in beside_each for _, heading in columns]
+    headings_shown = (*shown, *headings, "lost", *(["clocks ±"] if clocks else []), "")
     return Table(headings_shown, found, range(first, len(headings_shown) - 1), "", above).filled()
 
 
-def _statistics(repetitions: Sequence[rows.Row]) -> list[_Figure]:
-    """Over the repetitions the median of each statistic, and the largest maximum."""
+def _statistics(repetitions: Sequence[rows.Row], columns: Sequence[tuple[str, str]]) -> list[_Figure]:
+    """Over the repetitions the median of each statistic, and the largest maximum; of the median half of the interval
+    of its mean over the repetitions, too.
+    """
     measured = [row.measured for row in repetitions if row.measured]
     shown = []
-    for key, _ in FIGURES:
-        values = [ns for one in measured if (ns := getattr(one, key)) is not None]
+    for key, _ in columns:
+        values = [ns for one in measured if (ns := getattr(one, MEDIAN if key == _INTERVAL else key)) is not None]
+        whole = values and len(values) == len(repetitions)
         if key == "max":
             bounds = [one.max_at_least for one in measured if one.max_at_least is not None]
             shown.append(_Figure(max((*values, *bounds), default=None), at_least=bool(bounds)))
+        elif key == _INTERVAL:
+            half = over_repetitions(values)[1] if whole and len(values) > 1 else None
+            shown.append(_Figure(half, largest_ns=max(values, default=0)))
         else:
-            whole = values and len(values) == len(repetitions)
             shown.append(_Figure(median(values) if whole else None))
     return shown
 
 
 @dataclass(frozen=True)
 class _Figure:
-    """A duration, ns; None: there is none. at_least: packets without a timestamp may be above it."""
+    """A duration, ns; None: there is none. at_least: packets without a timestamp may be above it. largest_ns: of the
+    figures that it is the interval of, as which it is rounded.
+    """
 
     ns: float | None
     at_least: bool = False
+    largest_ns: float = 0
 
 
 def _written(column: Sequence[_Figure]) -> list[str]:
     """Durations below each other in µs, all with one decimal, or all without where some take 1 ms and more."""
-    digits = 0 if any(one.ns is not None and one.ns >= 1_000_000 for one in column) else 1
+    digits = 0 if any(max(one.ns or 0, one.largest_ns) >= 1_000_000 for one in column) else 1
     return [
         "" if one.ns is None else ("≥" if one.at_least else "") + minus(f"{one.ns / 1000:.{digits}f}") for one in column
     ]
@@ -216,6 +234,15 @@ def _clocks(repetitions: Sequence[rows.Row]) -> str:
     bounds = [row.measured.uncertainty_ns for row in repetitions if row.measured]
     known = [ns for ns in bounds if ns is not None]
     return "" if not bounds else bound(None if len(known) < len(bounds) else max(known))
+
+
+def _clocks_of_all(summaries: Sequence[rows.Summary]) -> str:
+    """The ± of the clocks where it is known and the same for every configuration of several, or there is one clock."""
+    if not any(summary.crosses_clocks for summary in summaries):
+        return ""
+    _, _, groups = grouped(summaries, side_by_side(summaries))
+    found = {_clocks([row for some in of.values() for row in some]) for of in groups} - {""}
+    return found.pop() if len(found) == 1 and found != {bound(None)} else ""
 
 
 def _remark(result: Result, repetitions: Sequence[rows.Row]) -> str:

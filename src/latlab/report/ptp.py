@@ -11,7 +11,7 @@ from latlab.report.document import bad_if
 from latlab.report.places import cell_title
 from latlab.result.types import Cell, PtpCheck, PtpPort, Result, Spread, Unlocked
 
-TITLE = "PTP: ptp4l's reports while streams ran, and independent readings of the clocks"
+TITLE = "PTP: reports of ptp4l while streams ran, and independent readings of the clocks"
 HEADINGS = (
     "cell",
     "repeat",

@@ -21,8 +21,10 @@ FIGURES = (
     ("p50", "p50"),
     ("p99", "p99"),
 )
-_ALWAYS: Final = frozenset({"min", "max", "pk_pk", "mean", "stddev"})
+_ALWAYS: Final = frozenset({"min", "max", "mean", "stddev"})
 """The figures of the headline's table whether they were published or not."""
+_ALONE: Final = _ALWAYS | {"pk_pk"}
+"""Those where nothing was published."""
 _WIDER: Final = {"interrupt": "wakeup", "round_trip_sent": "round_trip"}
 """Metrics that not every kernel or tool has, and of each one that is there instead, of which it is most."""
 
@@ -53,7 +55,7 @@ def headline_tables(result: Result, metric: str) -> Iterator[Table]:
     figures = [
         (key, heading)
         for key, heading in FIGURES
-        if key in _ALWAYS or any(getattr(one, key) is not None for one in published)
+        if key in (_ALWAYS if published else _ALONE) or any(getattr(one, key) is not None for one in published)
     ]
     every = [row for repeats in measured.values() for row in repeats]
     several, labels = (len({getattr(row, key) for row in every}) > 1 for key in ("stream", "label"))
@@ -71,13 +73,17 @@ def headline_tables(result: Result, metric: str) -> Iterator[Table]:
     which = f"measured, and published ({'; '.join(sources)})" if published else "measured"
     times = max(map(len, measured.values()), default=1)
     if times > 1:
-        which += f", over {times} repetitions: smallest min, largest max, pk-pk between these, mean of the others"
+        spans = ", pk-pk between these" if "pk_pk" in dict(figures) else ""
+        which += f", over {times} repetitions: smallest min, largest max{spans}, mean of the others"
+    clocks = rows.largest_uncertainty(every) if any(table.crosses_clocks for table in tables) else ""
+    # A count that nothing published stands beside is in the section `cells`.
+    counted = not published or any(one.n is not None for one in published)
     yield Table(
         title=f"{metric}: {which}, µs · {label_text(result)} · {result.verdict}",
-        headings=("what", *(heading for _, heading in figures), "n"),
-        rows=found,
-        figures=range(1, len(figures) + 2),
-        remarks=_remarks(metric, published),
+        headings=("what", *(heading for _, heading in figures), *(["n"] if counted else [])),
+        rows=found if counted else [row[:-1] for row in found],
+        figures=range(1, len(figures) + 1 + counted),
+        remarks=[*_remarks(metric, published), *([f"clocks: ± {clocks} µs"] if clocks else [])],
     )
 
 

@@ -66,4 +66,4 @@ def parse_point(text: str) -> WatchPoint:
 
 def _wrong(text: str, what: str) -> UsageError:
     remedy = "eth0, br0:in, ns:NAMESPACE/eth0, guest:vm1/eth0, root@board1/eth0:out or board1/ns:NAMESPACE/eth0"
-    return UsageError(f"{text!r} is no place to watch: {what}", where="--at", remedy=remedy)
+    return UsageError(f"{text!r} is not a place to watch: {what}", where="--at", remedy=remedy)

@@ -71,6 +71,7 @@ _NAMED: Final = {
     "handler": "softirq",
     "return": "host_irq",
     "dispatch": "waking",
+    "pending": "injected",
 }
 _WAYS: Final[tuple[tuple[str, ...], ...]] = (HARDWARE_WAY, WAKEUP_WAY, GUEST_TIMER_WAY, GUEST_WAY)
 _STARTS: Final = {
@@ -572,6 +573,6 @@ def _key(view: ChainView, width_in: float) -> Sheet:
     for line in view.lines:
         found.append((partial(sample, QUIET, "", True), 0.15, f"with a line: {line}"))
     if view.below_zero:
-        found.append((back, 0.15, "below zero: goes back"))
+        found.append((back, 0.15, "below zero: drawn backwards"))
     sheet.key(SIDE_IN, 0.0, found)
     return sheet

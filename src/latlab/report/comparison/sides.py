@@ -119,7 +119,7 @@ _MOVING: Final = frozenset(
 )
 """Parts of facts' paths that are counters, or are others at every deployment: of them nothing can be concluded."""
 Kind = Literal["stream", "scenario", "version", "fact"]
-_NOT_MEASURED: Final = ("name", "description", "matrix", "repeat", "seed", "accept", "windows", "published")
+_NOT_MEASURED: Final = ("name", "description", "matrix", "repeat", "seed", "accept", "windows", "headline", "published")
 
 
 @dataclass(frozen=True)
