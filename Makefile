@@ -3,6 +3,7 @@
 # make help         print these lines
 # make build        .venv/bin/latlab and .venv/bin/latlab-agent, ready to use (also: make)
 # make agents       the same, and .venv/bin/latlab-agent-aarch64 for ARM machines (on one: latlab-agent-x86_64)
+# make other-tests  unit tests of the agent for the other architecture, in build; tests run them on an emulated machine
 # make demo         install what is missing, measure every virtual bridge, in virtual time without KVM, say where the report is
 # make format       write code and tests in the form that lint expects
 # make lint         form, lints and types; fuzz targets compile
@@ -25,7 +26,7 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := build
 
 VENV := .venv
-BENCHES := latency_sockperf round_trip_sockperf round_trip_netperf latency_ddsperf wakeup_cyclictest highest_rate packet_table xdp_bridge lab_overhead board_times gate_effects trace_overhead live_overhead stage_programs watch_rate
+BENCHES := latency_sockperf round_trip_sockperf round_trip_netperf latency_ddsperf wakeup_cyclictest highest_rate packet_table xdp_bridge lab_overhead board_times gate_effects trace_overhead live_overhead trigger_overhead stage_programs watch_rate
 # Tests run side by side, a file at a time; how many lanes there are, and who has which CPU: tests/lanes.py.
 LANES := --numprocesses auto --dist loadfile --no-loadscope-reorder
 SECONDS_EACH := 60
@@ -50,8 +51,9 @@ OTHER_TARGET := $(OTHER)-unknown-linux-gnu
 OTHER_AGENT := agent/target/$(OTHER_TARGET)/release/latlab-agent
 OTHER_CARGO := CARGO_TARGET_$(shell echo $(OTHER_TARGET) | tr a-z- A-Z_)
 OTHER_RUST := $(CURDIR)/build/rust-for-$(OTHER)
+OTHER_TESTS := $(CURDIR)/build/unit-tests-$(OTHER)
 
-.PHONY: build agents help demo image format lint check test reference docs man bench experiments deny fuzz lock package release require-% agent python
+.PHONY: build agents other-tests help demo image format lint check test reference docs man bench experiments deny fuzz lock package release require-% agent python
 
 build: require-build python agent
 
@@ -80,19 +82,34 @@ agent: python
 	# A running agent keeps its file; the new one takes the name.
 	cmp --silent $(AGENT) $(VENV)/bin/latlab-agent || install $(AGENT) $(VENV)/bin/latlab-agent
 
-# The agents for both architectures. Without rustup's library for the other one, Debian's own compiler is used.
+# Shell lines that have Cargo build for the other architecture. Without rustup's library for it, Debian's own compiler is used.
+define FOR_OTHER
+rustc=$$(command -v rustc)
+if [ ! -d "$$(rustc --print sysroot)/lib/rustlib/$(OTHER_TARGET)/lib" ]; then
+	tools/rust-for $(OTHER) $(OTHER_RUST)
+	rustc=$(OTHER_RUST)/rustc
+fi
+export RUSTC=$$rustc CARGO_BUILD_TARGET=$(OTHER_TARGET)
+export $(OTHER_CARGO)_LINKER=$(OTHER)-linux-gnu-gcc $(OTHER_CARGO)_RUSTFLAGS="$(BUILT_IN)"
+cd agent
+endef
+
+# The agents for both architectures.
 agents: require-agents build
-	@rustc=$$(command -v rustc)
-	if [ ! -d "$$(rustc --print sysroot)/lib/rustlib/$(OTHER_TARGET)/lib" ]; then
-		tools/rust-for $(OTHER) $(OTHER_RUST)
-		rustc=$(OTHER_RUST)/rustc
-	fi
-	export RUSTC=$$rustc CARGO_BUILD_TARGET=$(OTHER_TARGET)
-	export $(OTHER_CARGO)_LINKER=$(OTHER)-linux-gnu-gcc $(OTHER_CARGO)_RUSTFLAGS="$(BUILT_IN)"
-	cd agent
+	@$(FOR_OTHER)
 	GIT_CEILING_DIRECTORIES=$(CURDIR) cargo build --locked --quiet --release
 	cd ..
 	cmp --silent $(OTHER_AGENT) $(VENV)/bin/latlab-agent-$(OTHER) || install $(OTHER_AGENT) $(VENV)/bin/latlab-agent-$(OTHER)
+
+# The programs that are the unit tests of what needs no other library, for an emulated machine of the other architecture.
+other-tests: require-agents
+	@$(FOR_OTHER)
+	mkdir -p $(OTHER_TESTS)
+	cargo test --no-run --locked --quiet --release --package latlab-wire --package latlab-sys --message-format json |
+		sed -n 's|.*"executable":"\([^"]*/\([a-z]*\)-[0-9a-f]*\)".*|\1 \2|p' |
+		while read -r path name; do
+			cmp --silent $$path $(OTHER_TESTS)/$$name || install $$path $(OTHER_TESTS)/$$name
+		done
 
 # Emulated in software, a guest's latencies are the emulator's: without KVM the bridges are compared in virtual time.
 demo: require-demo build
@@ -107,7 +124,7 @@ image: build
 	@$(SUDO) $(VENV)/bin/latlab image build --quiet
 
 # What was compiled for use is what is tested, and not compiled a second time.
-test: require-test agents image
+test: require-test agents other-tests image
 	@(cd agent && cargo test --locked --quiet --release)
 	$(SUDO) $(VENV)/bin/pytest $(LANES) $(PYTEST)
 

@@ -2,7 +2,7 @@
 
 A synthetic run of one stream (noise with a tail, stalls, spikes, losses) is written as a run folder. What `latlab
 report` does with a cell before anything is drawn (every metric with its intervals, tail, variation, buckets and chain,
-anomalies, clean windows, trust) runs in a process of its own, whose peak resident memory counts.
+anomalies, clean windows, trust) runs in a separate process, whose peak resident memory counts.
 """
 
 from __future__ import annotations

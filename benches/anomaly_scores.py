@@ -2,7 +2,7 @@
 
 `benches/anomaly_scores.py [--cases N] [--packets N] [--first SEED] [--kinds KIND,…] [--large N]`
 
-Each case is a run of its own (`latlab.synthetic.random_description`): period, noise, sizes, lengths and places are
+Each case is a separate run (`latlab.synthetic.random_description`): period, noise, sizes, lengths and places are
 drawn again. `mix` draws several kinds at once. A packet is right if it was given the class it plainly has; wrong if it
 was given one that it neither has nor may have: `may` counts those that may have theirs. `clean` and `single_losses` are
 noise: there is nothing to find in them.

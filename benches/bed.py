@@ -147,7 +147,7 @@ async def ours(bed: TestBed, setting: Setting) -> Measured:
 
 @contextmanager
 def awake() -> Iterator[None]:
-    """No CPU sleeps deeply meanwhile, whoever runs: latlab's agents ask for that, and most peers do not."""
+    """No CPU enters a deep idle state then, for any program: latlab's agents request that, and most peers do not."""
     with open("/dev/cpu_dma_latency", "wb", buffering=0) as request:
         request.write((0).to_bytes(4, "little"))
         yield

@@ -40,7 +40,7 @@ def scenario(kind: str, repeat: int, nested: bool) -> str:
     whole = {
         "name": "board-times",
         "hosts": {
-            # Nobody has booted one with that word before.
+            # None was booted with that word before.
             "board1": {"kind": "board", "time": kind, "append": f"once.{secrets.token_hex(4)}"},
             "sensor": {"kind": "netns", "on": "board1"},
             "ecu": {"kind": "netns", "on": "board1"},

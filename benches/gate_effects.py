@@ -7,7 +7,7 @@ ratios say something, and not much: its figures have milliseconds of this machin
 
     launched / sleeping   stddev of arrival_offset, of a sender that hands packets over ahead / one that sleeps
     spacing / theory      of back-to-back frames beneath a cbs of 1 Mbit/s; 1 is exact
-    gated, flood / none   p99 latency of a stream with a window of its own, with a flood in another / without
+    gated, flood / none   p99 latency of a stream with a separate window, with a flood in another / without
     free, flood / none    the same without gates
 """
 
@@ -89,7 +89,7 @@ def launching(kind: str, repeat: int) -> str:
 
 
 def flooding(kind: str, repeat: int) -> str:
-    """A stream with and without a window of its own, with and without a flood."""
+    """A stream with and without a separate window, with and without a flood."""
     return scenario(
         kind,
         repeat,

@@ -3,7 +3,7 @@
     benches/lab_overhead.py [--repeat 2] [--bridge tap --bridge xdp …]
 
 Each cell is measured for half a second. The guest's own start is the step that starts it and waits until it answers.
-The first cell of a bridge may boot its guest once more, to keep it for the others to start from: that is left out, too.
+The first cell of a bridge may boot its guest again, to keep it for the others to start from: that is left out, too.
 All figures are seconds.
 """
 

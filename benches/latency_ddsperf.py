@@ -7,7 +7,7 @@ go to either, the scheduler's choice makes a threefold difference, and a run kee
 turn, round by round, on the same two namespaces, over the same interface with the same configuration and bytes on the
 wire (ddsperf's sizes count the length of its octets, ours do not: 4 bytes).
 
-ddsperf tells medians of seconds only: its figure is the median of those. Ours is the median of all samples, from just
+ddsperf prints medians of seconds only: its figure is the median of those. Ours is the median of all samples, from just
 before the write call, as ddsperf counts, to the return of the take. The first second of ddsperf is dropped; we have
 none, as we count from when a sample has been there and back.
 """

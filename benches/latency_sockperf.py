@@ -11,7 +11,7 @@ sender was late by is added from its log (send time − schedule), so that both 
 sender spins all the time, so latlab's spins half of it (a real-time thread that hardly sleeps is throttled).
 
 Each is run twice a round. latlab: as always, with the kernel's transmit timestamps of every packet, which cost the
-sender time of their own, and without them, which is what sockperf does. sockperf: as it is installed, and with its
+sender time, and without them, which is what sockperf does. sockperf: as it is installed, and with its
 receiving threads under SCHED_FIFO as latlab's is; latlab is compared with the better of the two.
 """
 

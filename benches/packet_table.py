@@ -118,7 +118,7 @@ def _uniform(sequence: Array, salt: int = 0) -> Array:
 
 
 def _of_share(delays: Callable[[Array], Array]) -> Delays:
-    """Delays by a number in (0, 1] that each packet has by itself."""
+    """Delays by a number in (0, 1] that each packet has."""
     return lambda sequence: delays(_uniform(sequence))
 
 

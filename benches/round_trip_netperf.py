@@ -5,8 +5,8 @@
 All measuring threads of who asks run on the first CPU, all of who answers on the second, latlab's and netperf's alike
 under SCHED_FIFO, and no CPU sleeps deeply; they run in turn, round by round, on the same two namespaces. netperf keeps
 sums and a coarse histogram, so what is compared is the mean; and the time a transaction takes altogether, which is
-the run's length by how many there were, whoever reads which clock when. Over TCP neither has timestamps of the
-kernel's. That latlab has recorded each transaction is checked.
+the run's length by how many there were, regardless of who reads which clock when. Over TCP neither has timestamps of
+the kernel's. That latlab has recorded each transaction is checked.
 
 Where netperf is not installed Debian's is fetched, and unpacked beside.
 """

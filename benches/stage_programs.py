@@ -66,7 +66,7 @@ def between(before: Costs, after: Costs) -> dict[str, float]:
 
 
 def others(source_in: str, sink_in: str) -> None:
-    """Datagrams of nobody's that is measured, from one namespace to the other."""
+    """Datagrams that are not measured, from one namespace to the other."""
     with inside(sink_in):
         sink = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     sink.bind(("10.78.0.2", 9))

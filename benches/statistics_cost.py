@@ -1,6 +1,6 @@
 """Seconds and peak memory of the statistics of one metric: `benches/statistics_cost.py [--values N]`.
 
-Each is computed in a process of its own, whose peak resident memory counts, the values included.
+Each is computed in a separate process, whose peak resident memory counts, the values included.
 """
 
 from __future__ import annotations

@@ -2,13 +2,13 @@
 
     benches/trace_overhead.py [--guest] [--seconds 60] [--interval 0.1] [--period 1000] [--seed 1] [--parts]
 
-A ping at a rate between two namespaces, each end pinned to a CPU of its own and SCHED_FIFO, while the agent traces the
+A ping at a rate between two namespaces, each end pinned to a separate CPU and SCHED_FIFO, while the agent traces the
 thread that answers, as `tuning.HOST.listener.trace` has it; with --guest a guest behind tap and bridge asks, not a
 namespace. Each is one cell of `latlab run`. Every interval its events are switched on or off,
 so that what else happens on the machine is in both alike; each interval with them is compared with the two without that
 surround it. Printed: the median of those ratios of medians, with its 95 % interval (bootstrap over intervals), and the
-medians in µs; and the same of intervals in which nothing is switched on, which shows what such a ratio is worth on this
-machine. With --parts sets of events are switched on by themselves, too, to see what each costs.
+medians in µs; and the same of intervals in which nothing is switched on, which shows the precision of such a ratio on
+this machine. With --parts sets of events are switched on alone, too, to see what each costs.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ PARTS: dict[str, Sequence[str]] = {
     "interrupts": tuple(event for event in EVENTS if "irq_handler" in event),
 }
 SETTLED_NS = 12_000_000
-"""After a switch: the kernel has changed its code by then, and whoever that interrupted goes on."""
+"""After a switch: the kernel has changed its code by then, and the interrupted threads continue."""
 ROUNDS = 4000
 
 
@@ -193,10 +193,10 @@ def main() -> None:
         raise SystemExit(str(error)) from None
     found = medians(both, stretches)
     generator = np.random.default_rng(given.seed)
-    print(f"{both.height} round trips, {len(found)} stretches, load {os.getloadavg()[0]:.1f}")
+    print(f"{both.height} round trips, {len(found)} intervals, load {os.getloadavg()[0]:.1f}")
     for name in ["off", *names]:
         own = [value for one, value in found if one == name]
-        line = f"{name:10}  {len(own):4} stretches  median {np.median(own) / 1000:7.2f} µs"
+        line = f"{name:10}  {len(own):4} intervals  median {np.median(own) / 1000:7.2f} µs"
         logs = against_neighbours(found, name)
         if len(logs):
             again = np.median(generator.choice(logs, (ROUNDS, len(logs))), axis=1)

@@ -68,11 +68,11 @@ async def one_round(bed: TestBed, flow: str, given: argparse.Namespace) -> tuple
         source |= {"duration_ns": given.seconds * 1_000_000_000}
         sending = await Agent.start(bed, bed.hosts["a"], binary, "flood", source)
         sending.begin(sending.tai_ns + LAUNCH_LEAD_NS)
-        sent = (await sending.done)["packets"]
+        sent = (await sending.done).document()["packets"]
         await asyncio.sleep(0.2)
         found = programs()
         await sinking.stop(bed)
-        return await watch.stop(bed), sent, found
+        return (await watch.stop(bed)).document(), sent, found
 
 
 async def main() -> None:
@@ -94,7 +94,7 @@ async def main() -> None:
                     within = "within" if max(found.values(), default=0) <= bound else "ABOVE"
                     print(
                         f"round {number + 1}  {label:8} {sent / given.seconds:8.0f} packets/s, {sent} sent, recorded "
-                        f"{seen}, {done['lost'] + done['ring_full']} lost  {each}  ({within} {bound} ns)"
+                        f"{seen}, {(done['lost'] or 0) + done['ring_full']} lost  {each}  ({within} {bound} ns)"
                     )
 
 

@@ -94,7 +94,7 @@ class Agent:
         sys.exit(f"the agent ended before {event!r}")
 
     def stop(self) -> dict[str, Any]:
-        """What it counted; it is gone."""
+        """What it counted; it has ended."""
         self.say({"stop": True})
         done = self.hear("done")
         self._process.wait()

@@ -79,8 +79,8 @@ def _typed_results() -> None:
 
 
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
-    """A lane a CPU, and one for what only computes: fast tests leave no CPU idle that it could use."""
-    return LANES if config.getoption("markexpr") == "fast" else LANES + 1
+    """A lane a CPU, and one for what only computes: while the others wait it has their CPUs."""
+    return LANES + 1
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Sharing:

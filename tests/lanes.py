@@ -6,6 +6,7 @@ import fcntl
 import os
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -22,8 +23,16 @@ COMPUTING = tuple(
     for folder in ("analysis", "cli", "docs", "imports", "recordings", "report", "scenario", "synthetic", "tools")
 )
 """Tests that send nothing and start no machine: when they run, and how fast, is all one."""
-UNHURRIED = ("tests/packages/",)
+UNHURRIED = ("tests/packages/", "tests/images/test_building.py")
 """Tests that are whole minutes at work in one file, and wait for nothing but that."""
+EMULATING = tuple(
+    f"tests/{beginning}"
+    for beginning in (
+        *("boards/", "emulated/", "faults/", "guest/", "guest_ssh/", "images/"),
+        *("whole/test_guests_", "whole/test_irq_", "whole/test_ready_made_", "whole/test_tools_in_"),
+    )
+)
+"""Tests that keep a CPU busy, as they emulate machines. Most others wait more than they compute."""
 
 ROOM = Path(__file__)
 """Held by every test while it runs: shared, or by one that runs alone."""
@@ -57,7 +66,8 @@ class Sharing(LoadFileScheduling):
 
     A lane beyond those with a CPU has only such, from the beginning, and before them those that take their time:
     machines that are emulated leave a CPU idle now and then, and their tests wait for none of its. What it does not get
-    to the other lanes do at the end.
+    to the other lanes do at the end. Of those with a CPU every second begins with tests that emulate machines, and the
+    others with the rest: while these wait, the lane beyond has their CPU. Tests that run alone come after both.
     """
 
     def _assign_work_unit(self, node: WorkerController) -> None:
@@ -74,19 +84,32 @@ class Sharing(LoadFileScheduling):
         if _is_spare(node.gateway.id, self.numnodes):
             return next(iter((*unhurried, *computing)), None)
         others = [scope for scope in self.workqueue if not scope.startswith((*COMPUTING, *UNHURRIED))]
+        emulates = _number(node.gateway.id) % 2 == 0
+        others.sort(key=lambda scope: (runs_alone(scope), scope.startswith(EMULATING) != emulates))
         spare = unhurried if self.numnodes <= LANES else []
         return next(iter((*others, *spare, *computing)), None)
 
 
+@cache
+def runs_alone(scope: str) -> bool:
+    """Whether the file has tests that run alone."""
+    path = DOOR.parent / scope
+    return path.exists() and "mark.alone" in path.read_text(encoding="utf-8")
+
+
 def own_cpu() -> None:
-    """Nothing; this process, and all that it starts from now on, runs on one CPU, or where nobody else wants to.
+    """Nothing; this process, and all that it starts from now on, runs on one CPU, or where no other process runs.
 
     A machine that is emulated, or a real-time thread, then takes its CPU from no other test.
     """
     if _is_spare(LANE, int(os.environ["PYTEST_XDIST_WORKER_COUNT"])):
         os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
     else:
-        os.sched_setaffinity(0, {CPUS[int(LANE.removeprefix("gw")) % len(CPUS)]})
+        os.sched_setaffinity(0, {CPUS[_number(LANE) % len(CPUS)]})
+
+
+def _number(lane: str) -> int:
+    return int(lane.removeprefix("gw"))
 
 
 def _is_spare(lane: str, lanes: int) -> bool:

@@ -51,7 +51,7 @@ def alone_last(items: list[pytest.Item]) -> None:
 
 
 def called(item: Any) -> set[str]:
-    """The functions and classes, as `module.name`, that the test may call, as far as the tests' own functions tell."""
+    """The functions and classes, as `module.name`, that the test may call, as far as the tests' own functions show."""
     fixtures = [found[-1].func for found in item._fixtureinfo.name2fixturedefs.values()]
     waiting, seen = [item.function, *fixtures], set[FunctionType]()
     names = set[str]()
@@ -73,6 +73,7 @@ def _calls(function: FunctionType) -> tuple[frozenset[str], tuple[FunctionType, 
     if not Path(function.__code__.co_filename).is_relative_to(TESTS):
         return frozenset(), ()
     there = [function.__globals__.get(name) for name in _names(function.__code__)]
+    there = [inspect.unwrap(one) if callable(one) else one for one in there]
     names = frozenset(f"{one.__module__}.{one.__name__}" for one in there if isinstance(one, type | FunctionType))
     return names, tuple(one for one in there if isinstance(one, FunctionType))
 

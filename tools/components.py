@@ -239,6 +239,6 @@ def _licence_lines(
         "the agent from the source archive of this version: `make agents`."
     )
     if without:
-        yield f"\nPublished without a text of their own: {', '.join(one.name for one in without)}."
+        yield f"\nPublished without a licence text: {', '.join(one.name for one in without)}."
     for text, owners in texts.items():
         yield f"\n{'=' * 100}\n" + "\n".join(owners) + f"\n{'=' * 100}\n\n{text}"

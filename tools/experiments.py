@@ -46,18 +46,29 @@ def main(argv: Sequence[str] | None = None) -> int:
 def run(part: Part, runs: Path) -> int:
     """Measure the scenario and write its page. Return the exit code: 0, or 3 where not everything was measured."""
     for image in part.images:
-        subprocess.run([LATLAB, "image", "build", *image.split(), "--quiet"], check=True)
+        build = ["image", "build", *image.split()]
+        if code := latlab(*build, "--quiet"):
+            return failed(part, build, code)
     before = set(runs.glob(f"*-{part.scenario}-*"))
-    command = ["run", str(ROOT / f"scenarios/{part.scenario}.yaml"), "--runs", str(runs), "--metric", part.metric]
-    code = subprocess.run([LATLAB, *command], check=False).returncode
+    scenario = str(ROOT / f"scenarios/{part.scenario}.yaml")
+    code = latlab("run", scenario, "--runs", str(runs), "--metric", part.metric)
     made = [path for path in set(runs.glob(f"*-{part.scenario}-*")) - before if (path / "result.json").exists()]
     if made:
         announce(write_pages([load(made[0])]))
-    if code not in MEASURED:
-        again = f"tools/experiments.py --only {part.scenario}"
-        print(f"experiments: {part.scenario}: latlab run exited with {code} (`{again}` runs it again)", file=sys.stderr)
-        return 3
-    return 0
+    return 0 if code in MEASURED else failed(part, ["run"], code)
+
+
+def latlab(*arguments: str) -> int:
+    """Run latlab. Return its exit code."""
+    return subprocess.run([LATLAB, *arguments], check=False).returncode
+
+
+def failed(part: Part, command: Sequence[str], code: int) -> int:
+    """Print which command failed, and what measures the scenario again. Return the exit code, 3."""
+    again = f"tools/experiments.py --only {part.scenario}"
+    what = f"latlab {' '.join(command)} exited with {code}"
+    print(f"experiments: {part.scenario}: {what} (`{again}` runs it again)", file=sys.stderr)
+    return 3
 
 
 def announce(paths: Sequence[Path]) -> None:

@@ -172,8 +172,8 @@ def agent_packages(folder: Path, scratch: Path, agents: Mapping[str, Path]) -> l
             "Version": f"{VERSION}-1",
             "Architecture": debian,
             "Description": "sends, receives and stamps packets for latlab\n"
-            " One static program. latlab copies it to machines over ssh by itself; this package is for\n"
-            " using it alone, as docs/reference/agent.md describes.",
+            " One static program. latlab copies it to machines over ssh automatically; this package is\n"
+            " for using it alone, as docs/reference/agent.md describes.",
         }
         made.append(_deb(folder / f"{AGENT}_{VERSION}-1_{debian}.deb", root, fields))
     return made

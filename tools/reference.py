@@ -159,7 +159,7 @@ TABLES: Final[Mapping[str, str]] = {
         _bridges(),
     ),
     "bridge-needs": table(
-        ("`bridge`", "the machine needs", "uplink", "several guests on it", "what is left of it to the host"), _needs()
+        ("`bridge`", "the machine needs", "uplink", "several guests on it", "what the host keeps of it"), _needs()
     ),
     "command-line": _command_line(),
     "metrics": _metrics(METRICS),

@@ -26,7 +26,7 @@ NS = 1e-9
 PLAIN_COLUMNS = 100
 """What is not a terminal has; in a log sentences are longer, tables are not."""
 LIVE_REDRAWN_PER_S = 2
-"""So seldom because whoever draws takes a CPU that packets may wait for; figures change once a second."""
+"""No more often, because drawing takes a CPU that packets may wait for; figures change once a second."""
 _COUNTED = {"talk": "sent", "listen": "received", "ping": "asked", "timer": "instants"}
 
 
@@ -66,7 +66,7 @@ def text_only() -> bool:
 
 @contextmanager
 def told_while(what: str, console: Console) -> Iterator[None]:
-    """Print what is being done, with how long it has taken, where it takes long: of work that waits for nobody."""
+    """Print what is being done, with its duration so far, if it takes long: for work in this process."""
     begun, over = time.monotonic(), threading.Event()
 
     def tell() -> None:
@@ -155,7 +155,7 @@ class RunConsole:
         """Print the event on the console."""
         match event:
             case events.Cleaned():
-                self._line("An earlier run was interrupted; undone now: " + "; ".join(event.undone))
+                self._line("An earlier run was interrupted; undoing it now: " + "; ".join(event.undone))
             case events.RunStarted():
                 self._runs = event.runs
                 order = f", in an order shuffled with seed {event.seed}" if event.runs > 1 else ""
@@ -194,7 +194,7 @@ class RunConsole:
         if name == "measuring":
             self._progress.start_task(cell.task)
             if cell.live and not cell.live.followed:
-                self._line(f"{cell.title}: nothing to show live: no stream or probe of latlab's own")
+                self._line(f"{cell.title}: no live figures: no stream or probe of latlab")
 
     def _waiting(self, cell: _ShownCell, event: events.Waiting) -> None:
         """A log gets a line; on a terminal it stands in the cell's own until the next phase."""

@@ -111,7 +111,7 @@ def _rules() -> Iterator[Topic]:
                 "judged by": f"what was found {', '.join(rule.when)} the streams",
                 "looks at": rule.looks_at,
                 "broken when": rule.broken_when,
-                _LATE_ONLY: "counts only on a machine that delayed late packets" if on_late else "",
+                _LATE_ONLY: "applies only to a machine that delayed late packets" if on_late else "",
                 "finding": rule.finding,
                 "remedy": rule.remedy,
             },
@@ -121,7 +121,7 @@ def _rules() -> Iterator[Topic]:
             "rule of a whole run, or of imported files",
             other.id,
             other.name,
-            {"severity": other.severity, "finding": "its reason in the verdict has what was found and what to do"},
+            {"severity": other.severity, "finding": "the reason in the verdict gives what was found and what to do"},
         )
 
 
@@ -155,7 +155,7 @@ def _measured(metric: Metric) -> dict[str, str]:
     return {
         "from → to": f"{', else '.join(pairs)}" if metric.pairs else "",
         "missing": f"counted among {POPULATIONS[metric.population]}" if metric.pairs else "",
-        "clocks": "two hosts': carries the ± of their offset" if metric.crosses_hosts else "",
+        "clocks": "involves two hosts: includes the ± of their clocks' offset" if metric.crosses_hosts else "",
     }
 
 

@@ -30,7 +30,7 @@ _FACTS_S = 10
 
 
 def facts_of_this_machine() -> Facts:
-    """What the agent tells of this machine now; nothing where it cannot be asked: preflight says why."""
+    """What the agent reports of this machine now; empty if it cannot be run: preflight reports why."""
     try:
         said = subprocess.run([find_agent(), "facts"], capture_output=True, timeout=_FACTS_S, check=True).stdout
         found: Facts = json.loads(said)

@@ -1,4 +1,4 @@
-"""Gate schedules as text: entries, a bar of the cycle for each class, what streams are promised, warnings."""
+"""Gate schedules as text: entries, a bar of the cycle for each class, the streams' bounds, warnings."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ BAR_COLUMNS = 80
 _LABEL_MAX = 20
 _FULL, _PART, _CLOSED, _LAUNCH = "█", "▒", "·", "▲"
 ASSUMED = (
-    "Departures, after launch, are guaranteed to packets alone in their class's queue on a free port.",
-    "Others may add to each one: blocking, a frame already on the wire; same class and other classes, a frame of each "
+    "Departures, after launch, are guaranteed if the packet is alone in its class's queue and the port is free.",
+    "Other traffic may add: blocking, a frame already on the wire; same class and other classes, a frame of each "
     "other stream there.",
 )
 
@@ -103,7 +103,7 @@ def _promises(one: Promised) -> Table:
 
 
 def others(meets: Interference) -> str:
-    """What others may add to the wait of each of its packets, term by term, as a sentence's end."""
+    """What other traffic may add to the wait of each of its packets, term by term, as a sentence's end."""
     terms = {
         "blocking": meets.blocking_ns,
         "same class": meets.same_class_ns,
@@ -111,7 +111,7 @@ def others(meets: Interference) -> str:
     }
     told = [f"{name} {short(ns)}" for name, ns in terms.items() if ns]
     told += [f"{name} without bound" for name in meets.unbounded]
-    return f"others may add {', '.join(told)}" if told else "others add nothing"
+    return f"other traffic may add {', '.join(told)}" if told else "other traffic adds nothing"
 
 
 def departure_windows(promised: Promise, early_ns: int = 0) -> str:

@@ -25,7 +25,7 @@ def print_formats(console: Console) -> None:
 
 
 def outcome_document(outcome: Outcome) -> Document:
-    """What the import came to, cell by cell."""
+    """What was imported, cell by cell."""
     return {
         "run": outcome.folder.id,
         "path": str(outcome.folder.path.resolve()),

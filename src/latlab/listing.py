@@ -39,7 +39,7 @@ def print_findings(findings: Sequence[Finding], console: Console, machine: str =
     missing = sum(finding.ok is False for finding in findings)
     limited = sum(finding.ok is None for finding in findings)
     if missing:
-        print_sentence(f"{missing} missing: runs will fail without. {limited} limited.", console)
+        print_sentence(f"{missing} missing: required for runs. {limited} limited.", console)
     else:
         print_sentence(f"{machine} can measure. {limited} limited.", console)
     if worth := worth_doing(findings):
@@ -90,11 +90,11 @@ def print_images(images: Sequence[Image], console: Console) -> None:
         for image in images
     ]
     print_table(Table(headings, rows).filled(), console)
-    if old := [name for name in current if not current[name]]:
+    if old := [image for image in images if not current[image.name]]:
         console.print()
         print_sentence("Not up to date; to build again:", console)
-    for name in old:
-        print_sentence(f"  latlab image build {name}", console)
+    for image in old:
+        print_sentence(f"  {image.build_command()}", console)
 
 
 def _instant(iso: str) -> str:

@@ -90,7 +90,7 @@ class Run:
             raise UsageError(
                 f"no chart {' '.join(filter(None, (kind, stream, metric)))}",
                 where=str(self.folder.path),
-                remedy=f"kinds are {', '.join(KINDS)}; a chart is there where the result has its figures",
+                remedy=f"kinds are {', '.join(KINDS)}; a chart exists if the result has its figures",
             )
         return found
 

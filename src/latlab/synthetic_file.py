@@ -1,6 +1,6 @@
 """A synthetic run's description from a YAML file: the fields of `latlab.synthetic.description`, durations with units.
 
-Keys are the fields' names without `_ns`; what is wrong is told as of scenarios, all of it, each with its line.
+Keys are the fields' names without `_ns`; errors are reported as for scenarios, all of them, each with its line.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The agent as its lab sees it: a process that is told lines and says events."""
+"""The agent as its lab sees it: a process that reads lines and prints events."""
 
 from __future__ import annotations
 
@@ -64,14 +64,14 @@ class Agent:
         self._process.send_signal(number)
 
     def ended(self) -> int:
-        """Its exit status, once it is gone; its whole output is in `events`."""
+        """Its exit status, once it has ended; its whole output is in `events`."""
         self._thread.join(PATIENCE_S)
         while not self._said.empty():
             self._keep(self._said.get())
         return self._process.wait(PATIENCE_S)
 
     def kill(self) -> None:
-        """Nothing; it is gone, if it was not already."""
+        """Nothing; it has ended, if it had not already."""
         self._process.kill()
         self._process.wait()
         with contextlib.suppress(BrokenPipeError):

@@ -1,4 +1,4 @@
-"""Agents that cannot do what they are told, and report it once."""
+"""Agents that cannot do what their spec requires, and report it once."""
 
 from __future__ import annotations
 

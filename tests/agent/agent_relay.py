@@ -28,7 +28,7 @@ def sequence_of(packet: bytes) -> int:
 
 
 def hold(for_ns: int) -> Rule:
-    """Every packet goes on after this time."""
+    """Every packet is forwarded after this time."""
     return lambda packet, came: [(packet, came + for_ns)]
 
 
@@ -43,7 +43,7 @@ def double(lucky: Callable[[int], bool]) -> Rule:
 
 
 def swap_pairs() -> Rule:
-    """Of every two packets the second goes on first."""
+    """Of every two packets the second is forwarded first."""
     waiting: list[bytes] = []
 
     def rule(packet: bytes, came: int) -> list[Release]:
@@ -56,7 +56,7 @@ def swap_pairs() -> Rule:
 
 
 def stall(at: int, for_ns: int) -> Rule:
-    """Once, when the packet with sequence number `at` has come, nothing goes on for this time; then all at once."""
+    """Once, when the packet with sequence number `at` has come, nothing is forwarded for this time; then all."""
     until = 0
 
     def rule(packet: bytes, came: int) -> list[Release]:
@@ -84,7 +84,7 @@ def one_at_a_time(for_ns: int) -> Rule:
 class Relay:
     """Takes packets from `source` and gives them to the connected socket `sink`, by its rule; use it as a context.
 
-    Whoever they go to may have ended: then they are gone.
+    The receiver may have ended: then they are lost.
 
     came: when each sequence number was taken in. went: each as it was given on, in that order. CLOCK_TAI ns.
     """

@@ -1,4 +1,4 @@
-"""Round trips as ping and pong are told of them, what came of them, and a pong of the test's own."""
+"""Round trips: the specs of ping and pong, the results, and the test's own pong."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Trips:
     pcp: int | None = None
 
     def ping(self) -> Spec:
-        """What only ping is told."""
+        """What only ping's spec has."""
         addresses = {"kind": self.kind, "source": f"{SENSOR}:0", "destination": f"{ECU}:{PORT}"}
         frames = {
             "kind": self.kind,
@@ -63,13 +63,13 @@ class Trips:
         }
 
     def pong(self) -> Spec:
-        """What only pong is told."""
+        """What only pong's spec has."""
         frames = {"kind": self.kind, "ethertype": ETHERTYPE, "vlan": self.vlan, "pcp": self.pcp}
         listening = {"kind": self.kind, "listen": f"{ECU}:{PORT}"}
         return {"transport": frames if self.kind == "ethernet" else listening}
 
     def side(self, run_id: str, path: Path, interface: str) -> Spec:
-        """What both are told: of which run, where to record, and by which interface each."""
+        """What both specs have: of which run, where to record, and by which interface each."""
         return {
             "run_id": run_id,
             "recording": str(path),
@@ -89,17 +89,17 @@ class Trips:
 
 
 def ping_spec(run_id: str, folder: Path, trips: Trips, **changes: Any) -> Spec:
-    """What ping is told; changes replace parts of it."""
+    """ping's spec; changes replace parts of it."""
     return changed({"side": trips.side(run_id, folder / "ping", "ecu"), **trips.ping()}, changes)
 
 
 def pong_spec(run_id: str, folder: Path, trips: Trips, **changes: Any) -> Spec:
-    """What pong is told; changes replace parts of it."""
+    """pong's spec; changes replace parts of it."""
     return changed({"side": trips.side(run_id, folder / "pong", "sensor"), **trips.pong()}, changes)
 
 
 def changed(spec: Spec, changes: Spec) -> Spec:
-    """The spec with other values, of what both sides are told and of what only one is."""
+    """The spec with other values, of both sides and of one only."""
     own = {key: value for key, value in changes.items() if key not in OF_BOTH}
     shared = {key: value for key, value in changes.items() if key in OF_BOTH}
     return spec | own | {"side": spec["side"] | shared}

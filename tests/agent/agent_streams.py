@@ -1,4 +1,4 @@
-"""Streams as talkers and listeners are told of them, probes as they are on the wire, and one whole measurement."""
+"""Streams in the specs of talkers and listeners, probes as they are on the wire, and one whole measurement."""
 
 from __future__ import annotations
 
@@ -37,6 +37,7 @@ class Stream:
     vlan: int | None = None
     pcp: int | None = None
     payload: str | None = None
+    prp: dict[str, Any] | None = None
     ethertype: int = ETHERTYPE
     source: str = SENSOR
     target: str = ECU
@@ -47,7 +48,7 @@ class Stream:
 
     @property
     def framed(self) -> bool:
-        """Whether it goes in Ethernet frames of its own."""
+        """Whether it goes in raw Ethernet frames."""
         return self.raw or self.vlan is not None
 
     @property
@@ -62,7 +63,8 @@ class Stream:
         """Its part of the talker's spec."""
         ethernet = {"kind": "ethernet", "destination": mac(self.target), **self._frames()}
         udp = {"kind": "udp", "source": f"{self.source}:0", "destination": f"{self.target}:{self.port}"}
-        transport = ethernet | {"vlan": self.vlan, "pcp": self.pcp} if self.framed else udp
+        copy = {"prp": self.prp} if self.prp else {}
+        transport = ethernet | {"vlan": self.vlan, "pcp": self.pcp, **copy} if self.framed else udp
         kept = ("period_ns", "offset_ns", "size", "count", "priority")
         return {
             "stream": self.number,
@@ -80,6 +82,7 @@ class Stream:
         return {
             "stream": self.number,
             "name": f"stream{self.number}",
+            **({"carries": self.prp["carries"]} if self.prp else {}),
             "interface": self.heard_by,
             "size": self.size,
             "count": self.count,
@@ -110,7 +113,7 @@ def new_run_id() -> str:
 
 
 def talk_spec(run_id: str, folder: Path, *streams: Stream, **changes: Any) -> dict[str, Any]:
-    """What a talker is told; changes replace parts of it."""
+    """A talker's spec; changes replace parts of it."""
     return {
         "run_id": run_id,
         "recording": str(folder / "talker-sensor"),
@@ -123,7 +126,7 @@ def talk_spec(run_id: str, folder: Path, *streams: Stream, **changes: Any) -> di
 
 
 def listen_spec(run_id: str, folder: Path, *streams: Stream, **changes: Any) -> dict[str, Any]:
-    """What a listener is told; changes replace parts of it."""
+    """A listener's spec; changes replace parts of it."""
     return {
         "run_id": run_id,
         "recording": str(folder / "listener-ecu"),

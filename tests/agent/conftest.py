@@ -1,4 +1,4 @@
-"""Every test here has a machine of its own, on which the real agent is driven as the lab drives it."""
+"""Every test here has a separate machine, on which the real agent is driven as the lab drives it."""
 
 from __future__ import annotations
 

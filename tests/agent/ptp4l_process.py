@@ -57,7 +57,7 @@ class Ptp4l:
         self._process.send_signal(number)
 
     def kill(self) -> None:
-        """Nothing; it is gone, without having put anything in order."""
+        """Nothing; it has ended, without any clean-up."""
         self._process.kill()
         self._process.wait()
 

@@ -1,4 +1,4 @@
-"""The load that is no traffic: what it does is counted, and it ends when it is told to."""
+"""The load that is no traffic: what it does is counted, and it ends on request."""
 
 from __future__ import annotations
 

@@ -81,7 +81,7 @@ def test_a_delay_in_one_direction_widens_the_bound_on_its_side_and_never_moves_i
     assert done["exchanges"] + done["lost"] == COUNT
     bound = done["bound"]
     # θ ≤ t2 − t1 and θ ≥ t3 − t4: a question that always takes D leaves the upper bound at D or above, an answer that
-    # does leaves the lower one at −D or below. A tighter bound would be a lie about clocks that nobody compared.
+    # does leaves the lower one at −D or below. A tighter bound would be a lie about clocks that were not compared.
     assert bound["lower_ns"] <= (0 if held == "questions" else -HOLD_NS)
     assert bound["upper_ns"] >= (HOLD_NS if held == "questions" else 0)
 

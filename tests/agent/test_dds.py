@@ -1,4 +1,4 @@
-"""Questions and answers over Cyclone DDS: all are recorded on both sides, whoever takes them and whatever happens."""
+"""Questions and answers over Cyclone DDS: all are recorded on both sides, for every reader and in every case."""
 
 from __future__ import annotations
 

@@ -248,7 +248,7 @@ def frame(probe: bytes, tag: bytes = b"") -> bytes:
 
 @contextlib.contextmanager
 def opened_tap(name: str, interface: str) -> Iterator[None]:
-    """A tap in the namespace, with a ring of its own, while somebody has it open."""
+    """A tap in the namespace, with its own ring, while it is open."""
     with inside(name):
         descriptor = os.open("/dev/net/tun", os.O_RDWR)
         try:

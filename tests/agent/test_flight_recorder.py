@@ -1,4 +1,4 @@
-"""Around late packets, and few others, the kernel's events are kept: they tell what a trace of all would tell."""
+"""Around late packets, and few others, the kernel's events are kept: they show what a trace of all would show."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def test_the_late_packets_are_explained_as_by_a_trace_of_all_and_little_is_recor
         _, found = packets_passage(packets.filter(inside), rows, reader)
         told[name] = found.filter(late.filter(inside))
     assert told["flight"].select("before", "why").rows() == told["all"].select("before", "why").rows()
-    # Each of the two traces has an instant of its own for the same event.
+    # Each of the two traces has a different instant for the same event.
     for name in ("waking_tai_ns", "run_tai_ns"):
         assert (told["flight"][name] - told["all"][name]).abs().fill_null(0).max() < MS  # type: ignore[operator]
     woken = told["flight"].filter(pl.col("why").is_null() & (pl.col("shared") == 0))

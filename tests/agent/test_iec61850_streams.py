@@ -88,6 +88,30 @@ def test_others_read_the_frames_as_what_they_are(bed: Bed, tmp_path: Path) -> No
     assert read == {("latlab0002LD/LLN0$GO$cb", "latlab0002", "1", "60")}
 
 
+@pytest.mark.skipif(not shutil.which("tshark"), reason="tshark is missing: apt-get install tshark")
+@pytest.mark.parametrize(
+    "kind", [{"payload": "iec61850-sv", "ethertype": 0x88BA}, {"vlan": 10, "pcp": 4}], ids=["sv", "probe-in-a-vlan"]
+)
+def test_a_copy_of_a_prp_pair_ends_in_the_trailer_and_is_measured(
+    bed: Bed, tmp_path: Path, kind: dict[str, Any]
+) -> None:
+    source = "02:00:00:4e:00:77"
+    copy = Stream(2, count=300, size=64, raw=True, prp={"lan": "B", "carries": 1, "source": source}, **kind)
+    tap = bed.tap("ecu", "sensor")
+    key = {"stamps": {"sched": True, "software": True, "hardware": False, "key": "payload"}}
+    measured = measure(bed, tmp_path, copy, talk=key)
+    assert (measured.packets["stream"].unique().to_list(), measured.packets.height) == ([2], copy.count)
+    assert measured.packets["rx_user_tai_ns"].null_count() == 0
+    assert measured.packets["tx_soft_tai_ns"].null_count() == 0
+    file = captured([tap.recv(2048) for _ in range(copy.count)], tmp_path / "copies.pcap")
+    fields = ("prp.trailer.prp_lan", "prp.trailer.prp_sequence_nr", "prp.trailer.prp_size", "eth.src", "sv.svID")
+    wanted = [word for field in fields for word in ("-e", field)]
+    command = ("tshark", "-n", "-o", "prp.enable:TRUE", "-r", str(file), "-T", "fields", *wanted)
+    rows = subprocess.run(command, capture_output=True, check=True, text=True).stdout.splitlines()
+    size, name = (114, "latlab0001") if copy.payload else (70, "")
+    assert rows == [f"11\t{number}\t{size}\t{source}\t{name}" for number in range(copy.count)]
+
+
 @pytest.mark.skipif(not Path("/sys/kernel/btf/vmlinux").exists(), reason="this kernel has no BTF")
 def test_watch_recognises_each_frame_in_its_vlan_and_counts_by_the_numbers_of_samples(bed: Bed, tmp_path: Path) -> None:
     def act() -> None:
@@ -103,7 +127,7 @@ def test_watch_recognises_each_frame_in_its_vlan_and_counts_by_the_numbers_of_sa
     said = [one for one in cell["imported"]["notes"] if one.startswith("at-ns-ecu-sensor-in")]
     assert said == [
         "at-ns-ecu-sensor-in.flow-1: by the smpCnt of sampled values of 1 source 0 are missing here, "
-        "0 came again and 0 late",
+        f"0 came again and 0 late; {SV.count} with: smpSynch 0",
         "at-ns-ecu-sensor-in.flow-2: by the stNum and sqNum of GOOSE of 1 source 0 are missing here, "
         "0 came again and 0 late",
     ]

@@ -1,4 +1,4 @@
-"""Ping's and pong's measuring threads have descriptors of their own, and do with everybody's where that is refused."""
+"""Ping's and pong's measuring threads have separate descriptors, and share the process's where that is refused."""
 
 from __future__ import annotations
 

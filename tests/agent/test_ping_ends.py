@@ -1,4 +1,4 @@
-"""However ping or pong ends, or the other one does: what is recorded is on disk, and whoever can go on does."""
+"""However ping or pong ends, or the other one does: what is recorded is on disk, and the other side continues."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ ENDINGS: dict[str, Callable[[Agent], None]] = {
 
 
 def endless(loop: str, kind: str) -> Trips:
-    """Round trips that go on until somebody ends them."""
+    """Round trips that continue until they are ended."""
     trips = ENDLESS[loop]
     return Trips(kind=kind, count=trips.count, duration_ns=trips.duration_ns, timeout_ns=100 * MS)
 

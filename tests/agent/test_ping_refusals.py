@@ -23,7 +23,7 @@ def faults(done: dict[str, int]) -> dict[str, int]:
 
 
 def wrong(make: object, sequence: int, stream: int) -> dict[str, list[bytes]]:
-    """Packets that are refused whoever gets them, by kind. make: `answer` or `question`, which is of this stream."""
+    """Packets that every receiver refuses, by kind. make: `answer` or `question`, which is of this stream."""
     assert callable(make)
     return {
         "foreign": [

@@ -79,7 +79,7 @@ class Clocks:
         return self._bed.agent(namespace, "ptp", spec | changes)
 
     def end(self) -> None:
-        """Nothing; all are gone."""
+        """Nothing; all have ended."""
         for process in self._processes:
             process.kill()
 

@@ -172,7 +172,7 @@ def test_frames_of_another_vlan_are_nothing_to_the_listener_and_short_ones_are_r
 def test_frames_of_a_stream_that_came_without_its_tag_are_counted_as_that_stream_s_and_are_not_received(
     bed: Bed, tmp_path: Path
 ) -> None:
-    """As a card that strips tags leaves them; there are more of them than a socket that nobody reads has room for."""
+    """As a card that strips tags leaves them; there are more of them than an unread socket has room for."""
     streams = (Stream(count=2000, vlan=5), Stream(number=2, count=2000, raw=True), Stream(number=3, count=2000, vlan=6))
     agent = bed.agent("ecu", "listen", listen_spec(RUN, tmp_path, *streams))
     agent.until("ready")

@@ -35,7 +35,7 @@ FAR_NS = 1_000_000
 
 
 def by(source: str) -> dict[str, dict[str, Any]]:
-    """What the talker and the listener are told for timestamps from there."""
+    """The talker's and the listener's specs for timestamps from there."""
     stamps = {"sched": True, "software": True, "hardware": False, "key": "auto", "by": source}
     return {"talk": {"stamps": stamps}, "listen": {"stamps_by": source}}
 

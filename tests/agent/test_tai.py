@@ -1,4 +1,4 @@
-"""`latlab-agent tai` tells the clocks and when cycles begin; it changes an offset only for those who may."""
+"""`latlab-agent tai` prints the clocks and when cycles begin; it changes an offset only where permitted."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ WAYS = {"nanosleep": "CLOCK_TAI", "timerfd": "CLOCK_REALTIME"}
 
 @pytest.fixture
 def timer() -> Iterator[Callable[[Any], Agent]]:
-    """Starts agents, which are gone with the test."""
+    """Starts agents, which end with the test."""
     started = []
 
     def start(spec: Any) -> Agent:

@@ -1,4 +1,4 @@
-"""Between an instant and the thread that comes to it the kernel's timer interrupt is told of, where it can be."""
+"""Between an instant and the thread that comes to it the kernel's timer interrupt is reported, where it can be."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ Start = Callable[..., Agent]
 
 @pytest.fixture
 def timer() -> Iterator[Start]:
-    """Starts agents, which are gone with the test. before: a command that starts it, as setpriv."""
+    """Starts agents, which end with the test. before: a command that starts it, as setpriv."""
     started = []
 
     def start(spec: Any, before: tuple[str, ...] = ()) -> Agent:
@@ -174,7 +174,7 @@ def test_it_leaves_nothing_in_the_kernel_and_removes_what_a_killed_one_left(time
     found = instances()
     assert f"latlab-{killed.pid}" not in found
     assert found >= {f"latlab-{living.pid}", f"latlab-{agent.pid}"}
-    # The living one has been left alone: it is told of every interrupt, as the next one is.
+    # The living one has been left alone: it gets every interrupt, as the next one does.
     assert_every_interrupt_told(over(agent, spec, agent.begin()))
     assert_every_interrupt_told(over(living, traced_spec(tmp_path / "living"), living.begin()))
     assert not instances() & {f"latlab-{one.pid}" for one in (killed, living, agent)}

@@ -93,7 +93,7 @@ def test_a_timers_interrupt_and_what_it_interrupted_is_reported(tmp_path: Path) 
     assert_all_recorded(traced)
     names = {"due_tai_ns": "wake_due_tai_ns", "woke_tai_ns": "wake_tai_ns"}
     found, told = timers_passage(instants.rename(names), traced.rows, thread)
-    # One whose time came before the thread had gone to sleep wakes nobody.
+    # One whose time came before the thread had gone to sleep wakes no thread.
     assert told["why"].null_count() > 0.9 * told.height > 0
     assert (found.interval_ns >= 0).all()
     assert found.whole_ns.tolist() == instants["late_ns"].to_list()

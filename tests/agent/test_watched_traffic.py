@@ -12,6 +12,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -92,7 +93,7 @@ def send(talker: socket.socket, to: tuple[str, int], count: int = COUNT, gap_s: 
 
 
 def through(relay_bed: Bed, folder: Path, rule: Rule) -> RunFolder:
-    """COUNT datagrams from `sensor` to a relay, which sends them on to `ecu` from a socket of its own."""
+    """COUNT datagrams from `sensor` to a relay, which sends them on to `ecu` from another socket."""
     with (
         relay_bed.udp("sensor", "10.78.0.1") as talker,
         relay_bed.udp("relay", "10.78.0.2", PORT) as source,
@@ -128,7 +129,7 @@ def test_a_cable_between_two_namespaces(bed: Bed, tmp_path: Path) -> None:
     assert (figures["n"], figures["lost"], figures["uncertainty_ns"]) == (COUNT, 0, 0)
     assert 0 < figures["min"] <= figures["p50"] <= figures["max"]
     gaps = cell["streams"]["at-ns-sensor-ecu-out"]["metrics"]["interarrival"]
-    # Without numbers of the sender's nobody knows what a point has not seen.
+    # Without the sender's numbers it is unknown what a point has not seen.
     assert (gaps["n"], gaps["lost"], gaps["uncertainty_ns"]) == (COUNT - 1, None, 0)
     assert gaps["min"] >= 2 * MS
     assert (cell["verdict"], cell["label"], reasons(folder)) == ("trusted", "measured", {})
@@ -234,6 +235,42 @@ def test_what_a_sender_leaves_out_of_its_own_numbers_is_missing_from_the_first_p
     assert transit(cell, "ns-sensor-ecu-out-to-ns-ecu-sensor-in")["lost"] == 0
 
 
+def test_the_cycle_counter_of_profinet_shows_losses_and_jitter_at_the_source(bed: Bed, tmp_path: Path) -> None:
+    sent = [number for number in range(COUNT) if number not in (20, 21, 40)]
+    macs = bytes.fromhex("0200004e0002 0200004e0001")
+    with bed.tap("sensor", "ecu") as talker:
+
+        def act() -> None:
+            for number in sent:
+                status = 0x31 if number == 50 else 0x35
+                apdu = struct.pack(">HBB", 128 * number % 65536, status, 0)
+                talker.send(macs + struct.pack(">HH", 0x8892, 0x8001) + bytes(40) + apdu)
+                time.sleep(0.004)
+
+        folder = watching(tmp_path, act, ("ns:sensor/ecu:out", "ns:ecu/sensor:in"), flow="ether proto profinet")
+    cell = cell_of(folder)
+    (written,) = folder.cells()
+    number_of = {one.name: one.stream for one in written.cell().streams}
+    for name in ("at-ns-sensor-ecu-out", "at-ns-ecu-sensor-in"):
+        metrics = cell["streams"][name]["metrics"]
+        jitter = metrics["jitter"]
+        assert (metrics["interarrival"]["lost"], jitter["lost"]) == (COUNT - len(sent), COUNT - len(sent))
+        assert (jitter["n"], jitter["missing"], jitter["uncertainty_ns"]) == (len(sent) - 1, 0, 0)
+        packets = written.packets(number_of[name]).sort("sequence")
+        # A frame behind missing ones is due as much later as its sender has counted.
+        due_ns = packets["counted_tai_ns"] - packets["previous_tai_ns"]
+        assert due_ns.to_list() == [4 * MS * (after - before) for before, after in pairwise(sent)]
+        late_ns = packets["first_point_tai_ns"] - packets["counted_tai_ns"]
+        assert (jitter["min"], jitter["max"]) == (late_ns.min(), late_ns.max())
+        note = (
+            f"{name}: by the cycle counter of PROFINET of 1 source, one every 4000 µs, 3 are missing here, "
+            "0 came again and 0 late; 1 with: data not valid"
+        )
+        assert note in cell["imported"]["notes"]
+    assert transit(cell, "ns-sensor-ecu-out-to-ns-ecu-sensor-in")["lost"] == 0
+    assert cell["verdict"] == "trusted"
+
+
 def test_a_full_ring_is_counted_and_what_is_lost_on_the_path_is_not_known_then(bed: Bed, tmp_path: Path) -> None:
     def act() -> None:
         (agent,) = [int(pid) for pid in run("pgrep", "-f", "latlab-agent watch", "-P", str(os.getpid())).split()]
@@ -270,7 +307,7 @@ def test_without_a_packet_of_the_flow_the_busiest_flows_are_listed(bed: Bed, tmp
     [
         ("ns:sensor/eth9", "there is no interface 'eth9'", "ns:sensor/eth9"),
         ("ns:nowhere/eth0", "there is no network namespace 'nowhere'", "ns:nowhere/eth0"),
-        ("ns:sensor/ecu:sideways", "'sideways' is no direction", "--at"),
+        ("ns:sensor/ecu:sideways", "'sideways' is not a direction", "--at"),
     ],
 )
 def test_a_place_that_is_not_there_is_one_error(bed: Bed, tmp_path: Path, point: str, what: str, where: str) -> None:
@@ -289,7 +326,7 @@ def test_what_comes_in_by_an_interface_that_stands_on_another_is_looked_for_belo
             break
     else:
         pytest.skip("this kernel makes no interface that stands on another")
-    with pytest.raises(UsageError, match=r"takes in packets of ns:ecu/above .* at the interface below it"):
+    with pytest.raises(UsageError, match=r"receives packets of ns:ecu/above .* at the interface below it"):
         watching(tmp_path, lambda: None, ("ns:ecu/above:in",))
 
 
@@ -297,7 +334,7 @@ def test_what_comes_in_by_an_interface_that_stands_on_another_is_looked_for_belo
     ("change", "became"),
     [
         (("-n", "ecu", "link", "set", "sensor", "down", "name", "other"), "its name is 'other' now"),
-        (("-n", "ecu", "link", "delete", "sensor"), "the interface is gone"),
+        (("-n", "ecu", "link", "delete", "sensor"), "the interface no longer exists"),
     ],
 )
 def test_an_interface_that_does_not_stay_is_a_reason(
@@ -349,7 +386,7 @@ def test_a_run_whose_lab_was_killed_is_analysed_later(bed: Bed, tmp_path: Path) 
     assert not is_unfinished_watch(folder)
     cell = cell_of(folder)
     figures = transit(cell, "ns-sensor-ecu-out-to-ns-ecu-sensor-in")
-    # Of the last half second nobody knows whether packets would still have come.
+    # For the last half second it is unknown whether packets would still have come.
     assert (0 < figures["n"] < COUNT, figures["lost"]) == (True, 0)
     assert (cell["verdict"], list(reasons(folder))) == ("suspect", ["recordings-whole"])
 

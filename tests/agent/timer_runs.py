@@ -1,4 +1,4 @@
-"""Instants as an agent is told to wait for them, and what came of one that did."""
+"""The spec of an agent that waits for instants, and the result of one."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ STREAM = 3
 
 
 def timer_spec(folder: Path, **changes: Any) -> dict[str, Any]:
-    """What an agent is told that waits for 300 instants, a millisecond apart; changes replace parts of it."""
+    """The spec of an agent that waits for 300 instants, a millisecond apart; changes replace parts of it."""
     return {
         "run_id": new_run_id(),
         "recording": str(folder / "timer-irq"),
@@ -66,7 +66,7 @@ class Waited:
 def waited(agent: Agent, spec: dict[str, Any], start_tai_ns: int | None = None) -> Waited:
     """What came of it when the agent, which was told the spec, has come to its last instant.
 
-    start_tai_ns: when it is told to start; None: shortly.
+    start_tai_ns: when it is to start; None: shortly.
     """
     agent.until("ready")
     if start_tai_ns is None:

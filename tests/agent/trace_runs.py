@@ -1,4 +1,4 @@
-"""A trace as an agent is told to record it, and what came of one."""
+"""The spec of an agent that records a trace, and the result of one."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ IRQS = ("irq:irq_handler_entry", "irq:irq_handler_exit")
 NET_RX = ("irq:softirq_raise", "irq:softirq_entry", "irq:softirq_exit")
 THREADS = ("sched:sched_waking", "sched:sched_switch")
 RECEIVING = (*IRQS, *NET_RX, *THREADS)
-"""What it takes to tell how a packet came to the thread that receives it."""
+"""What it takes to find how a packet reached the thread that receives it."""
 NET_RX_NUMBER = 3
 
 
 def trace_spec(folder: Path, **changes: Any) -> dict[str, Any]:
-    """What an agent is told that records how packets come to all threads; changes replace parts of it."""
+    """The spec of an agent that records how packets reach all threads; changes replace parts of it."""
     return {
         "run_id": new_run_id(),
         "recording": str(folder / "trace-ecu"),
@@ -43,7 +43,7 @@ class Traced:
 
 
 def finished(agent: Agent, folder: Path) -> Traced:
-    """What came of it once the agent, which is recording, is told to stop."""
+    """What came of it once the agent, which is recording, is stopped."""
     agent.tell(stop=True)
     agent.until("done")
     assert agent.ended() == 0

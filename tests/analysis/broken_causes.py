@@ -82,14 +82,14 @@ CPUS: list[Case] = [
         "up to 200 µs",
     ),
     (
-        "virtual CPUs are apart",
+        "virtual CPUs run on different CPUs",
         "suspect",
         on_ecu(merged(ISOLATED, TWO_VCPUS), guests=[guest()]),
         "ecu, CPU 0/KVM, CPU 1/KVM",
         "all on CPU 2",
     ),
     (
-        "PTP has CPUs of its own",
+        "PTP has separate CPUs",
         "suspect",
         on_ecu(threads(**{"ptp4l.1_ptp4l": thread(cpus=[0, 1], priority=0)})),
         "ecu, ptp4l",
@@ -98,7 +98,7 @@ CPUS: list[Case] = [
 ]
 CARDS: list[Case] = [
     (
-        "interrupts have CPUs of their own",
+        "interrupts run on separate CPUs",
         "suspect",
         on_ecu(card(), {"interrupts": {"irqs": {"126": {"cpu_counts": {"1": 9_100, "2": 3}}}}}),
         "ecu.eth0 (late: control)",
@@ -119,7 +119,7 @@ CARDS: list[Case] = [
         "130 afterwards",
     ),
     (
-        "nothing moves interrupts",
+        "interrupts are not moved",
         "suspect",
         on_ecu(merged(card(), {"processes": {"irqbalance": True}})),
         "ecu (late: control)",
@@ -147,7 +147,7 @@ CARDS: list[Case] = [
         "suspect",
         on_ecu(card(carrier_changes=3), card(carrier_changes=5)),
         "ecu.eth0",
-        "it came or went 2 times",
+        "it changed 2 times",
     ),
     (
         "network cards gave every timestamp",
@@ -238,7 +238,7 @@ MACHINE: list[Case] = [
         "it changed by 50 ppm",
     ),
     (
-        "the kernels did not complain",
+        "the kernels logged no problem",
         "suspect",
         on_ecu(
             {"kernel": {"complaints": {"soft_lockup": 1, "rcu_stall": 0}}},

@@ -26,7 +26,7 @@ BROKEN: list[Case] = [
         "untrusted",
         evidence([SILENT] * 10),
         "stream control",
-        "none of the 10 that were sent",
+        "none of the 10 packets sent",
     ),
     (
         "no packet arrived before it left",
@@ -41,7 +41,7 @@ BROKEN: list[Case] = [
         "untrusted",
         bounded(None, *[0] * 9),
         "control.latency",
-        "none for 1 of 10 packets: in no figure",
+        "none for 1 of 10 packets: not in any figure",
     ),
     (
         "the clock bound is small compared with the latency",
@@ -55,14 +55,14 @@ BROKEN: list[Case] = [
         "suspect",
         ptp(lost=True),
         "ecu.eth0",
-        "no Sync was heard: 1 s after the first reading, until the end",
+        "no Sync was received: 1 s after the first reading, until the end",
     ),
     (
         "PTP's offset agrees with latlab's readings",
         "suspect",
         ptp(checked={"n": 8, "apart": 2, "outside_max_ns": 3_000}),
         "ecu.eth0",
-        "2 of 8 readings are further, 3 µs at most",
+        "2 of 8 readings differ more, 3 µs at most",
     ),
     (
         "PTP's clocks were read",

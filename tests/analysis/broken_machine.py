@@ -53,7 +53,7 @@ BROKEN: list[Case] = [
         "suspect",
         evidence([{**ROW, "tx_soft": 1006, "rx_soft": 1100, "rx_user": 1120}] * 10),
         "control.lateness",
-        "half of them 1.006 µs or more after their launch (1.006 µs to 1.006 µs), 1.006 periods, though the talker "
+        "half of them 1.006 µs or more after their launch (1.006 µs to 1.006 µs), 1.006 periods, although the talker "
         "woke within 5 ns",
     ),
     (

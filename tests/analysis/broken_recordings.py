@@ -70,62 +70,62 @@ BROKEN: list[Case] = [
         "not run: the lab was killed",
     ),
     (
-        "recordings are whole",
+        "recordings are complete",
         "untrusted",
         replace(GOOD, findings={"talker-sensor.sent": Seen(complete=False)}),
         "talker-sensor.sent",
         "cut short",
     ),
     (
-        "recordings are whole",
+        "recordings are complete",
         "untrusted",
         replace(GOOD, findings={"talker-sensor.sent": Seen(complete=False, present=False)}),
         "talker-sensor.sent",
         "absent",
     ),
     (
-        "recordings are whole",
+        "recordings are complete",
         "untrusted",
         replace(GOOD, findings={"talker-sensor.sent": Seen(stated=15, gaps=(Gap(2, 6, 5),))}),
         "talker-sensor.sent",
-        "batch 2 is damaged: rows 6 to 10 are in no figure",
+        "batch 2 is damaged: rows 6 to 10 are not in any figure",
     ),
     (
-        "recordings are whole",
+        "recordings are complete",
         "untrusted",
         replace(GOOD, findings={"talker-sensor.sent": Seen(stated=15, gaps=(Gap(3, 11, None),))}),
         "talker-sensor.sent",
-        "batch 3 is damaged: rows 11 to 15 are in no figure",
+        "batch 3 is damaged: rows 11 to 15 are not in any figure",
     ),
     (
-        "recordings are whole",
+        "recordings are complete",
         "untrusted",
         replace(GOOD, findings={"talker-sensor.sent": Seen(gaps=(Gap(3, 11, None),))}),
         "talker-sensor.sent",
-        "batch 3 is damaged: all rows from 11 on are in no figure",
+        "batch 3 is damaged: all rows from 11 on are not in any figure",
     ),
     (
-        "the agents came to their end",
+        "the agents finished",
         "untrusted",
         evidence(agents=[{**agents()[0], "done": None}, agents()[1]]),
         "talk on sensor",
         "none",
     ),
     (
-        "the agents came to their end",
+        "the agents finished",
         "untrusted",
         evidence(agents=[agents()[0], {**agents()[1], "error": UNHEARD}]),
         "listen on ecu",
         "tracefs: it is locked down",
     ),
     (
-        "timestamps are possible",
+        "timestamps are plausible",
         "untrusted",
         replace(
             GOOD, findings={"talker-sensor.sent": Seen(impossible=(Impossible(1, "wake", "before it was due", 2, 7),))}
         ),
         "talker-sensor.sent",
-        "2 packets of control, from sequence 7 on: in no figure",
+        "2 packets of control, from sequence 7 on: not in any figure",
     ),
     (
         "every packet is accounted for",
@@ -153,7 +153,7 @@ BROKEN: list[Case] = [
         "untrusted",
         evidence([ROW] * 9 + [{**ROW, "send_error": None}], agents=agents(talked(9))),
         "stream control",
-        "1 packet that the talker did not hand over arrived",
+        "1 packet arrived that the talker did not hand over",
     ),
     (
         "packets without timestamps are like the others",
@@ -220,7 +220,7 @@ BROKEN: list[Case] = [
         "suspect",
         across_xdp("frames redirected 10, passed 10, dropped 0", "sensor", "ecu"),
         "stream from ecu",
-        "ecu itself is at one end",
+        "one end is ecu itself",
     ),
     (
         "timestamps are complete",
@@ -279,7 +279,7 @@ BROKEN: list[Case] = [
         "untrusted",
         evidence(agents=agents(streams=[{"stream": 1, "untagged": 9}])),
         "stream control, ecu",
-        "9 of 10 arrived without it, and count as lost",
+        "9 of 10 arrived without it and count as lost",
     ),
     (
         "frames kept their VLAN tags",
@@ -289,7 +289,7 @@ BROKEN: list[Case] = [
             bridges=[{"kind": "xdp", "host": "board", "guests": ["ecu"], "uplink": "eth1", "detail": ""}],
         ),
         "stream control, ecu",
-        "9 of 10 arrived without it, and count as lost; the bridge (xdp) has them from board.eth1",
+        "9 of 10 arrived without it and count as lost; the bridge (xdp) has them from board.eth1",
     ),
     (
         "frames kept their VLAN tags",
@@ -306,7 +306,7 @@ BROKEN: list[Case] = [
             ]
         ),
         "stream rr.up, ecu",
-        "3 arrived without it, and count as lost",
+        "3 arrived without it and count as lost",
     ),
     (
         "no packet was refused",
@@ -351,7 +351,7 @@ BROKEN: list[Case] = [
         "of none: tracefs: it is locked down (run as root)",
     ),
     (
-        "the trace is whole",
+        "the trace is complete",
         "suspect",
         evidence(agents=[*agents(), TRACES]),
         "trace on ecu",

@@ -81,7 +81,7 @@ def test_packets_late_in_different_intervals_are_counted_apart() -> None:
 
 
 def test_lateness_that_the_qdisc_s_wait_absorbs_is_no_cause() -> None:
-    """A launch time: whoever hands over late waits less, and the packet leaves when it should."""
+    """A launch time: a packet handed over late waits less, and the packet leaves when it should."""
     held = {"wake": -300, "submit": -290, "tx_sched": -288, "tx_soft": 20, "rx_soft": 60}
     rows = [held] * 100
     rows[40] = {"wake": -100, "submit": -90, "tx_sched": -88, "tx_soft": 20, "rx_soft": 110}

@@ -1,4 +1,4 @@
-"""Windows that somebody names have their own figures, and change no other."""
+"""User-defined windows have their own figures, and change no other."""
 
 from __future__ import annotations
 

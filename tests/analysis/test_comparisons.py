@@ -50,7 +50,7 @@ def test_a_difference_that_is_not_shown_is_reported_with_what_would_have_been() 
 def test_what_one_repetition_a_side_shows_is_nothing() -> None:
     found = said(medians("tap", 12_000), medians("xdp", 8_000))
     assert found == (
-        "nothing shown at the median: xdp has 4.0 µs less than tap; one repetition: how much repetitions differ is "
+        "nothing shown at the median: xdp has 4.0 µs less than tap; one repetition: the spread of repetitions is "
         "unknown"
     )
     assert not one(medians("tap", 12_000), medians("xdp", 8_000, 8_000, 8_000)).shown
@@ -59,10 +59,10 @@ def test_what_one_repetition_a_side_shows_is_nothing() -> None:
 def test_virtual_time_that_repeats_has_an_interval_of_no_width_and_says_so() -> None:
     tap, xdp = (medians(name, *[ns] * 3, label="virtual time") for name, ns in (("tap", 59_004), ("xdp", 54_902)))
     assert said(tap, xdp) == (
-        "xdp is 4.102 µs faster than tap at the median (every repetition gives the same figure, so the interval is 0 "
-        "wide: virtual time repeats)"
+        "xdp is 4.102 µs faster than tap at the median (every repetition gives the same figure, so the width of the "
+        "interval is 0: virtual time repeats)"
     )
-    assert said(tap, tap) == "no difference at the median: the same figure to the nanosecond in every repetition"
+    assert said(tap, tap) == "no difference at the median: equal to the nanosecond in every repetition"
 
 
 def test_virtual_time_that_nearly_repeats_is_reported_in_nanoseconds() -> None:

@@ -86,7 +86,7 @@ def test_blocks_get_longer_until_neighbours_are_alike_no_more() -> None:
 
 
 def test_of_values_that_drift_through_the_whole_run_or_change_slowly_it_says_over_how_many_they_depend() -> None:
-    """A trend, a step, and a level that flips once in 2000 of 5000 values: which of them it is, no block tells."""
+    """A trend, a step, and a level that flips once in 2000 of 5000 values: which of them it is, no block shows."""
     random = np.random.default_rng(5)
     level = np.where(np.cumsum(random.random(5000) < 1 / 2000) % 2, 1.0, -1.0)
     trend = np.linspace(-1, 1, 5000) + normal(0, 5000, seed=6)[0] * 0.1

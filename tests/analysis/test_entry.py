@@ -1,4 +1,4 @@
-"""How an interrupt came into a guest is told by vector, vCPU and thread, or not at all."""
+"""How an interrupt came into a guest is found by vector, vCPU and thread, or not at all."""
 
 from __future__ import annotations
 

@@ -73,7 +73,7 @@ def test_sides_of_unequal_numbers_differ_as_seldom_as_stated(few: int, many: int
 @pytest.mark.parametrize("method", [paired, unpaired])
 @pytest.mark.parametrize("repeats", [2, 3, 4])
 def test_two_modes_pass_for_a_difference_as_often_as_is_reported(method: Method, repeats: int) -> None:
-    """What a correction for many comparisons does not help against: each side in a mode of its own, by chance."""
+    """What a correction for many comparisons does not help against: each side in a different mode, by chance."""
     rng = np.random.default_rng(repeats)
     a, b = ((rng.random((TIMES, repeats)) < 0.5) + rng.normal(size=(TIMES, repeats)) / 1e6 for _ in range(2))
     effects = [method(x, y) for x, y in zip(a.tolist(), b.tolist(), strict=True)]

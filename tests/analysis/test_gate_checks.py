@@ -1,4 +1,4 @@
-"""Ports: what others may add to a stream's wait, and the warnings, each with its numbers."""
+"""Ports: what other traffic may add to a stream's wait, and the warnings, each with its numbers."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ CASES: dict[str, tuple[Port, str]] = {
     "launch_times_are_in_windows": (
         port(flows=(replace(CONTROL, handover=CHECKED),), beneath={0: LaunchQueue(0)}),
         "stream control: all of its launch times are outside the windows of class 0: taprio drops such packets "
-        "silently, as launches at the very start of an entry are",
+        "silently, as launches exactly at the start of an entry are",
     ),
     "launch_times_are_waited_for": (
         port(flows=(replace(CONTROL, handover=CHECKED, offset_ns=50_000),)),
@@ -129,8 +129,8 @@ CASES: dict[str, tuple[Port, str]] = {
     ),
     "periods_keep_their_phase": (
         port(flows=(replace(CONTROL, period_ns=1_000_000),)),
-        "stream control: a period of 1 ms is no multiple of the cycle, 503 µs: its launches go through 503 phases, 1 "
-        "µs apart, and wait 0 to 402 µs",
+        "stream control: a period of 1 ms is not a multiple of the cycle, 503 µs: its launches go through 503 phases, "
+        "1 µs apart, and wait 0 to 402 µs",
     ),
     "launches_meet_open_gates": (
         port(flows=(replace(CONTROL, offset_ns=150_000),)),
@@ -183,12 +183,12 @@ def test_the_offset_that_a_warning_asks_for_ends_the_wait() -> None:
 
 def test_stepping_from_one_open_entry_to_the_next_is_no_wait_worth_a_warning() -> None:
     clock = replace(CONTROL, traffic_class=1, period_ns=1_000_000, offset_ns=500)
-    assert "no multiple" not in said(replace(PORT, flows=(clock,)))
+    assert "not a multiple" not in said(replace(PORT, flows=(clock,)))
 
 
 def test_very_many_streams_of_a_class_are_reported_as_such() -> None:
     flows = tuple(replace(CONTROL, name=f"s{number}") for number in range(25))
-    assert "class 0: 25 streams share it: so many are not compared" in said(port(flows=flows))
+    assert "class 0: 25 streams share it: too many to compare" in said(port(flows=flows))
 
 
 def test_an_etf_that_takes_launch_times_as_deadlines_keeps_no_gate() -> None:

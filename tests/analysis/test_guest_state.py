@@ -1,4 +1,4 @@
-"""What an interrupt into a guest came to is told by the vCPU's turns on the VM host, or not at all."""
+"""What an interrupt into a guest interrupted is found by the vCPU's turns on the VM host, or not at all."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a thread of a VM host came to send an interrupt on into a guest is told from its own interrupt on, or not."""
+"""How an interrupt got to the VM host's thread that forwards it is found from the host's interrupt on, or not."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a thread was woken is told by its softirq and by the interrupt that asked for that, or not at all."""
+"""How a thread was woken is found by its softirq and by the interrupt that raised it, or not at all."""
 
 from __future__ import annotations
 

@@ -58,7 +58,7 @@ SCHEMA = {
 
 
 def series(*changes: dict[str, Any], ours: bool = False) -> pl.DataFrame:
-    """A reading each second, each with a Sync of its own unless its change says otherwise."""
+    """A reading each second, each with a new Sync unless its change says otherwise."""
     rows = [
         {"tai_ns": n * SECOND + AHEAD_NS, "monotonic_ns": n * SECOND, "ingress_ns": n, **ROW, **change}
         for n, change in enumerate(changes)
@@ -100,7 +100,7 @@ def test_a_spell_lasts_until_the_first_reading_that_is_locked_again() -> None:
     assert unlocked({}, lost) == [(1, None, "its port was LISTENING")]
     assert unlocked({}, lost, SILENT, {}) == [
         (1, 2, "its port was LISTENING"),
-        (2, 3, "ptp4l gave no answer"),
+        (2, 3, "ptp4l did not answer"),
     ]
 
 
@@ -128,23 +128,23 @@ def syncs(*after_s: float) -> list[dict[str, Any]]:
 def test_a_slave_whose_master_is_silent_keeps_its_state_and_is_not_locked() -> None:
     allowed = INTERVALS * SYNC_INTERVAL_NS / SECOND
     silence = syncs(1, 1, 8)
-    assert unlocked(*silence) == [(2 + allowed + 0.25, 10, "no Sync was heard")]
+    assert unlocked(*silence) == [(2 + allowed + 0.25, 10, "no Sync was received")]
     # Of a profile with more Syncs they are missed sooner, but not before it was asked four times.
     assert unlocked(*silence, sync_interval_ns=SECOND // 8) == [
-        (3.25, 10, "no Sync was heard"),
+        (3.25, 10, "no Sync was received"),
     ]
-    assert unlocked(*silence, sync_interval_ns=2 * SECOND) == [(8.25, 10, "no Sync was heard")]
+    assert unlocked(*silence, sync_interval_ns=2 * SECOND) == [(8.25, 10, "no Sync was received")]
 
 
 def test_one_that_asks_for_fewer_syncs_once_it_is_locked_misses_none() -> None:
     assert unlocked(*syncs(*[0.25] * 40, *[1.0] * 8)) == []
-    assert unlocked(*syncs(*[0.25] * 40, *[1.0] * 8, 4)) == [(21.25, 22, "no Sync was heard")]
+    assert unlocked(*syncs(*[0.25] * 40, *[1.0] * 8, 4)) == [(21.25, 22, "no Sync was received")]
 
 
 def test_of_one_that_somebody_else_started_the_intervals_that_were_seen_count_if_they_are_longer() -> None:
     assert unlocked(*syncs(*[2.0] * 9, 5), **OBSERVED) == []
-    assert unlocked(*syncs(*[2.0] * 9, 7), **OBSERVED) == [(24.25, 25, "no Sync was heard")]
-    assert unlocked(*syncs(*[0.25] * 9, 4), **OBSERVED) == [(5.5, 6.25, "no Sync was heard")]
+    assert unlocked(*syncs(*[2.0] * 9, 7), **OBSERVED) == [(24.25, 25, "no Sync was received")]
+    assert unlocked(*syncs(*[0.25] * 9, 4), **OBSERVED) == [(5.5, 6.25, "no Sync was received")]
 
 
 def test_how_long_something_lasted_does_not_count_by_the_clock_that_is_stepped() -> None:
@@ -161,8 +161,8 @@ def test_the_time_since_the_last_sync_counts_from_before_the_streams_and_through
     found = described(PORT, recorded, (first, last))
     assert found["readings"] == 5
     assert [(one["from_ns"] // SECOND, one["why"]) for one in found["unlocked"]] == [
-        (2, "ptp4l gave no answer"),
-        (3, "no Sync was heard"),
+        (2, "ptp4l did not answer"),
+        (3, "no Sync was received"),
     ]
 
 
@@ -228,7 +228,7 @@ def test_not_locked_is_reported_with_why_since_when_and_how_long() -> None:
     lost = {"state": LISTENING, "offset_ns": None}
     (once,) = broken(ptp_was_locked, described(PORT, series({}, lost, {}, SILENT, {})))
     assert (once.where, once.expected) == ("ecu.eth0", "locked, within 1 µs")
-    assert once.actual == "its port was LISTENING; ptp4l gave no answer: first 1 s after the first reading, 2 s in all"
+    assert once.actual == "its port was LISTENING; ptp4l did not answer: first 1 s after the first reading, 2 s in all"
     (one,) = broken(ptp_was_locked, described(PORT, series({}, lost, lost, {})))
     assert one.actual == "its port was LISTENING: 1 s after the first reading, for 2 s in all"
     (again,) = broken(ptp_was_locked, described(PORT, series({}, lost, {}, {}, {}, lost, lost)))
@@ -237,7 +237,7 @@ def test_not_locked_is_reported_with_why_since_when_and_how_long() -> None:
         == "its port was LISTENING: first 1 s after the first reading, 1 s in all, and from 5 s on to the end"
     )
     (ever,) = broken(ptp_was_locked, described(PORT, series({}, SILENT)))
-    assert ever.actual == "ptp4l gave no answer: 1 s after the first reading, until the end"
+    assert ever.actual == "ptp4l did not answer: 1 s after the first reading, until the end"
     (never,) = broken(ptp_was_locked, described(PORT, series()))
     assert never.actual == "no reading while streams ran"
 
@@ -261,7 +261,7 @@ def test_what_ptp4l_says_is_compared_with_our_own_readings() -> None:
     wrong = described(PORT, series(ours | {"our_offset_ns": 2_000}, ours, ours=True))
     (found,) = broken(ptp_claims_hold, wrong)
     assert (found.where, found.expected) == ("ecu.eth0", "ptp4l's offset within 1 µs of latlab's readings")
-    assert found.actual == "1 of 2 readings are further, 1.795 µs at most"
+    assert found.actual == "1 of 2 readings differ more, 1.795 µs at most"
 
 
 def test_another_grandmaster_is_reported() -> None:

@@ -128,7 +128,7 @@ def test_the_stability_of_the_shape_is_reported_for_every_threshold() -> None:
 
 
 def test_thresholds_below_the_chosen_one_are_those_that_do_not_fit() -> None:
-    """Above 3 ms of noise lies a tail of its own, of one value in a hundred."""
+    """Above 3 ms of noise lies a separate tail, of one value in a hundred."""
     random = np.random.default_rng(15)
     noise = random.normal(2 * UNIT_NS, UNIT_NS / 10, 50_000)
     values = np.where(np.arange(50_000) % 100 == 0, 3 * UNIT_NS + random.exponential(UNIT_NS, 50_000), noise)
@@ -173,7 +173,7 @@ def test_nothing_is_said_of_more_than_ten_times_the_packets() -> None:
     assert found["why"] is None
     far = found["levels"][2]
     assert (far["packets"], far["value_ns"], far["beyond"]) == (1_000_000, None, 50.0)
-    assert far["why"] == "more than 10 times the 20,000 packets there are"
+    assert far["why"] == "more than 10 times the 20,000 packets that were measured"
 
 
 def test_levels_below_the_threshold_are_the_percentiles_to_tell() -> None:
@@ -281,7 +281,7 @@ def fit(shape: float, n: int) -> Fit:
 
 
 def test_a_shape_that_differs_higher_up_by_more_than_chance_is_not_stable() -> None:
-    """200 of 800 peaks tell the shape to about ±0.08: 0.1 may be chance, 0.6 is not."""
+    """200 of 800 peaks show the shape to about ±0.08: 0.1 may be chance, 0.6 is not."""
     chosen, alike, other = fit(0.0, 800), fit(0.1, 200), fit(0.6, 100)
     assert drift(chosen, [alike])[0] > 0.1
     assert drift(chosen, [alike, other]) == (1 / (DRAWS + 1), other)

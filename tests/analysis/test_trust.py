@@ -54,7 +54,7 @@ def test_an_id_is_short_and_is_given_once() -> None:
 def test_a_reason_of_a_version_without_ids_has_its_rules() -> None:
     (reason,) = judge(replace(GOOD, findings={"y": Seen(complete=False)}))
     document = reason.document()
-    assert (document["id"], document["check"]) == ("recordings-whole", "recordings are whole")
+    assert (document["id"], document["check"]) == ("recordings-whole", "recordings are complete")
     assert Reason.of(document) == reason
     del document["id"]
     assert Reason.of(document) == reason

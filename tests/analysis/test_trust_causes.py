@@ -34,8 +34,8 @@ FIRST_CAUSE = next(place for place, rule in enumerate(RULES) if rule.id == "deep
 KNOWN = {rule.name for rule in RULES[FIRST_CAUSE:]} | {"realtime threads were not throttled"}
 AT_ANY_LATENCY = {
     "no CPU was in a deep idle state",
-    "virtual CPUs are apart",
-    "PTP has CPUs of its own",
+    "virtual CPUs run on different CPUs",
+    "PTP has separate CPUs",
     "interrupts stayed on their CPUs",
     "coalescing is small compared with the latency",
     "links do not sleep",
@@ -44,12 +44,12 @@ AT_ANY_LATENCY = {
     "the streams are out of step with the timer tick",
     "the clock source is fast",
     "clocks kept their rates",
-    "the kernels did not complain",
+    "the kernels logged no problem",
 }
 """Rules that count however late packets were; all others look for what held late ones up."""
 IN_EMULATION = {
     "links stayed up",
-    "virtual CPUs are apart",
+    "virtual CPUs run on different CPUs",
     "interrupts stayed on their CPUs",
     "guests keep their memory",
     "the clock source is fast",

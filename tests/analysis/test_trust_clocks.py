@@ -74,7 +74,7 @@ def test_what_to_do_about_clocks_that_nothing_bounds_is_said_of_whose_they_are()
     (of_hosts,) = remedies(evidence(clocks=[]))
     assert "{sync: exchange}" in of_hosts and "guest" not in of_hosts and "card" not in of_hosts
     (for_a_time,) = remedies(bounded(None, *[0] * 9))
-    assert "for a time" in for_a_time and "guest" not in for_a_time
+    assert "temporarily" in for_a_time and "guest" not in for_a_time
     (of_a_guest,) = remedies(evidence(clocks=[], streams=to_guest(), guests=[guest()]))
     assert "the guest's clock" in of_a_guest and "card" not in of_a_guest
     of_cards, of_the_rest = remedies(evidence([{**ROW, "tx_hard": 40, "rx_hard": 90}] * 10, clocks=[]))

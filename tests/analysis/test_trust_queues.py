@@ -1,4 +1,4 @@
-"""A queue that does not drain is told, and a wait that the schedule promises, or the talker makes, is none."""
+"""A queue that does not drain is reported; a wait by the schedule or the talker is not one."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_what_the_gate_schedule_guarantees_is_no_backlog() -> None:
     assert list(queues_drain(gated(queued(3000), worst_wait_ns=2000))) == []
     (broken,) = queues_drain(gated(queued(3000), worst_wait_ns=1000))
     assert broken.expected == (
-        "most packets gone within a period, 1 µs, of being handed over, or 1 µs later where their gate is closed"
+        "most packets sent within a period, 1 µs, after the handover, or 1 µs later if their gate is closed"
     )
 
 
@@ -53,7 +53,7 @@ def test_windows_that_were_missed_are_reported_with_the_interface() -> None:
     (broken,) = queues_drain(gated(queued(3000), 0, missed=10, windows_late={"631": 4, "3447": 6}))
     assert broken.where == "control.lateness"
     assert broken.actual == (
-        "half of them 3 µs or more after their launch (3 µs to 3 µs), 3 periods, though the talker woke within 5 ns; "
+        "half of them 3 µs or more after their launch (3 µs to 3 µs), 3 periods, although the talker woke within 5 ns; "
         "10 of 10 missed their window of sensor.eth0, 631 to 3,447 windows late"
     )
 

@@ -128,7 +128,7 @@ def test_intervals_add_up_whatever_stamps_are_missing(rows: list[dict[str, int]]
 
 
 def test_the_slowest_packet_of_the_result_is_split_at_the_same_stamps() -> None:
-    """The result tells delivery in one; where no NIC is on the way, the two are one."""
+    """The result has delivery in one; where no NIC is on the way, the two are one."""
     for row, metric in ((SOFT, "latency_user"), (ALL, "latency"), (SOFT, "latency")):
         found = split_of([row], metric)
         told = worst_packet(packet_table([row]), 0, found.stops[-1]).document()["intervals"]

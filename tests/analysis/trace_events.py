@@ -1,4 +1,4 @@
-"""Traces as agents record them: events of our own making, and the threads in them."""
+"""Traces as agents record them: events that the tests make, and the threads in them."""
 
 from __future__ import annotations
 

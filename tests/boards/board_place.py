@@ -66,7 +66,7 @@ class BoardPlace(Place):
         return path
 
     def struck(self, command: str, **parts: Any) -> str:
-        """Why the first of two cells failed, as its board was struck by the command; the other is whole."""
+        """Why the first of two cells failed, as its board was hit by the command; the other is complete."""
         before = self.trace()
         by = (sys.executable, str(STRUCK_LAB), command)
         lab = self.start("run", self.board_scenario(repeat=2, **parts), before=by)
@@ -85,7 +85,7 @@ class BoardPlace(Place):
         return int(pid.read_text())
 
     def killed_lab_leaves_nothing(self, **parts: Any) -> None:
-        """The lab is killed while it measures: its board ends by itself, and cleaning up undoes the rest."""
+        """The lab is killed while it measures: its board ends on its own, and cleaning up undoes the rest."""
         before = self.trace()
         lab = self.start("run", self.board_scenario(**parts), "--verbose")
         lab.until("measuring")
@@ -97,7 +97,7 @@ class BoardPlace(Place):
         assert self.trace() == before
 
     def until_gone(self, pid: int) -> None:
-        """The process ends by itself, with nobody to end it."""
+        """The process ends on its own."""
         deadline = time.monotonic() + GONE_S
         while alive(pid):
             assert time.monotonic() < deadline, f"{pid} runs on"

@@ -16,10 +16,11 @@ sys.path += [str(Path(__file__).parents[1] / folder) for folder in ("testbed", "
 from board_place import BoardPlace
 from lab_machine import private_network, run
 
-from latlab.testbed.agent_binary import find_agent
+from latlab.testbed.agent_binary import find_agent, find_agents
 from latlab.testbed.images import build_image
 from latlab.testbed.site import STATE
 
+ARCHITECTURE = "aarch64"
 BOARD, OTHER_KERNEL = "debian-rt-board", "debian-rt"
 """The second is of guests that get a card."""
 
@@ -33,6 +34,26 @@ def cache(pytestconfig: pytest.Config) -> Path:
     with mock.patch.dict(os.environ, LATLAB_CACHE=str(cache)):
         for name in (BOARD, OTHER_KERNEL):
             build_image(name, agent=find_agent())
+    return cache
+
+
+@pytest.fixture(scope="session")
+def arm_agent() -> Path:
+    """The agent that such a board runs."""
+    agents = find_agents(find_agent())
+    assert ARCHITECTURE in agents, "`make agents` builds it"
+    if os.uname().machine == ARCHITECTURE:
+        pytest.skip("this machine is an ARM itself: its own boards are what the other tests measure")
+    return Path(agents[ARCHITECTURE])
+
+
+@pytest.fixture(scope="session")
+def arm_cache(arm_agent: Path, pytestconfig: pytest.Config) -> Path:
+    """Where the images of the board and of its guests are, with their snapshots."""
+    cache = pytestconfig.cache.mkdir("emulated")
+    with mock.patch.dict(os.environ, LATLAB_CACHE=str(cache)):
+        for image in ("debian-rt-board", "debian-rt"):
+            build_image(image, agent=arm_agent, architecture="arm64")
     return cache
 
 

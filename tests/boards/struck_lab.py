@@ -1,5 +1,5 @@
-"""A lab whose board is struck: `struck_lab.py COMMAND latlab ARGUMENT…` has COMMAND done on board1 by a shell while the
-first cell is measured, and waits for what does not come for seconds where a lab waits for minutes."""
+"""A lab whose board is disturbed: `struck_lab.py COMMAND latlab ARGUMENT…` has COMMAND done on board1 by a shell while
+the first cell is measured, and waits for what does not come for seconds where a lab waits for minutes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ IN_VAIN_S = 5
 
 
 def strike(command: str) -> None:
-    """Nothing; from now on the first cell's board is struck by the command as soon as its streams have begun."""
+    """Nothing; from now on the first cell's board is hit by the command as soon as its streams have begun."""
     watch = cell._Cell._watch
 
     async def struck(self: cell._Cell) -> None:

@@ -25,6 +25,8 @@ def test_every_packet_passes_every_bridge_both_ways(place: BoardPlace) -> None:
     )
     down = "down: {talker: sensor, "
     for was, becomes in (
+        # Then its VFIO cell starts from the snapshot of two-way-board.
+        ("cpus: 2, nics: 2", "cpus: 4, nics: 2"),
         (whole, f"[{', '.join(BRIDGES)}]\n  loads: [none]"),
         ("duration: 600ms", "duration: 300ms"),
         (down, f"{down}vlan: 5, "),  # a tag that the card would strip before XDP and AF_XDP see the frame

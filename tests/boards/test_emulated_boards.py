@@ -70,7 +70,7 @@ def test_a_snapshot_of_another_qemu_is_made_again(place: BoardPlace) -> None:
     path.write_bytes(b"QEVM\x00\x00\x00\x03\x07\x00\x00\x00\x0apc-q35-2.4" + b"]}")
     ended = place.latlab("run", scenario, "--verbose")
     assert ended.status == 0, ended.err + ended.out
-    assert f"starting again without the snapshot {path.name}, which did not work" in ended.out
+    assert f"starting again without the snapshot {path.name}, which failed" in ended.out
     assert is_whole(path) and path.stat().st_size > 2**20
     assert place.trace() == before
 
@@ -113,7 +113,7 @@ def test_a_killed_lab_leaves_no_board_running(place: BoardPlace) -> None:
 
 
 def snapshot_of(scenario: Path) -> Path:
-    """What the scenario's board goes on from."""
+    """What the scenario's board resumes from."""
     (cell,) = load_scenario(scenario).combinations
     (path,) = machine_snapshots(cell.scenario, planned_site(cell.scenario)).values()
     return path

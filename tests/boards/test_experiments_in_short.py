@@ -109,7 +109,7 @@ def test_a_ping_over_tcp_has_one_transaction_a_period_and_figures_of_them(short:
 
 
 def test_a_timers_handler_is_later_in_a_guest_than_natively_and_later_still_under_load(short: Short) -> None:
-    # Each in a cell by itself, as in the shipped file: side by side they would share the CPU.
+    # Each in a separate cell, as in the shipped file: side by side they would share the CPU.
     matrix = {"probes": ["native", "guest"], "loads": ["none", "vm2-packets"]}
     exclude = [{"probes": "native", "loads": "vm2-packets"}]
     cells = short("irq-latency-board", matrix, exclude=exclude)
@@ -129,15 +129,16 @@ def test_a_timers_handler_is_later_in_a_guest_than_natively_and_later_still_unde
 
 def test_tuning_makes_the_maximum_of_dds_fall_and_hardly_moves_the_median(short: Short) -> None:
     boards = shipped("dds-payload-board")["matrix"]["hosts.board1.append"]
-    matrix = {"hosts.board1.append": boards, "probes": ["guests"], "probes.guests.size": ["64B"]}
-    # Only before tuning may a guest throttle real-time threads: its vCPUs have no CPU of their own, and nothing turns
+    matrix = {"hosts.board1.append": boards, "probes": ["hosts", "guests"], "probes.guests.size": ["64B"]}
+    # Only before tuning may a guest throttle real-time threads: its vCPUs have no dedicated CPU, and nothing turns
     # throttling off.
     doubts = [("hosts.board1.append=not-tuned", "rt-throttled")]
-    cells = short("dds-payload-board", matrix, duration="600ms", doubts=doubts)
+    cells = short("dds-payload-board", matrix, exclude=[{"probes": "hosts"}], duration="600ms", doubts=doubts)
     trips = {"append=tuned" in slug: streams["guests"]["metrics"]["round_trip"] for slug, streams in cells.items()}
     before, after = trips[False], trips[True]
     # The host's other work is kept off the CPUs of the guests: what is late is late by less.
     assert after["max"] < before["max"] / 2
     # The bounds of the median are those of the claim in docs/experiments.
     assert 0.8 <= after["p50"] / before["p50"] <= 1.25
-    assert after["mean"] == pytest.approx(before["mean"], rel=0.15)
+    # What was late before weighs in the mean, so that it may fall: it does not rise.
+    assert after["mean"] < 1.15 * before["mean"]

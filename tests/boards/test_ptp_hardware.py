@@ -81,7 +81,7 @@ def test_a_cards_clock_runs_as_fast_as_it_is_told_to_and_does_not_jump(
         for before, after, later in zip(*(offsets[part::3] for part in range(3)), strict=True):
             assert abs(after - before) <= READING_NS, offsets
             advances.append(after - later)
-        # The system's clock has a rate of its own, by which both differ.
+        # The system's clock has a different rate, by which both differ.
         for ppb, advance in zip(CHANGES_PPB, advances, strict=True):
             asked_ns = PERIOD_S * ppb
             assert abs(advance - advances[0] - asked_ns) <= PERIOD_S * STEP_PPB + READING_NS, (ppb, advances)

@@ -44,7 +44,7 @@ duration: 1s
 
 
 def steps_of(text: str, folder: Path) -> list[Step]:
-    """What shapes the interface of a scenario whose ecu is a machine of its own."""
+    """What shapes the interface of a scenario whose ecu is a separate machine."""
     path = folder / "shaped.yaml"
     path.write_text(text)
     (cell,) = load_scenario(path).combinations
@@ -54,7 +54,7 @@ def steps_of(text: str, folder: Path) -> list[Step]:
 
 
 def vlan_steps_of(folder: Path) -> list[Step]:
-    """The steps at ecu of a VLAN on the cable between two machines of their own."""
+    """The steps at ecu of a VLAN on the cable between two separate machines."""
     whole = yaml.safe_load(OFTEN_SHAPED)
     del whole["shapers"]
     whole["links"][0]["vlans"] = {5: {"egress": {7: 7}, "ingress": {7: 6}}}
@@ -182,7 +182,7 @@ def test_a_cards_qdiscs_and_queues_come_back_and_somebody_elses_are_left_alone(
         assert any("make the VLAN interface ecu.eth1.5" in line for line in await clean_stale())
         assert await links(board) == before
 
-        # One that somebody else has made since is not ours, whatever it is called.
+        # One that others have made since is not latlab's, whatever its name.
         killed = TestBed("f1a2", hosts)
         await killed.apply(vlans)
         killed._journal.close()

@@ -40,7 +40,7 @@ def test_a_guest_behind_a_bridge_is_measured_through_gates_with_ptp_and_in_its_v
     (judged,) = result["cells"]
     gates = judged["streams"]["control"]["gates"]
     assert (gates["interface"], gates["traffic_class"], gates["promised"]["latest_ns"]) == ("sensor.eth0", 0, 0)
-    # Packets that missed their slot are a class of their own: a cycle later, and not in the latency of the others.
+    # Packets that missed their slot are a separate class: a cycle later, and not in the latency of the others.
     latency = judged["streams"]["control"]["metrics"]["latency"]
     kept = gates["in_slot"]["latency"] if gates["missed"] else latency
     assert kept["n"] == latency["n"] - gates["missed"]

@@ -1,4 +1,4 @@
-"""A scenario's test bed on a board in virtual time, with nobody measuring: commands run on its hosts."""
+"""A scenario's test bed on a board in virtual time, without a measurement: commands run on its hosts."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from latlab.testbed.machines import machine_snapshots, machine_steps, seen_sites
 
 @asynccontextmanager
 async def virtual_bed(scenario: Scenario, folder: Path) -> AsyncIterator[Mapping[str, Host]]:
-    """The scenario's hosts by name, once all stands; it is gone with the context.
+    """The scenario's hosts by name, once all is set up; it ends with the context.
 
     folder: for the board's console and its QEMU's log.
     """

@@ -37,7 +37,7 @@ def test_what_a_verb_needs_is_imported_in_the_verb(path: Path) -> None:
 def test_a_fault_of_its_own_is_never_taken_for_a_limit_that_was_exceeded(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], as_json: bool
 ) -> None:
-    """Python makes 1 of what nobody caught, and 1 is what a job reads as: too late."""
+    """Python exits with 1 for what is not caught, and a job reads 1 as: too late."""
 
     def broken() -> None:
         raise ZeroDivisionError("nobody\nforesaw it")

@@ -66,8 +66,8 @@ def test_a_rule_is_printed_with_what_it_looks_at_and_what_to_do() -> None:
     for rule in RULES:
         texts = (rule.id, rule.name, rule.severity, *rule.when, rule.looks_at, rule.broken_when, rule.finding)
         assert [text for text in (*texts, rule.remedy) if text not in printed] == []
-    assert "only on a machine that delayed late packets" in said("cpu-frequency")
-    assert "only on a machine that delayed late packets" not in said("preempt-rt")
+    assert "only to a machine that delayed late packets" in said("cpu-frequency")
+    assert "only to a machine that delayed late packets" not in said("preempt-rt")
 
 
 def test_a_class_is_printed_with_how_it_is_found_and_the_thresholds_of_that() -> None:
@@ -82,8 +82,8 @@ def test_a_class_is_printed_with_how_it_is_found_and_the_thresholds_of_that() ->
 def test_a_metric_is_printed_with_its_definition() -> None:
     printed = said("latency_user")
     assert "rx_user − launch" in printed and "launch → rx_user" in printed
-    assert "counted among packets received" in printed and "carries the ±" in printed
-    assert "carries the ±" not in said("wakeup")
+    assert "counted among packets received" in printed and "includes the ±" in printed
+    assert "includes the ±" not in said("wakeup")
 
 
 def test_an_id_of_several_kinds_is_explained_as_each_of_them() -> None:

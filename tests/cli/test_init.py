@@ -132,7 +132,7 @@ def test_guests_on_one_uplink_change_their_bridge_together() -> None:
         (["--size", "2000B"], "--size", ""),
         (["--bridge", "tapp"], "--bridge", "tap?"),
         (["--bridge", "tap", "--bridge", "tapp"], "--bridge", "tap?"),
-        (["--bridge", "vfio", "--guests", "2"], "--bridge", "an uplink of its own"),
+        (["--bridge", "vfio", "--guests", "2"], "--bridge", "a different uplink"),
         (["--bridge", "tap", "--guests", "0"], "--bridge", "there is no guest"),
         (["--image", "Mine"], "--image", "name of an image"),
         (["--image", "x\nhosts: {}"], "--image", "name of an image"),

@@ -80,7 +80,7 @@ def test_a_run_is_reported_in_lines_and_not_in_a_live_one(
     assert ESCAPE in told_of_a_run(monkeypatch, {})
     said = told_of_a_run(monkeypatch, variables)
     assert ESCAPE not in said
-    assert "undone now: one" in said
+    assert "undoing it now: one" in said
 
 
 def told_of_a_run(monkeypatch: pytest.MonkeyPatch, variables: Mapping[str, str]) -> str:

@@ -23,7 +23,7 @@ TAKERS = ("run", "validate", "plan", "gates")
 
 @pytest.fixture(autouse=True)
 def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder of its own, which the test is in."""
+    """A new folder, which the test is in."""
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
@@ -36,7 +36,7 @@ def test_every_file_of_the_folder_has_its_name() -> None:
 def test_each_says_in_its_head_what_it_measures_and_what_is_to_be_built() -> None:
     found = {one.name: one for one in ready_made()}
     assert all(one.description for one in found.values())
-    assert [one.name for one in found.values() if not one.needs] == ["first"]
+    assert [one.name for one in found.values() if not one.needs] == ["first", "substation-prp"]
     assert found["bridges-board"].needs == "latlab image build --board; latlab image build debian-rt"
     assert found["netperf-rr"].needs == "latlab image build debian-rt --package netperf"
     assert found["bridges"].takes == "about an hour and a half"

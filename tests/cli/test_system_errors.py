@@ -1,4 +1,4 @@
-"""What the system refuses is told with the remedy of that errno, whichever code it was that asked."""
+"""What the system refuses is reported with the remedy of that errno, for any caller."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ REMEDIES = {
     errno.ENOSPC: "free space, or choose another folder for the runs",
     errno.EROFS: "the file system is mounted read-only: choose another folder for the runs",
     errno.EMFILE: "raise the limit of open files: `ulimit -n`",
-    errno.EISDIR: "there is a folder in the place of a file: remove it, or give it another name",
+    errno.EISDIR: "there is a folder where a file is expected: remove it, or rename it",
     errno.EIO: "",
 }
 
@@ -36,7 +36,7 @@ def test_a_file_that_is_another_user_s_is_named_with_its_owner(number: int, tmp_
 def test_a_rejection_is_known_by_its_errno_or_by_a_tool_s_words() -> None:
     port = "UDP port 5600 of ecu"
     for number in (errno.ECONNREFUSED, errno.EHOSTUNREACH, errno.EACCES):
-        assert rejection_remedy(number, port).startswith(f"a firewall rejects {port}: let it in there")
+        assert rejection_remedy(number, port).startswith(f"a firewall rejects {port}: allow it there")
         assert rejection_remedy(None, port, f"connect: {os.strerror(number)}") == rejection_remedy(number, port)
     assert rejection_remedy(errno.ENOBUFS, port) == rejection_remedy(None, port, "the connection was fine") == ""
 

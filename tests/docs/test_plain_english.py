@@ -56,7 +56,25 @@ INSTEAD = {
     r"\ball the same\b": "still",
     r"\blook whether\b": "check that",
     r"\b(?:meant|due) to leave\b": "to leave, by the schedule",
-    r"\bcome to (?:no|an|its|their) end\b": "finish",
+    r"\b(?:come|came) to (?:no|an|its|their) end\b": "finish",
+    r"\bof (?:its|their|your|our) own\b(?! [a-z])": "separate, dedicated, different",
+    r"\bby (?:itself|themselves)\b": "alone, automatically, separately",
+    r"\bmeanwhile\b": "during that time",
+    r"\bwhatever\b": "regardless of, for any",
+    r"\b(?:is|are) gone\b": "no longer exists, has ended",
+    r"\b(?:goes?|went) on\b(?! (?:the|a|an|its)\b)": "continues",
+    r"\bonce more\b": "again",
+    r"\bfor good\b": "permanently",
+    r"\bin no (?:figure|statistic|metric|interval|recording)s?\b": "not in any figure",
+    r"\b(?:is|are|was|were) in none of\b": "not in any of",
+    r"\b(?:it|that|this|which) is no (?!longer)": "is not a",
+    r"\bstruck\b|\bturned round\b|\bcame to\b": "hit, reversed, reached",
+    r"\blooked? at first\b|\bto look for:|\bgot round\b": "expected, avoided",
+    r"\bfate\b|\bheard\b": "what happened, received",
+    r"\bknown truth\b": "known anomalies",
+    r"\bby hand\b": "manually",
+    r"\bends? in order\b": "ends cleanly",
+    r"\b(?:what|who)ever (?:it|they) (?:is|are)\b": "for any",
 }
 """What must not be in prose → what to write instead."""
 ANY = re.compile("|".join(INSTEAD).replace(" ", r"\s+"), re.IGNORECASE)
@@ -105,6 +123,9 @@ RECORDED = {
     "`lateness`, `wakeup`, `gates`: `promised`",
     "the clock bound is small beside the latency",
     "coalescing is small beside the latency",
+    "PTP has CPUs of its own",
+    "interrupts have CPUs of their own",
+    "the agents came to their end",
 }
 """Words of files that older runs, images and scenarios have."""
 

@@ -23,6 +23,8 @@ NAMED = {
     "ACCEPT": "kvm:kvm_apic_accept_irq",
     "INJECT": "kvm:kvm_inj_virq",
     "ENTRY": "kvm:kvm_entry",
+    "EXIT": "kvm:kvm_exit",
+    "PENDING": "kvm:vgic_update_irq_pending",
 }
 
 

@@ -25,7 +25,7 @@ def machine(pytestconfig: pytest.Config, tmp_path_factory: pytest.TempPathFactor
     missing = sorted(package for tool, package in NEEDED.items() if not shutil.which(tool))
     assert not missing, f"install {' '.join(missing)}: the emulated machine needs them"
     directory = tmp_path_factory.mktemp("emulated")
-    image = built_image(pytestconfig.cache.mkdir("images"), find_agent())
+    image = built_image(pytestconfig.cache.mkdir("emulated"), find_agent())
     write_initramfs(directory / "initramfs", image)
     with boot(image.kernel, directory / "initramfs", directory / "console") as machine:
         yield machine

@@ -22,7 +22,7 @@ AGENT = "/bin/latlab-agent"
 
 
 class Conversation:
-    """A program in the machine that is told and answers one JSON object a line, as the agent does."""
+    """A program in the machine that reads and answers one JSON object a line, as the agent does."""
 
     def __init__(self, machine: Machine, port: _Port) -> None:
         self._machine = machine
@@ -135,7 +135,7 @@ class _Port:
 
 @contextlib.contextmanager
 def boot(kernel: Path, initramfs: Path, console: Path) -> Iterator[Machine]:
-    """The machine, answering. It is gone when the context is left; when this process dies, it powers itself off."""
+    """The machine, answering. It ends with the context; when this process dies, it powers itself off."""
     pairs = [socket.socketpair() for _ in range(PORTS)]
     ports = [
         option

@@ -22,7 +22,7 @@ MODULES = (
     "cls_flower",
     "act_gact",
 )
-"""What a plain kernel may lack and the tests need."""
+"""What the tests need and a plain kernel may not have."""
 
 INIT = Path(__file__).with_name("init.sh")
 

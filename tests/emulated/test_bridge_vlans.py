@@ -1,4 +1,4 @@
-"""The fast path next to a kernel bridge that tells VLANs apart, on a kernel whose bridge can."""
+"""The fast path next to a kernel bridge that distinguishes VLANs, on a kernel whose bridge can."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ class Switch:
 
 @pytest.fixture
 def switch(machine: Machine) -> Iterator[Switch]:
-    """Two stations around a bridge that tells VLANs apart."""
+    """Two stations around a bridge that distinguishes VLANs."""
     built = Switch(machine)
     yield built
     built.remove()

@@ -30,7 +30,7 @@ Document = dict[str, Any]
 
 @dataclass(frozen=True)
 class Transport:
-    """How a stream travels, as its talker and as its listener is told."""
+    """How a stream travels, by its talker's and its listener's spec."""
 
     talk: Document
     listen: Document
@@ -155,7 +155,7 @@ class Hosts:
         self.machine.run("sh", "-ec", "; ".join(lines))
 
     def remove(self) -> None:
-        """Nothing; both are gone, and their link with them."""
+        """Nothing; both have ended, and their link is removed."""
         self.machine.run("sh", "-ec", f"{IP} netns del sensor; {IP} netns del ecu")
 
     def ip(self, host: str, words: str) -> str:
@@ -179,7 +179,7 @@ class Hosts:
             yield agent
 
     def talk_spec(self, *streams: Stream, key: str = "auto") -> Document:
-        """What the talker of these streams is told."""
+        """The spec of the talker of these streams."""
         return self._spec("talk", "sensor") | {
             "stamps": {"sched": True, "software": True, "hardware": False, "key": key},
             "streams": [stream.talk() for stream in streams],
@@ -188,7 +188,7 @@ class Hosts:
     def measure(self, *streams: Stream, start_after_ns: int = 500 * MS, settle_ms: int = 0) -> Found:
         """What came of these streams; they start so long after both agents are ready (before that, if negative).
 
-        settle_ms: how long the listener goes on once all is sent.
+        settle_ms: how long the listener runs on once all is sent.
         """
         listen_spec = self._spec("listen", "ecu") | {
             "mode": "block",

@@ -81,7 +81,7 @@ def test_offloads_that_someone_turns_on_again_are_noticed(place: GuestPlace) -> 
     (again,) = [one for one in cell["rechecks"] if not one["ok"]]
     assert (again["host"], again["title"]) == (
         "sensor",
-        "have sensor.eth0 send whole frames, as on a cable",
+        "have sensor.eth0 send complete frames, as on a cable",
     )
     assert (again["expected"], again["actual"][:3]) == ("off off off, gro on", "on ")
     document = place.latlab("report", "--json").document

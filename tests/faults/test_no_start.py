@@ -1,4 +1,4 @@
-"""A guest that does not come up: what it last said is told, nothing is left, and no other cell suffers."""
+"""A guest that does not come up: what it last printed is reported, nothing is left, and no other cell suffers."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ ENDS_AT_ONCE = (
 
 
 def why(cell: dict[str, Any]) -> dict[str, str]:
-    """What is told of a cell that failed."""
+    """What is reported of a cell that failed."""
     assert cell["status"] == "failed"
     reason: dict[str, str] = cell["reason"]
     assert reason["where"] and reason["remedy"]

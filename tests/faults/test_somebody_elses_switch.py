@@ -1,4 +1,4 @@
-"""Open vSwitch that runs on the machine already, with a bridge of somebody else's, is never touched."""
+"""Open vSwitch that runs on the machine already, with a foreign bridge, is never touched."""
 
 from __future__ import annotations
 

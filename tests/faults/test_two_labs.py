@@ -1,4 +1,4 @@
-"""Two labs on one machine, each with a guest and a bridge of its own."""
+"""Two labs on one machine, each with its own guest and bridge."""
 
 from __future__ import annotations
 

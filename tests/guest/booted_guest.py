@@ -83,7 +83,7 @@ def relay(directory: Path, *words: str, patience: float = PATIENCE_S) -> list[st
 
 @contextlib.contextmanager
 def boot(image: Image, directory: Path, *options: str) -> Iterator[BootedGuest]:
-    """The guest, which may still be booting. It is gone when the context is left."""
+    """The guest, which may still be booting. It ends with the context."""
     with qemu(image, directory, *options) as process:
         guest = BootedGuest(process, directory)
         assert guest.run("true").returncode == 0, guest.console()

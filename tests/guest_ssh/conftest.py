@@ -50,7 +50,7 @@ def system(pytestconfig: pytest.Config, folder: Path) -> System:
 
 @pytest.fixture(scope="session")
 def disk(pytestconfig: pytest.Config, folder: Path, system: System) -> Path:
-    """A disk that starts the same system by itself."""
+    """A disk that starts the same system alone."""
     with mock.patch.dict(os.environ, LATLAB_CACHE=str(pytestconfig.cache.mkdir("emulated"))):
         return make_disk(folder, system)
 
@@ -64,6 +64,6 @@ def place(tmp_path: Path) -> Iterator[Place]:
 
 @pytest.fixture(scope="module")
 def libvirt(tmp_path_factory: pytest.TempPathFactory, system: System) -> Iterator[Libvirt]:
-    """On a machine of its own a libvirt, whose one domain runs the system: the tests of a module share it."""
+    """On a separate machine a libvirt, whose one domain runs the system: the tests of a module share it."""
     with private_network(), own_libvirt(tmp_path_factory.mktemp("libvirt"), system) as running:
         yield running

@@ -56,11 +56,11 @@ class OwnMachine:
         struct.pack_into("=Q", self._memory, 40, len(report))
 
     def look(self, tai_ns: int) -> None:
-        """Have its watch look at that instant of its own time."""
+        """Have its watch look at that instant of the machine's time."""
         struct.pack_into("=q", self._memory, 32, tai_ns)
 
     def die(self) -> None:
-        """Nothing; its monitors are gone."""
+        """Nothing; its monitors have ended."""
         for one in (*self._servers, *self._clients):
             one.close() if one in self._servers else one.shutdown(socket.SHUT_RDWR)
         self._clients = []

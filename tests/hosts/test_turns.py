@@ -14,9 +14,12 @@ from typing import Any
 import pytest
 from own_machine import EXIT, INPUT, INPUT_END, MORE, OUT, START, OwnMachine, Record
 
-from latlab.hosts import Lost, NetnsHost, TurnsHost, signal_group, standstill, turns
+from latlab.hosts import MACHINE, LocalHost, Lost, NetnsHost, TurnsHost, signal_group, standstill, turns
 from latlab.hosts.turns import PID
 from latlab.model.errors import LabError
+from latlab.testbed.apply import TestBed
+from latlab.testbed.service import Service
+from latlab.testbed.step import Check
 
 
 def echo(heard: list[Record]) -> list[Record]:
@@ -168,6 +171,42 @@ def test_a_machine_is_lost_whose_lab_says_anything_else_than_was_said_before(tmp
     asyncio.run(work())
 
 
+def test_a_service_is_looked_at_after_each_turn_and_its_machine_goes_no_further(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+
+    def says(heard: list[Record]) -> list[Record]:
+        return [(1, OUT, b"ready\n" if len(machine.heard) == 3 else b"not yet\n")]
+
+    ready = Check(("sh", "-c", f"sleep 0.1; grep -c ^ready {log}"), "1", within_ms=10_000, at=MACHINE)
+
+    async def work() -> None:
+        hosts = {MACHINE: LocalHost(MACHINE), "board1": TurnsHost("board1", str(tmp_path))}
+        async with TestBed("t1", hosts) as bed:
+            await bed.apply([Service("board1", "serve", ("serve",), str(log), ready=ready)])
+            assert log.read_text() == "not yet\n" * 2 + "ready\n"
+            machine.die()
+
+    with OwnMachine(tmp_path, says) as machine:
+        asyncio.run(work())
+        assert len(machine.heard) == 3
+
+
+def test_a_service_that_ends_before_it_is_ready_is_waited_for_no_longer(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+
+    def ends(heard: list[Record]) -> list[Record]:
+        return [(1, OUT, b"no\n"), (1, EXIT, b"\3")]
+
+    async def work() -> None:
+        hosts = {MACHINE: LocalHost(MACHINE), "board1": TurnsHost("board1", str(tmp_path))}
+        ready = Check(("grep", "-c", "^ready", str(log)), "1", within_ms=10_000, at=MACHINE)
+        async with TestBed("t1", hosts) as bed:
+            await bed.apply([Service("board1", "serve", ("serve",), str(log), ready=ready)])
+
+    with OwnMachine(tmp_path, ends), pytest.raises(LabError, match="serve: `serve` ended with status 3"):
+        asyncio.run(work())
+
+
 @pytest.fixture
 def endless(tmp_path: Path) -> Iterator[OwnMachine]:
     """A machine that never ends its turn, as long as the test lasts."""
@@ -184,9 +223,9 @@ def endless(tmp_path: Path) -> Iterator[OwnMachine]:
 @pytest.mark.parametrize(
     ("still_s", "turn_s", "hang_cpu_s", "program", "why"),
     [
-        (2.0, 60.0, 60.0, ("sleep", "60"), "has not moved"),
-        (60.0, 2.0, 60.0, ("yes",), "its clock has not moved for 2 s"),
-        (60.0, 60.0, 1.0, ("yes",), "its own clock has not moved while QEMU executed it for 1 s"),
+        (2.0, 60.0, 60.0, ("sleep", "60"), "has not advanced"),
+        (60.0, 2.0, 60.0, ("yes",), "its clock has not advanced for 2 s"),
+        (60.0, 60.0, 1.0, ("yes",), "its clock has not advanced while QEMU executed it for 1 s"),
     ],
     ids=["its time stands still", "it goes on for ever", "it is executed for ever"],
 )
@@ -210,7 +249,7 @@ def test_a_turn_that_never_ends_is_the_machines_last(
         process = await host.spawn(("one",))
         assert await asyncio.wait_for(process.wait(), 30) == -9
         assert (lost := await host.silence()) and why in lost.why
-        # Nobody waits for it once more.
+        # Nothing waits for it again.
         assert await asyncio.wait_for((await host.spawn(("two",))).wait(), 5) == -9
 
     with subprocess.Popen(program, stdout=subprocess.DEVNULL) as qemu:
@@ -227,7 +266,7 @@ def test_a_machine_that_stops_in_the_middle_of_its_turn_is_lost(tmp_path: Path) 
             host = TurnsHost("board1", str(tmp_path))
             process = await host.spawn(("one",))
             assert await asyncio.wait_for(process.wait(), 10) == -9
-            assert await host.silence() == Lost("it stopped in the middle of its turn: QEMU says it is paused")
+            assert await host.silence() == Lost("it stopped during its turn: QEMU reports that it is paused")
 
     asyncio.run(work())
 
@@ -252,7 +291,7 @@ LOOP = VCPU | {"tid": 9, "pid": 9, "name": "sh", "machine": None, "priority": 50
         (
             [0],
             [VCPU, VCPU | {"tid": 12, "name": "ktimers/0", "machine": None, "ran_ns": 1_000_000}],
-            "its ordinary threads starve: CPU 0 is held by CPU 0/KVM (a vCPU of vm1, thread 269) at SCHED_FIFO 1, "
+            "its ordinary threads starve: CPU 0 is occupied by CPU 0/KVM (a vCPU of vm1, thread 269) at SCHED_FIFO 1, "
             "for 99 % of 2 s",
             "leave out `fifo` in tuning: guests: vm1: vcpus; or another CPU (`cpus` of board1) for it alone, by `cpus` "
             "with `fifo`",
@@ -260,8 +299,8 @@ LOOP = VCPU | {"tid": 9, "pid": 9, "name": "sh", "machine": None, "priority": 50
         (
             [0, 1],
             [LOOP, VHOST],
-            "its ordinary threads starve: CPUs 0, 1 are held by sh (thread 9) at SCHED_FIFO 50, for 99 % of 2 s, and "
-            "by vhost-260 (the vhost thread of vm1, thread 270) at SCHED_FIFO 2, for 20 % of 2 s",
+            "its ordinary threads starve: CPUs 0, 1 are occupied by sh (thread 9) at SCHED_FIFO 50, for 99 % of 2 s, "
+            "and by vhost-260 (the vhost thread of vm1, thread 270) at SCHED_FIFO 2, for 20 % of 2 s",
             "run sh as an ordinary thread; or another CPU (`cpus` of board1) for it alone",
         ),
     ],

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import stat
+from pathlib import Path
 
+import pytest
 from cpio_reader import read
 
 from latlab.testbed.images.archive import DIRECTORY, archive, file, link
+from latlab.testbed.images.image import DESCRIPTION, INITRAMFS, KERNEL, Image
+from latlab.testbed.images.nested_image import image_archive
+from latlab.testbed.images.store import home
 
 ENTRIES = {
     "usr/bin/b": file(b"b", executable=True),
@@ -42,3 +48,20 @@ def test_files_links_and_directories_are_what_they_were() -> None:
 def test_archives_may_follow_one_another() -> None:
     both = archive({"a": file(b"1")}) + archive({"a": file(b"2")})
     assert [one.data for one in read(both)] == [b"1", b"2"]
+
+
+def test_a_nested_image_has_the_same_bytes_whenever_it_was_built(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LATLAB_CACHE", str(tmp_path))
+    made = []
+    for built in ("2026-01-01T00:00:00+00:00", "2026-12-31T23:59:59+00:00"):
+        folder = home("nested")
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / DESCRIPTION).write_text(json.dumps({"name": "nested", "built": built}))
+        for name in (KERNEL, INITRAMFS):
+            (folder / name).write_bytes(name.encode())
+        image = Image("nested", folder / KERNEL, folder / INITRAMFS, "", "rt", "6.1", "digest", {}, built, 0)
+        made.append(image_archive(image))
+    assert made[0] == made[1]
+    assert b'"name": "nested"' in made[0]

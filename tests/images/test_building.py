@@ -21,7 +21,7 @@ NAME = "debian-cloud"
 
 
 def latlab(*arguments: str, **environment: str) -> subprocess.Popen[str]:
-    """The command, running; what it tells on the way is on its standard error."""
+    """The command, running; its progress is on its standard error."""
     return subprocess.Popen(
         [LATLAB, "image", *arguments],
         env=os.environ | environment,
@@ -112,7 +112,7 @@ def test_a_package_of_another_component_is_found_there_and_the_machines_apt_is_a
 
     before, told = known(), list[str]()
     image = build_image(NAME, packages=["netperf"], say=told.append)
-    assert "netperf is from Debian's component non-free, which has software that is not free" in told
+    assert "netperf is from Debian's component non-free, which has non-free software" in told
     assert {"usr/bin/netperf", "usr/bin/netserver"} <= {one.name for one in read(image.initramfs.read_bytes())}
     assert known() == before
 

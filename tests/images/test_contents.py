@@ -42,7 +42,7 @@ def test_the_agent_is_the_first_process_and_a_program(found: dict[str, Found]) -
     inside = at(found, "init")
     assert inside == at(found, "usr/bin/latlab-agent")
     assert inside.mode & 0o111
-    # Only what no segment of the program holds is gone, and the header reports it.
+    # Only what no segment of the program holds is removed, and the header reports it.
     assert agent[0x40:].startswith(inside.data[0x40:])
     assert links(inside.data) == links(agent)
 

@@ -92,7 +92,7 @@ def test_another_release_s_qemu_is_chosen_with_its_libraries(tmp_path: Path, mon
 @pytest.mark.parametrize(
     ("release", "recipe", "says"),
     [
-        ("main\ndeb http://x", board_recipe("rt"), "no name of a release"),
+        ("main\ndeb http://x", board_recipe("rt"), "not the name of a Debian release"),
         ("trixie", guest_recipe("rt"), "guest's image"),
     ],
     ids=["no name", "a guest's"],

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from latlab.model.errors import UsageError
+from latlab.testbed.images.image import Image
 from latlab.testbed.images.kinds import READY_MADE, sort_of
 from latlab.testbed.images.recipe import DDS_PROGRAMS, PROGRAMS
 
@@ -27,3 +30,22 @@ def test_its_name_stands_for_it_and_for_no_other() -> None:
     with pytest.raises(UsageError, match="is of the flavour rt, not cloud"):
         sort_of("debian-rt-dds", "cloud", None)
     assert not sort_of("mine", "rt", None).dds
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "flavour", "architecture", "extra", "command"),
+    [
+        ("debian-rt", "guest", "rt", "amd64", (), "debian-rt"),
+        ("debian-rt", "guest", "rt", "amd64", ("netperf",), "debian-rt --package netperf"),
+        ("debian-rt-board-arm64", "board", "rt", "arm64", (), "debian-rt-board-arm64"),
+        ("mine", "guest", "cloud", "amd64", (), "mine --flavour cloud"),
+        ("mine", "board", "rt", "arm64", ("bc",), "mine --board --flavour rt --arch arm64 --package bc"),
+    ],
+)
+def test_the_command_that_builds_an_image_again_is_whole(
+    name: str, kind: str, flavour: str, architecture: str, extra: tuple[str, ...], command: str
+) -> None:
+    path = Path("none")
+    image = Image(name, path, path, "", flavour, "6", "d", {}, "", 0, extra, kind=kind, architecture=architecture)
+    assert image.build_command() == f"latlab image build {command}"
+    assert image.build_command("stress-ng") == f"latlab image build {command} --package stress-ng"

@@ -92,7 +92,7 @@ def test_a_source_without_the_driver_is_told_by_its_packages_name(tmp_path: Path
 def test_a_source_that_the_patch_is_not_for_makes_no_driver(tmp_path: Path) -> None:
     package = source_package(tmp_path, SOURCE)
     stock = Module("igb", DRIVER, b"")
-    with pytest.raises(LabError, match=rf"the patch igb\.patch does not fit this kernel's {FOLDER}"):
+    with pytest.raises(LabError, match=rf"the patch igb\.patch does not apply to this kernel's {FOLDER}"):
         mended(stock, package, tmp_path, tmp_path)
 
 

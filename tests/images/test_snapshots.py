@@ -14,7 +14,7 @@ from latlab.testbed.images import KEEP, Image, is_whole, keep_newest, part_path,
 
 @pytest.fixture
 def kept(tmp_path: Path) -> Image:
-    """An image nobody has built: only where it is counts."""
+    """An image that is not built: only its path counts."""
     return Image("one", tmp_path / "a/kernel", tmp_path / "a/initramfs", "", "rt", "6.1", "00", {}, "", 0)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from dataclasses import replace
@@ -36,7 +37,7 @@ def _image(name: str) -> Image:
     folder.mkdir(parents=True)
     for part in ("kernel", "initramfs"):
         (folder / part).write_text(f"{part} of {name}")
-    (home(name) / DESCRIPTION).write_text(f"description of {name}")
+    (home(name) / DESCRIPTION).write_text(json.dumps({"name": name}))
     digest = name.encode().hex().ljust(64, "0")
     return Image(name, folder / "kernel", folder / "initramfs", "", "rt", "6", digest, {}, "", 0)
 

@@ -34,7 +34,7 @@ def test_compressed_files_that_were_put_together_are_two_runs(importing: Importi
 
 
 def test_half_a_compressed_file_is_refused_as_that(importing: Importing) -> None:
-    with pytest.raises(UsageError, match=r"gzip cannot be decompressed: .* \(copy the file again, whole"):
+    with pytest.raises(UsageError, match=r"gzip cannot be decompressed: .* \(copy the complete file again"):
         importing(gzip.compress(text("cyclictest-smp.txt").encode())[:-300])
 
 
@@ -57,7 +57,7 @@ def test_messages_that_are_not_in_a_log_are_missed_in_its_total(importing: Impor
 
 def test_half_a_json_file_is_named_as_that(importing: Importing) -> None:
     whole = text("cyclictest-smp.json")
-    with pytest.raises(UsageError, match=r"cut short: its JSON has no end \(copy it again, whole"):
+    with pytest.raises(UsageError, match=r"cut short: its JSON has no end \(copy it again, complete"):
         importing(whole[: len(whole) // 2].encode())
 
 

@@ -55,7 +55,7 @@ def test_what_tcpdump_saw_at_both_ends_of_a_link(importing: Importing) -> None:
     "twice", [["first.pcap", "first.pcap"], [pcap(sent(9)), pcap(sent(9))], [pcap(sent(9)), pcapng(sent(9))]]
 )
 def test_one_capture_given_twice_is_refused_by_name(importing: Importing, twice: list[str | bytes]) -> None:
-    """Its transit would be 0 everywhere, which no rule can tell from a very short way."""
+    """Its transit would be 0 everywhere, which no rule can distinguish from a very short way."""
     with pytest.raises(UsageError, match=r"the same (file|capture) twice") as refused:
         importing(*twice)
     assert refused.value.where.endswith("first.pcap") or refused.value.where.count("file-") == 2
@@ -153,7 +153,7 @@ def test_a_clock_that_is_behind_or_ahead_turns_no_flow_round(
     found = importing(pcap(first), pcap(second), clock_bound_ns=bound_ns)
     assert [block["talker"] for block in found.streams.values()] == ["file-1", "file-1"]
     assert found.figures("flow-1", "transit")["p50"] == 1_500 + offset_ns
-    assert ("untrusted", "both directions of a conversation seem to go in the same direction") in found.checks
+    assert ("untrusted", "both directions of a conversation appear as the same direction") in found.checks
     (said,) = [one["actual"] for one in found.result["reasons"] if one["finding"].startswith("both directions")]
     assert f"the clock of file-2 is some {'999.9 µs ahead' if offset_ns > 0 else '1 ms behind'}" in said
 
@@ -443,7 +443,7 @@ def test_a_clock_that_was_set_in_between_is_told_of(importing: Importing) -> Non
     packets = sent(400)
     jumped = [(at + 900 + (80 * MS if k > 200 else 0), frame) for k, (at, frame) in enumerate(packets)]
     found = importing(pcap(packets), pcap(jumped), clock_bound_ns=0)
-    assert ("suspect", "a clock was stepped, or a queue stayed full") in found.checks
+    assert ("suspect", "a clock was stepped, or a queue remained full") in found.checks
     back = [(at + 900 - (80 * MS if k > 200 else 0), frame) for k, (at, frame) in enumerate(packets)]
     found = importing(pcap(packets), pcap(back), clock_bound_ns=0)
     assert ("untrusted", "a clock was stepped back") in found.checks

@@ -79,7 +79,7 @@ def test_figures_that_a_program_did_not_keep_are_left_out_and_told(imported: Any
     assert blank
     assert {one.statistic for one in blank} == {"p50"}
     told = dict(remarks(document))["Not compared:"]
-    assert any("p50" in line and "the other program's output" in line for line in told)
+    assert any("p50" in line and "the other program does not print" in line for line in told)
 
 
 def test_runs_without_a_stream_in_common_say_so(imported: Any, tmp_path: Path) -> None:

@@ -60,9 +60,9 @@ def test_skipped_periods_are_told_of(importing: Importing) -> None:
 
 def test_the_unit_is_what_is_reported_and_that_it_was_assumed_is_said(importing: Importing) -> None:
     assumed, told = importing("cyclictest-quiet.txt"), importing("cyclictest-quiet.txt", unit="ns")
-    assert any("taken as microseconds" in note for note in assumed.found.notes)
+    assert any("assumed to be microseconds" in note for note in assumed.found.notes)
     assert told.figures("thread-0", "wakeup")["max"] == 479
-    assert not any("taken as" in note for note in told.found.notes)
+    assert not any("assumed to be" in note for note in told.found.notes)
 
 
 def test_nanoseconds_are_read_from_its_json(importing: Importing) -> None:

@@ -1,4 +1,4 @@
-"""No file makes a reader fail but by an error for people, or take more memory than the file is worth."""
+"""No file makes a reader fail except with an error message, or take more memory than its size justifies."""
 
 from __future__ import annotations
 

@@ -107,11 +107,11 @@ def test_each_format_is_recognised_and_reported(latlab: Latlab, name: str) -> No
     assert document["format"] == name
     reported = latlab("report", document["path"], "--picture", "none")
     assert reported.status in (0, 4), reported.err
-    assert "another program measured it" in reported.out
+    assert "the figures are from another program" in reported.out
     page = (Path(document["path"]) / "report.html").read_text(encoding="utf-8")
     assert 'id="imported"' in page
     assert ("the bins in which its percentiles lie" in page) == ('"kept": "histogram"' in json.dumps(document))
-    assert ("each alone" in page) == ('"kept": "intervals"' in json.dumps(document))
+    assert ("each separately" in page) == ('"kept": "intervals"' in json.dumps(document))
     metrics = {metric for cell in document["cells"] for stream in cell["streams"] for metric in stream["metrics"]}
     assert set(load(document["path"]).metrics["metric"]) == metrics
     for metric in metrics:

@@ -86,7 +86,7 @@ def pair(n: int = 60, every_ns: int = 50_000_137) -> tuple[list[Packet], list[Pa
 
 def test_nanoseconds_in_a_capture_of_microseconds_are_refused(importing: Importing) -> None:
     first, second = map(pcap, pair())
-    with pytest.raises(UsageError, match="more of them than a second has: they are nanoseconds"):
+    with pytest.raises(UsageError, match="more than a second's worth: they are nanoseconds"):
         importing(US_MAGIC + first[4:], second)
 
 

@@ -73,10 +73,10 @@ def test_a_bound_that_is_reported_is_every_two_clocked_figures_uncertainty(impor
         "wakeup",
         "arrival_offset",
     }
-    assert found.streams["packets"]["clock"] == "stated at the import"
+    assert found.streams["packets"]["clock"] == "given at the import"
     # A card's clock against its own host's is two clocks, too.
     said = {name: one.get("uncertainty_of") for name, one in metrics.items()}
-    assert said["delivery"] == said["lateness"] == said["latency"] == "stated at the import"
+    assert said["delivery"] == said["lateness"] == said["latency"] == "given at the import"
     assert said["wakeup"] is None
     assert not any("bounds" in finding for _, finding in found.checks)
 
@@ -126,7 +126,7 @@ def test_a_file_that_was_cut_is_read_as_far_as_it_goes_and_that_is_reported(
     assert ("untrusted", "a file is cut short") in found.checks
     (reason,) = [one for one in found.result["reasons"] if one["finding"] == "a file is cut short"]
     assert f"{rows} of 40" in reason["actual"]
-    assert (reason["id"], reason["check"]) == ("file-whole", "the file is whole")
+    assert (reason["id"], reason["check"]) == ("file-whole", "the file is complete")
 
 
 def test_of_arrivals_nothing_is_claimed_where_the_receivers_log_is_missing(importing: Importing) -> None:

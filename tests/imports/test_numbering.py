@@ -7,6 +7,18 @@ from collections.abc import Callable, Sequence
 
 import pytest
 from capture_files import ethernet, ipv4, ipv6, udp
+from numbered_frames import (
+    GOOD,
+    avtp,
+    hsr,
+    profinet,
+    rtps,
+    rtps_data,
+    rtps_heartbeat,
+    rtps_message,
+    some_ip,
+    some_ip_message,
+)
 
 from latlab.imports.numbering.base import Frame, Gaps, Number, frame_of, gaps_of
 from latlab.imports.numbering.table import NUMBERINGS, numbers_of
@@ -59,7 +71,20 @@ def seen(frames: Sequence[bytes]) -> list[Frame | None]:
 
 @pytest.mark.parametrize(
     ("frame", "name"),
-    [(rtp, "rtp"), (rtp6, "rtp"), (sampled, "sv"), (r_tagged, "r-tag"), (prp, "prp"), (lambda n: goose(1, n), "goose")],
+    [
+        (rtp, "rtp"),
+        (rtp6, "rtp"),
+        (sampled, "sv"),
+        (r_tagged, "r-tag"),
+        (prp, "prp"),
+        (lambda n: goose(1, n), "goose"),
+        (profinet, "profinet"),
+        (hsr, "hsr"),
+        (avtp, "avtp"),
+        (lambda n: avtp(n, 0x82), "avtp"),
+        (some_ip, "some-ip"),
+        (rtps, "rtps"),
+    ],
 )
 def test_what_is_missing_came_twice_and_came_late_is_counted(frame: Callable[[int], bytes], name: str) -> None:
     order = [0, 1, 2, 5, 6, 8, 7, 9, 9, 10]
@@ -68,9 +93,13 @@ def test_what_is_missing_came_twice_and_came_late_is_counted(frame: Callable[[in
     assert (found.numbering.name, found.sources, found.gaps) == (name, 1, Gaps(lost=2, duplicated=1, reordered=1))
 
 
-@pytest.mark.parametrize("frame", [rtp, r_tagged, prp])
-def test_counting_goes_on_behind_the_last_number(frame: Callable[[int], bytes]) -> None:
-    found = numbers_of(seen([frame(number) for number in (65533, 65534, 65537, 65536, 65538)]))
+@pytest.mark.parametrize(
+    ("frame", "turn"),
+    [(rtp, 65536), (r_tagged, 65536), (prp, 65536), (hsr, 65536), (profinet, 2048), (avtp, 256), (some_ip, 65535)],
+)
+def test_counting_goes_on_behind_the_last_number(frame: Callable[[int], bytes], turn: int) -> None:
+    order = (-5, -4, -3, -2, 1, 0, 2, 3, 4)
+    found = numbers_of(seen([frame(turn + number) for number in order]))
     assert found
     assert found.gaps == Gaps(lost=1, duplicated=0, reordered=1)
 
@@ -105,6 +134,85 @@ def test_each_source_counts_by_itself() -> None:
     assert (found.sources, found.gaps) == (2, Gaps(0, 0, 0))
 
 
+def test_the_counter_of_profinet_shows_the_cycle_and_when_each_frame_was_due() -> None:
+    order = [0, 1, 2, 5, 4, 6]
+    found = numbers_of(seen([profinet(number) for number in order]))
+    assert found
+    assert (found.periods_ns, found.gaps) == ((1_000_000,), Gaps(lost=1, duplicated=0, reordered=1))
+    ahead_ns = [one and (one.before, one.ns) for one in found.counted]
+    ms = 1_000_000
+    assert ahead_ns == [None, (0, ms), (1, ms), (2, 3 * ms), (3, -ms), (4, 2 * ms)]
+
+
+def test_two_senders_of_profinet_with_cycles_of_their_own_are_counted_apart() -> None:
+    frames = []
+    for number in range(40):
+        frames += [profinet(number)] if number != 9 else []
+        frames += [profinet(number, frame_id=0xC002)] if number % 4 == 0 and number != 20 else []
+    found = numbers_of(seen(frames))
+    assert found
+    assert (found.sources, found.periods_ns, found.gaps) == (2, (1_000_000, 4_000_000), Gaps(2, 0, 0))
+
+
+def test_what_senders_say_of_their_data_is_counted() -> None:
+    status = {2: 0x31, 3: 0x21, 5: 0x15}
+    found = numbers_of(seen([profinet(number, status=status.get(number, GOOD)) for number in range(9)]))
+    assert found
+    assert found.said == {"data not valid": 2, "provider stopped": 1, "station problem": 1}
+    found = numbers_of(seen([profinet(number, transfer=number == 4, status=GOOD | 0x80) for number in range(9)]))
+    assert found
+    assert found.said == {"to be ignored": 9, "transfer status 1": 1}
+
+
+def test_alarms_and_configuration_of_profinet_have_no_cycle() -> None:
+    for frame_id in (0x0080, 0xFC01, 0xFE01, 0xFEFD, 0xFF00):
+        assert numbers_of(seen([profinet(number, frame_id=frame_id) for number in range(9)])) is None
+
+
+def test_of_some_ip_events_may_count_by_themselves_or_all_together() -> None:
+    lost = {(0x8001, 7), (0x8002, 3), (0x8002, 4)}
+    own = [some_ip(n, method=event) for n in range(20) for event in (0x8001, 0x8002) if (event, n) not in lost]
+    found = numbers_of(seen(own))
+    assert found
+    assert (found.sources, found.gaps) == (2, Gaps(3, 0, 0))
+    together = [some_ip(n, method=0x8001 + n % 3 % 2) for n in range(40) if n not in (7, 20, 21)]
+    found = numbers_of(seen(together))
+    assert found
+    assert (found.sources, found.gaps) == (1, Gaps(3, 0, 0))
+
+
+def test_several_messages_or_samples_may_be_in_a_datagram() -> None:
+    pairs = [
+        ethernet(ipv4(udp(some_ip_message(2 * n + 1) + some_ip_message(2 * n + 2))))
+        for n in range(20)
+        if n not in (4, 9)
+    ]
+    found = numbers_of(seen(pairs))
+    assert found
+    assert (found.numbering.name, found.gaps) == ("some-ip", Gaps(4, 0, 0))
+    # What else is in a datagram that was cut is unknown.
+    assert numbers_of([frame_of(frame[:70], len(frame), ethernet=True) for frame in pairs]) is None
+    samples = [rtps_message(rtps_data(2 * n), rtps_data(2 * n + 1, order=">")) for n in range(20) if n != 4]
+    found = numbers_of(seen(samples))
+    assert found
+    assert (found.numbering.name, found.gaps) == ("rtps", Gaps(2, 0, 0))
+    assert numbers_of([frame_of(frame[:110], len(frame), ethernet=True) for frame in samples]) is None
+
+
+def test_heartbeats_of_dds_have_no_number_and_a_sample_that_is_sent_again_came_again() -> None:
+    frames = []
+    for number in range(1, 20):
+        frames += [rtps_message(rtps_data(number, size=200), rtps_heartbeat(number))] if number not in (5, 6) else []
+        frames += [rtps_message(rtps_heartbeat(number))] if number % 5 == 0 else []
+    frames.append(rtps_message(rtps_data(5, size=200)))
+    found = numbers_of(seen(frames))
+    assert found
+    assert (found.sources, found.gaps) == (1, Gaps(lost=1, duplicated=0, reordered=1))
+    # A heartbeat behind a sample may be cut off.
+    cut = numbers_of([frame_of(frame[:128], len(frame), ethernet=True) for frame in frames])
+    assert cut and cut.gaps == found.gaps
+
+
 def test_bytes_that_do_not_count_up_are_no_numbers() -> None:
     frames = [ethernet(ipv4(udp(bytes([0x80, 96]) + bytes(70)))) for _ in range(20)]
     assert numbers_of(seen(frames)) is None
@@ -115,9 +223,11 @@ def test_bytes_that_do_not_count_up_are_no_numbers() -> None:
 
 def test_a_frame_that_was_cut_has_the_numbers_that_are_left_of_it() -> None:
     assert numbers_of([frame_of(rtp(n)[:80], len(rtp(n)), ethernet=True) for n in range(5)])
-    # A trailer is at the end.
-    assert numbers_of([frame_of(prp(n)[:60], len(prp(n)), ethernet=True) for n in range(5)]) is None
-    for frame in (rtp(1), sampled(1), goose(1, 1), r_tagged(1), prp(1)):
+    # What is at the end is cut off.
+    for frame in (prp, profinet):
+        assert numbers_of([frame_of(frame(n)[:60], len(frame(n)), ethernet=True) for n in range(5)]) is None
+    every = (rtp, sampled, lambda n: goose(1, n), r_tagged, prp, profinet, hsr, avtp, some_ip, rtps)
+    for frame in (one(1) for one in every):
         for length in range(len(frame)):
             cut = frame_of(frame[:length], len(frame), ethernet=True)
             assert cut is None or all(one.read(cut) is None or one.read(cut) for one in NUMBERINGS)

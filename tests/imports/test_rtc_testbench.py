@@ -90,7 +90,9 @@ def test_a_histogram_that_was_cut_is_told_of(importing: Importing) -> None:
 def test_frames_under_way_are_not_lost(importing: Importing) -> None:
     found = importing("rtc-under-way.log")
     assert found.figures("TsnHigh", "round_trip")["lost"] is None
-    assert any("2 frames not back when the log ends" in note and "at most 2 are lost" in note for note in found.notes)
+    assert any(
+        "2 frames not returned when the log ends" in note and "at most 2 are lost" in note for note in found.notes
+    )
     assert not any("lost" in finding for _, finding in found.checks)
 
 

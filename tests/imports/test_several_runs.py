@@ -1,4 +1,4 @@
-"""Several runs in one file are measurements of their own: none is merged with another, none is dropped."""
+"""Several runs in one file are separate measurements: none is merged with another, none is dropped."""
 
 from __future__ import annotations
 

@@ -102,7 +102,7 @@ def test_the_log_of_an_older_version_is_refused_by_name(importing: Importing) ->
 
 @pytest.mark.parametrize("separator", ["; ", ";", "\t", ","])
 def test_a_log_with_other_separators_is_not_called_empty(importing: Importing, separator: str) -> None:
-    """As a spreadsheet writes it: who is told that it is empty measures again, for nothing."""
+    """As a spreadsheet writes it: an error that it is empty would cause a needless repetition."""
     said = text("sockperf-under-load.csv").replace(", ", separator)
     with pytest.raises(UsageError, match=re.escape(f"its columns are separated by {separator!r}: expected ', '")):
         importing(said.encode())

@@ -1,4 +1,4 @@
-"""A stated clock bound that the file itself contradicts makes figures untrusted; nothing is turned round to fit."""
+"""A stated clock bound that the file itself contradicts makes figures untrusted; nothing is reversed to fit."""
 
 from __future__ import annotations
 

@@ -137,7 +137,7 @@ def test_numbers_that_a_spreadsheet_shortened_are_refused_by_the_cause(importing
 @pytest.mark.parametrize(
     ("data", "said"),
     [
-        (each("<li>").encode(), "its lines are cyclictest's with other text around them"),
+        (each("<li>").encode(), "its lines are cyclictest's with other text added"),
         (b"\x28\xb5\x2f\xfd" + bytes(40), r"packed \(zstd\)"),
         (b"PK\x03\x04" + bytes(40), r"packed \(zip\)"),
         (gzip.compress(PLAIN.encode() * 50, mtime=0)[:40], "its gzip cannot be decompressed"),

@@ -81,7 +81,7 @@ class Root:
         self.folder = folder
         folder.mkdir()
         subprocess.run(("tar", "--extract", "--numeric-owner", "-f", archive, "-C", folder), check=True)
-        # Whoever makes namespaces in it changes how its root is mounted (ip-netns(8)).
+        # Making namespaces in it changes how its root is mounted (ip-netns(8)).
         subprocess.run(("mount", "--bind", folder, folder), check=True)
         for name in ("dev", "proc", "sys"):
             subprocess.run(("mount", "--rbind", f"/{name}", folder / name), check=True)

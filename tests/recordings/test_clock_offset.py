@@ -1,4 +1,4 @@
-"""The true offset of two clocks lies within the estimate and its ±, whatever the clocks did and whoever is between."""
+"""The true offset of two clocks lies within the estimate and its ±, for any clocks and any path."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A run whose lab was killed is told from one that is still being measured, and what it recorded is read."""
+"""A run whose lab was killed is distinguished from one that is still being measured, and what it recorded is read."""
 
 from __future__ import annotations
 

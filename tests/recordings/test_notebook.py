@@ -72,7 +72,7 @@ def test_metrics_are_a_row_for_each_cell_stream_and_metric(run: RunFolder) -> No
         7,
         None,
     )
-    # Nothing was recorded as received, so what a received packet would tell stands there with nothing in it.
+    # Nothing was recorded as received, so columns of received packets are empty.
     assert metrics.select("metric", "n").rows() == [("wakeup", 8), ("lateness", 8), ("latency", 0), ("latency_user", 0)]
 
 

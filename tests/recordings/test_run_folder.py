@@ -159,7 +159,7 @@ def test_runs_are_not_kept_in_another_user_s_folder_where_all_may_write(tmp_path
     if mode == 0o755:
         assert RunFolder.create(runs, "x").path.parent == runs
         return
-    with pytest.raises(UsageError, match=rf"{runs} belongs to user 12345, in a folder where all may write .*--runs"):
+    with pytest.raises(UsageError, match=rf"{runs} belongs to user 12345, in a world-writable folder .*--runs"):
         RunFolder.create(runs, "x")
     assert list(runs.iterdir()) == []
 

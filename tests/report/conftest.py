@@ -239,7 +239,9 @@ def write_run(path: Path, *, scenario: str = "first", duration_ns: int = DURATIO
     cells = [write_cell(folder, order, *cell, duration_ns) for order, cell in enumerate(MATRIX, start=1)]
     folder.write_result(judged_result(folder.run(), cells, {"control.latency.max": 500_000}).document())
     folder.scenario_path.write_text(f"name: {json.dumps(scenario)}\nduration: 8s\nwarmup: 1s\n")
-    folder.plan_path.write_text("# on sensor\nip link add eth0 type veth peer name eth0 netns ecu\n")
+    folder.plan_path.write_text(
+        "# on <sensor>\nethtool -K eth0 gro off\nip link add eth0 type veth peer name eth0 netns ecu\n"
+    )
     return path
 
 
@@ -288,7 +290,7 @@ def brief_pristine_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def new_run(tmp_path: Path, pristine_run: Path) -> Callable[..., Path]:
-    """A function that makes a run folder of its own, of another name or with options of `write_run`, and returns it."""
+    """A function that makes a separate run folder, of another name or with options of `write_run`, and returns it."""
 
     def make(name: str = NAME, **options: Any) -> Path:
         folder = tmp_path / name
@@ -302,7 +304,7 @@ def new_run(tmp_path: Path, pristine_run: Path) -> Callable[..., Path]:
 
 @pytest.fixture
 def brief_run(tmp_path: Path, brief_pristine_run: Path) -> Path:
-    """A run folder of its own, for tests that analyse it again and need few packets."""
+    """A separate run folder, for tests that analyse it again and need few packets."""
     return Path(shutil.copytree(brief_pristine_run, tmp_path / NAME))
 
 

@@ -105,7 +105,7 @@ def cell_document(order: int, bridge: str, load: str, repeat: int) -> dict[str, 
 
 
 def packet_table(number: int, bridge: str, load: str, repeat: int) -> pl.DataFrame:
-    """The packet table of one stream of one cell: each repetition has a middle of its own next to its own spread."""
+    """The packet table of one stream of one cell: each repetition has its own middle and spread."""
     rng = np.random.default_rng([number, repeat, *f"{bridge} {load}".encode()])
     launch = START_TAI_NS + np.arange(COUNT) * PERIOD_NS
     submit = launch + rng.gamma(4.0, 900.0, COUNT).astype(np.int64) + 900

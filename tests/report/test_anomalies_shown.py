@@ -1,4 +1,4 @@
-"""Anomalies and clean windows wherever a result is told: by class, the worst in words, and nothing cut silently."""
+"""Anomalies and clean windows wherever a result is shown: by class, the worst in words, and nothing cut silently."""
 
 from __future__ import annotations
 
@@ -149,10 +149,10 @@ def test_both_sides_have_their_own_intervals(slow_at_first: dict[str, Any]) -> N
 
 
 def test_of_how_many_streams_nothing_is_cut_is_said(slow_at_first: dict[str, Any], result: dict[str, Any]) -> None:
-    assert uncut_text(typed(result)).startswith("Nothing is cut from any stream: ")
+    assert uncut_text(typed(result)).startswith("No packet is cut from any stream: ")
     streams = [block["windows"] for cell in slow_at_first["cells"] for block in cell["streams"].values()]
     uncut = sum(not one["cuts"] for one in streams)
-    assert uncut_text(typed(slow_at_first)).startswith(f"Nothing is cut from {uncut} of {len(streams)} streams: ")
+    assert uncut_text(typed(slow_at_first)).startswith(f"No packet is cut from {uncut} of {len(streams)} streams: ")
 
 
 def test_terminal_markdown_and_page_tell_the_same(result: dict[str, Any], reported_run: Path) -> None:

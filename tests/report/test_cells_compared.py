@@ -112,7 +112,7 @@ def test_copies_that_were_made_to_see_whether_they_are_equal_are_one_repetition(
 
 
 def test_the_page_and_the_command_line_judge_the_same_figures_alike(tmp_path: Path) -> None:
-    """Whoever looks one up in the other finds the same p, and the same difference that would have been shown."""
+    """A reader who looks one up in the other finds the same p, and the same difference that would have been shown."""
     path = write_figures_run(tmp_path / "run", {"tap": TAP, "xdp": XDP})
     result: dict[str, Any] = json.loads((path / "result.json").read_text())
     for cell in result["cells"]:

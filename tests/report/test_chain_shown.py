@@ -171,7 +171,7 @@ def test_the_line_of_the_start_is_next_to_bars_and_crosses_nothing_that_is_writt
 def test_every_interval_has_its_colour_s_ink_and_a_key(hardware: ChainView) -> None:
     chart = chain_chart(hardware)
     key = chart.pieces()[0]
-    assert set(texts(key)) == {*(one.name for one in hardware.intervals), "below zero: goes back"}
+    assert set(texts(key)) == {*(one.name for one in hardware.intervals), "below zero: drawn backwards"}
     file = io.BytesIO()
     chart.figure("caption").savefig(file, dpi=150)
     with Image.open(file) as image:
@@ -297,7 +297,7 @@ def test_the_table_adds_up_and_names_every_interval(software: ChainView) -> None
     ]
     for row in found:
         figures = [float(text.replace("−", "-")) for text in row[3:]]
-        # Each is rounded by itself to 0.1 µs.
+        # Each is rounded separately to 0.1 µs.
         assert sum(figures[:-1]) == pytest.approx(figures[-1], abs=0.05 * len(figures))
 
 

@@ -1,4 +1,4 @@
-"""Clocks over time on the page: PTP's offset and the bounds of our own readings, with gaps where nothing was known."""
+"""Clocks over time on the page: PTP's offset and the bounds of latlab's readings, with gaps where nothing was known."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_an_offset_is_drawn_where_it_is_known_on_one_scale_with_our_own_readings
     assert [y for _, y in drawn] == pytest.approx([(100 - ns) / 240 * HEIGHT for ns in (-40, 60, 10)], abs=0.1)
     assert (ptp.low, ptp.high, ptp.span) == ("−140 ns", "100 ns", "4 s")
     assert len(ptp.band) == 2 * len(OFFSETS_NS)
-    assert bounds.title == "ecu's clock − sensor's lies in the band (exchange)" and not bounds.line
+    assert bounds.title == "ecu's clock − sensor's is within the band (exchange)" and not bounds.line
     lower = bounds.band[len(OFFSETS_NS) :]
     assert [x for x, _ in lower] == [WIDTH, WIDTH * 3 / 4, WIDTH / 2, WIDTH / 4, 0]
     assert [y for _, y in lower] == pytest.approx([(200 + 10 * n) / 240 * HEIGHT for n in (4, 3, 2, 1, 0)], abs=0.1)

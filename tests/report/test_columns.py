@@ -119,7 +119,7 @@ def test_what_the_doctor_found_is_shown_with_its_remedy(width: int) -> None:
     findings = [
         Finding("kernel", "release", True, "6.12.117+deb12-rt-amd64"),
         Finding("kernel", "PREEMPT_RT", None, "no", "a kernel with PREEMPT_RT"),
-        Finding("guests", "KVM", None, "/dev/kvm is there, but the CPU shows neither vmx nor svm", SENTENCE),
+        Finding("guests", "KVM", None, "/dev/kvm exists, but the CPU has neither vmx nor svm", SENTENCE),
         Finding("tools", "latlab-agent for aarch64", False, "missing", "`make agents`"),
     ]
     lines = lines_of(lambda console: listing.print_findings(findings, console), width)

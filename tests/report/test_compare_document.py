@@ -179,7 +179,7 @@ def test_one_repetition_a_side_is_never_faster(run: Runs, tmp_path: Path) -> Non
     assert one.difference_ns == -412_000
     assert (one.half_ns, one.p, one.shown) == (None, None, False)
     assert "faster" not in one.sentence
-    assert "how much repetitions differ is unknown" in one.sentence
+    assert "the spread of repetitions is unknown" in one.sentence
 
 
 def differing(document: ComparisonDocument) -> dict[str, dict[str, str]]:

@@ -170,7 +170,7 @@ def test_nothing_waits_for_a_pipe_that_lies_in_the_folder(run: Path, name: str) 
     ("name", "check", "actual"),
     [
         ("cell.json", "the cell ran to its end", "not run: the run has no cell.json of this cell"),
-        ("packets.parquet", "recordings are whole", "absent: there is no such file"),
+        ("packets.parquet", "recordings are complete", "absent: there is no such file"),
     ],
 )
 def test_a_file_that_is_gone_is_a_reason(run: Path, name: str, check: str, actual: str) -> None:

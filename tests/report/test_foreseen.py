@@ -1,4 +1,4 @@
-"""What will make a measurement suspect is told before it is run, by the rules that judge it afterwards."""
+"""What will make a measurement suspect is reported before it is run, by the rules that judge it afterwards."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ def test_validate_tells_it_in_a_line_each_and_in_its_document(
     found = loaded(path)
     (reason,) = foreseen(found, assumed_machine(), facts_of_this_machine())
     said = CliRunner().invoke(app, ["validate", str(path)]).stdout
-    assert said.splitlines()[-1] == f"on this machine suspect in any case: {as_line(reason)}"
+    assert said.splitlines()[-1] == f"always suspect on this machine: {as_line(reason)}"
     document = json.loads(CliRunner().invoke(app, ["validate", str(path), "--json"]).stdout)
     assert document["foreseen"] == [reason.document()]
     assert "(preempt-rt)" in as_line(reason)

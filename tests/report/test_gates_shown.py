@@ -126,8 +126,8 @@ def test_the_text_has_entries_bars_guarantees_and_warnings(tmp_path: Path) -> No
     said = text(tmp_path, streams={"control": STREAM, "status": STREAM | {"period": "1ms"}})
     assert "sensor.eth0: cycle of 503 µs from its multiples in TAI on, 10Gbit/s; software" in said
     assert "0 (control, status) · 1" in said
-    assert "leaves in the window 0 to 101 µs; others may add blocking 1.234 µs, same class 104 ns\n" in said
-    assert "warning: stream status: a period of 1 ms is no multiple of the cycle, 503 µs" in said
+    assert "leaves in the window 0 to 101 µs; other traffic may add blocking 1.234 µs, same class 104 ns\n" in said
+    assert "warning: stream status: a period of 1 ms is not a multiple of the cycle, 503 µs" in said
     assert said.count("warning:") == 2
 
 

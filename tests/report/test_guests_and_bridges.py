@@ -360,7 +360,7 @@ def test_figures_in_virtual_time_say_what_they_are_good_for(matrix: dict[str, An
 def test_one_set_of_phases_is_said_to_be_one(matrix: dict[str, Any]) -> None:
     for cell in matrix["cells"]:
         cell |= {"label": "virtual time", "instructions_per_ns": 1, "qemu": "10.0.2"}
-    one = "one repetition has one set of phases of streams, load and timer ticks"
+    one = "one repetition covers only one set of phases of streams, load and timer ticks"
     assert not any(one in sentence for sentence in label_reasons(typed(matrix)))
     first = matrix | {"cells": [cell for cell in matrix["cells"] if cell["repeat"] == 1]}
     assert any(sentence.startswith(one) for sentence in label_reasons(typed(first)))

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from latlab.analysis.confidence import HEAVY, TOO_SHORT, confidence_of
+from latlab.analysis.confidence import TOO_HEAVY, TOO_SHORT, confidence_of
 from latlab.analysis.statistics import statistics
 from latlab.report.anomalies import window_rows
 from latlab.report.intervals import HEADINGS, LARGE, MEANINGS, NAMES, SHORT, TITLE, Intervals, intervals
@@ -41,7 +41,7 @@ def test_an_interval_holds_its_figure_and_is_blank_where_the_document_has_none(
         for name in ("mean", "p50", "p90", "p99", "p99_9"):
             told, known = row[name.replace("_", ".")], found["confidence"][name]
             if known["low"] is None:
-                words = {HEAVY: "tail too heavy"}.get(
+                words = {TOO_HEAVY: "tail too heavy"}.get(
                     known["why"], "run too short" if known["why"].startswith(TOO_SHORT) else "?"
                 )
                 assert told == (f"({known['needs_n']:,})" if known["needs_n"] else words)
@@ -152,11 +152,11 @@ def test_without_any_interval_the_terminal_says_what_is_missing(result: dict[str
             for figures in block["metrics"].values():
                 for one in figures["confidence"].values():
                     if isinstance(one, dict) and "low" in one:
-                        one |= {"low": None, "high": None, "needs_n": None, "why": HEAVY}
+                        one |= {"low": None, "high": None, "needs_n": None, "why": TOO_HEAVY}
     with Console(width=200, record=True, file=StringIO()) as console:
         print_result(typed(bare), console, ["latency"])
     said = " ".join(console.export_text().split())
-    assert f"latency: no 95 % interval is supported: {HEAVY} (mean, p50, p90, p99, p99.9, p99.99, stddev)" in said
+    assert f"latency: no 95 % interval is supported: {TOO_HEAVY} (mean, p50, p90, p99, p99.9, p99.99, stddev)" in said
 
 
 @pytest.mark.parametrize(

@@ -86,7 +86,7 @@ def test_a_heavy_tail_whose_limit_is_beyond_all_that_was_measured_is_reported_ne
     limits["largest_ns"] = 2_255_000
     told = (
         "single late packets cannot be told from the tail below 2.799 ms from launch to rx_user: the tail is heavy up "
-        "to there, and the latest packet took 2.255 ms"
+        "to that value, and the latest packet took 2.255 ms"
     )
     assert list(anomalies.anomaly_rows(typed(result)))[-1].texts[3:] == (anomalies.NOT_TOLD, "", "", told)
     assert told in shown(result) and told in result_markdown(typed(result), ["latency"]).replace("\\_", "_")
@@ -105,12 +105,12 @@ def test_where_nothing_bounds_the_clocks_lateness_is_reported_beyond_what_is_usu
         limits[key] = {name: value - 15_000_000 for name, value in limits[key].items()}
     told = lateness(block)
     assert told.startswith(
-        f"lateness threshold {duration(limits['above_ns']['middle'])} beyond the packets around from launch"
+        f"lateness threshold {duration(limits['above_ns']['middle'])} above the surrounding packets from launch"
     )
     assert anomalies.UNKNOWN in told and "-15" not in told
     (row,) = late_rows(typed(result))
     found = dict(zip(LIMITS_HEADINGS, row, strict=True))
-    assert found["usual"] == found["late from"] == "not known" and "not known" not in found["late beyond usual by"]
+    assert found["usual"] == found["late from"] == "not known" and "not known" not in found["late if above usual by"]
     limits |= {"out_of_reach": True, "largest_ns": limits["usual_ns"]["middle"] + 9_000}
     above = duration(limits["from_ns"]["middle"] - limits["usual_ns"]["middle"])
     assert f"below {above} beyond usual from launch to rx_user" in lateness(block)
@@ -122,10 +122,10 @@ def test_where_neighbours_are_alike_it_is_said_from_when_on_one_is_late_next_to_
     limits = only_block(result)["late_limits"]
     assert limits["beside_ns"] is None
     (row,) = late_rows(typed(result))
-    assert dict(zip(LIMITS_HEADINGS, row, strict=True))["or later than its neighbours by"] == ""
+    assert dict(zip(LIMITS_HEADINGS, row, strict=True))["or above its neighbours by"] == ""
     limits |= {"beside_ns": {"least": 9_000, "middle": 9_500, "greatest": 10_000}}
     (row,) = late_rows(typed(result))
-    assert dict(zip(LIMITS_HEADINGS, row, strict=True))["or later than its neighbours by"] == "9.0 … 10.0"
+    assert dict(zip(LIMITS_HEADINGS, row, strict=True))["or above its neighbours by"] == "9.0 … 10.0"
     assert "), or 9.5 µs later than the packets before and after it" in late_text(
         Stream.model_validate(only_block(result))
     )
@@ -180,7 +180,7 @@ def test_packets_that_come_in_bursts_are_said_to_in_words_and_in_the_table(clean
     some = {"packets": 880, "of": 900, "share": 0.9778, "times": 110, "size": 8, "every_ns": 8_000_000}
     often = limits | {"bursts": some | {"regular": True, "usual": True}}
     told = "880 of 900 packets (97.78%) came in 110 bursts, of 8 in the median, every 8 ms"
-    assert bursts(often) == f"{told}, as throughout the run: these are not reported as stalls"
+    assert bursts(often) == f"{told}, as throughout the run: they are not reported as stalls"
     seldom = limits | {"bursts": some | {"regular": False, "usual": False}}
     assert bursts(seldom).endswith("at irregular intervals, 8 ms in the median")
     result = clean.result()

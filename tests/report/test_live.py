@@ -161,7 +161,7 @@ def test_a_cell_without_anything_of_our_own_says_so_and_a_run_that_is_not_live_s
     with RunConsole(Console(file=file, width=200), live=True) as shown:
         shown.show(CellStarted(1, "all", 1, 1, 10 * S))
         shown.show(Phase("measuring", 1))
-    assert "[1/0] all: nothing to show live: no stream or probe of latlab's own" in file.getvalue()
+    assert "[1/0] all: no live figures: no stream or probe of latlab" in file.getvalue()
     file = io.StringIO()
     with RunConsole(Console(file=file, width=200)) as shown:
         shown.show(CellStarted(1, "all", 1, 1, 10 * S, (CONTROL,)))

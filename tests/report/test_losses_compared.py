@@ -1,4 +1,4 @@
-"""What the sides of a comparison lost is told next to figures, which are of what arrived."""
+"""What the sides of a comparison lost is shown next to figures, which are of what arrived."""
 
 from __future__ import annotations
 

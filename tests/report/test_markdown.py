@@ -1,4 +1,4 @@
-"""The result as Markdown: complete, a table where tables are, and nothing in it taken for markup."""
+"""The result as Markdown: complete, a table where tables are, and it is empty taken for markup."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is marked in series over time: every class by a letter of its own, few letters in pictures, all that is told."""
+"""What is marked in series over time: every class by its letter, few letters in pictures, all that is listed."""
 
 from __future__ import annotations
 

@@ -35,6 +35,12 @@ def dom(reported_run: Path) -> str:
     return opened(reported_run / "report.html")
 
 
+@pytest.fixture(scope="module")
+def all_opened(reported_run: Path) -> str:
+    """The same with all that is packed, and each metric's charts, the first one's last."""
+    return acted(reported_run / "report.html", OPEN_ALL)
+
+
 def received(run: Path, cell: str, stream: int) -> tuple[int, int]:
     """(packets with a latency, packets lost) of one stream after the warm-up, from the packet table."""
     packets = pl.read_parquet(run / "cells" / cell / "packets.parquet")
@@ -215,43 +221,43 @@ def still_packed(dom: str) -> list[str]:
 
 
 def test_facts_steps_and_plan_are_there_once_packed_and_unpacked_when_they_are_opened(
-    new_run: Callable[..., Path],
+    reported_run: Path, all_opened: str
 ) -> None:
-    run = new_run()
-    (run / "plan.txt").write_text("# on <sensor>\nethtool -K eth0 gro off\n")
-    page = write_report(run, formats=())
-    written = page.read_text(encoding="utf-8")
+    written = (reported_run / "report.html").read_text(encoding="utf-8")
     assert "ethtool -K eth0" not in written and "kernel.release" not in written
     assert "This part is unpacked by JavaScript" in written
-    dom = acted(page, OPEN_ALL)
-    assert "# on &lt;sensor&gt;\nethtool -K eth0 gro off" in dom
-    assert '<th scope="row">kernel.release</th><td>6.1.0-26-amd64</td>' in dom
-    assert not still_packed(dom)
+    assert "# on &lt;sensor&gt;\nethtool -K eth0 gro off" in all_opened
+    assert '<th scope="row">kernel.release</th><td>6.1.0-26-amd64</td>' in all_opened
+    assert not still_packed(all_opened)
 
 
-def test_charts_of_another_metric_are_packed_until_it_is_chosen(reported_run: Path) -> None:
-    page = reported_run / "report.html"
+def test_charts_of_another_metric_are_packed_until_it_is_chosen(dom: str, all_opened: str) -> None:
     waiting = r'<div class="wide"><div data-part="\d+">'
-    before, after = acted(page, ""), acted(page, OPEN_ALL)
-    assert re.search(waiting, before) and not re.search(waiting, after)
+    assert re.search(waiting, dom) and not re.search(waiting, all_opened)
     # What is unpacked is what stands there for the metric that is chosen at first: a drawing with its description.
-    drawn = [one.count('role="img"') for one in (before, after)]
+    drawn = [one.count('role="img"') for one in (dom, all_opened)]
     assert drawn[0] < drawn[1]
 
 
 def test_what_other_metrics_add_up_to_is_held_once_and_drawn_to_the_nanosecond(reported_run: Path) -> None:
     held = {(v["stream"], v["metric"]): v["traces"] for v in data(reported_run / "report.html")}
-    for metric in ("latency_user", "arrival_offset", "path"):
+    metrics = ["latency_user", "arrival_offset", "path"]
+    for metric in metrics:
         assert all("sum" in trace["samples"] for trace in held["control", metric]), metric
-    script = """const view = views.find((one) => one.stream === "control" && one.metric === "METRIC");
-      const found = await Promise.all(view.traces.map((trace) => samplesOf("control", trace)));
-      const sum = (values) => values.reduce((total, one) => total + one, 0);
-      document.body.dataset.found = JSON.stringify(found.map(({ sequence, value }) =>
-        [value.length, sum(value), sum(value.map((ns, at) => ns * (sequence[at] % 7)))]));"""
-    for metric in ("latency_user", "arrival_offset", "path"):
-        page = acted(reported_run / "report.html", script.replace("METRIC", metric))
-        found = json.loads(html.unescape(body(page)["data-found"]))
-        for cell, sums in zip(CELLS, found, strict=True):
+    script = """const sum = (values) => values.reduce((total, one) => total + one, 0);
+      const all = {};
+      for (const metric of METRICS) {
+        const view = views.find((one) => one.stream === "control" && one.metric === metric);
+        const found = await Promise.all(view.traces.map((trace) => samplesOf("control", trace)));
+        all[metric] = found.map(({ sequence, value }) =>
+          [value.length, sum(value), sum(value.map((ns, at) => ns * (sequence[at] % 7)))]);
+      }
+      document.body.dataset.found = JSON.stringify(all);"""
+    page = acted(reported_run / "report.html", script.replace("METRICS", json.dumps(metrics)))
+    found = json.loads(html.unescape(body(page)["data-found"]))
+    assert [*found] == metrics
+    for metric in metrics:
+        for cell, sums in zip(CELLS, found[metric], strict=True):
             packets = pl.read_parquet(reported_run / "cells" / cell / "packets.parquet").filter(pl.col("stream") == 1)
             values = metric_values(packets, METRICS_BY_NAME[metric], 1_006_000)
             assert values
@@ -327,8 +333,8 @@ def renamed(result: dict[str, Any], key: str, value: str) -> dict[str, Any]:
     return result
 
 
-def test_the_page_explains_itself(reported_run: Path) -> None:
-    text = re.sub(r"<script.*?</script>", "", acted(reported_run / "report.html", OPEN_ALL), flags=re.DOTALL)
+def test_the_page_explains_itself(all_opened: str) -> None:
+    text = re.sub(r"<script.*?</script>", "", all_opened, flags=re.DOTALL)
     for said in (
         "suspect",
         "CPU 1 takes part in load balancing",

@@ -1,4 +1,4 @@
-"""What the page draws by itself, as files too: comparisons, repetitions and clocks, the same places in both."""
+"""What the page draws in the browser, as files too: comparisons, repetitions and clocks, the same places in both."""
 
 from __future__ import annotations
 

@@ -8,11 +8,11 @@ from partial import partial
 from latlab.report.rows import _probe_notes as notes
 from latlab.result.types import Stream
 
-CLOSED = "udp; each answer starts the next question"
+CLOSED = "udp; each answer triggers the next question"
 
 
 def of(*told: str) -> list[tuple[str, Stream]]:
-    """A cell each in which this is told of the probe."""
+    """A cell each in which this is noted of the probe."""
     return [("rr", partial(Stream, {"probe": {"name": "rr", "told": one}})) for one in told]
 
 

@@ -113,9 +113,9 @@ def test_a_frequency_is_that_of_a_clock_that_is_turned(
 
 def test_spells_are_reported_with_their_reason_start_and_length_and_marked(result: dict[str, Any]) -> None:
     ended = {"from_ns": 250_000_000, "to_ns": 750_000_000, "why": "its port was LISTENING"}
-    lasting = {"from_ns": 1_500_000_000, "to_ns": None, "why": "no Sync was heard"}
+    lasting = {"from_ns": 1_500_000_000, "to_ns": None, "why": "no Sync was received"}
     found = row(result, unlocked=[ended, lasting])
-    assert found.unlocked == "its port was LISTENING, at 250 ms for 500 ms; no Sync was heard, from 1.5 s on"
+    assert found.unlocked == "its port was LISTENING, at 250 ms for 500 ms; no Sync was received, from 1.5 s on"
     assert bad(found.texts) == [found.unlocked]
 
 
@@ -143,15 +143,15 @@ def test_one_that_was_not_started_is_reported_with_why_and_nothing_else(result: 
 
 
 def test_the_terminal_and_the_page_have_a_table_of_them(result: dict[str, Any], new_run: Callable[..., Path]) -> None:
-    spell = {"from_ns": 0, "to_ns": None, "why": "no Sync was heard"}
+    spell = {"from_ns": 0, "to_ns": None, "why": "no Sync was received"}
     console = Console(file=io.StringIO(), width=240)
     with console.capture() as captured:
         print_parts(parts_of("ptp", Shown(typed(with_port(result, unlocked=[spell])), [])), console)
     assert captured.get().splitlines()[0].startswith(TITLE.split(",")[0])
-    assert "no Sync was heard" in captured.get()
+    assert "no Sync was received" in captured.get()
     folder = RunFolder.open(str(new_run()))
     assert TITLE not in render(folder, {}).before
     folder.write_result(with_port(folder.result(), unlocked=[spell]))
     page = render(folder, {}).before
     assert TITLE in page
-    assert re.search(r'<td class="[^"]*bad"[^>]*>no Sync was heard, from 0 ns on</td>', page)
+    assert re.search(r'<td class="[^"]*bad"[^>]*>no Sync was received, from 0 ns on</td>', page)

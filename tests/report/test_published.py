@@ -1,4 +1,4 @@
-"""Published figures: in tables of their own, marked, next to the metric they belong to; the headline's in one table."""
+"""Published figures: in separate tables, marked, next to the metric they belong to; the headline's in one table."""
 
 from __future__ import annotations
 

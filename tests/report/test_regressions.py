@@ -85,7 +85,7 @@ def test_a_comparison_too_coarse_for_what_is_allowed_says_so(tmp_path: Path) -> 
     noisy = (700.0, 900.0, 1100.0, 600.0, 850.0)
     (one,) = against(tmp_path, OLD, noisy, limited("control.latency.p50=5us")).comparisons
     assert one.regression.coarse
-    assert "; too coarse to show a change of the 5 µs allowed" in one.regression.sentence
+    assert "; too coarse to detect a change of the 5 µs allowed" in one.regression.sentence
 
 
 def test_what_is_too_coarse_has_an_outcome_of_its_own_and_fails_where_power_is_needed(tmp_path: Path) -> None:
@@ -150,8 +150,8 @@ def test_a_suspect_run_is_distrusted_where_that_is_asked_for(tmp_path: Path) -> 
 @pytest.mark.parametrize(
     ("threshold", "said"),
     [
-        ("control.latency.p50", "this is no threshold"),
-        ("latency=5us", "this is no threshold"),
+        ("control.latency.p50", "this is not a threshold"),
+        ("latency=5us", "this is not a threshold"),
         ("control.speed.p50=5us", "there is no metric 'speed'"),
         ("control.latency.p95=5us", "there is no statistic 'p95'"),
         ("control.latency.p50=5", "'5' is not a duration"),

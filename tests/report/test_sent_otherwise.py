@@ -1,4 +1,4 @@
-"""Cells that send a stream as different packets: each says what it sent, and whoever compares them reads it."""
+"""Cells that send a stream as different packets: each says what it sent, and a comparison shows it."""
 
 from __future__ import annotations
 

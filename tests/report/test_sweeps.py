@@ -263,7 +263,7 @@ def test_probes_of_one_matrix_are_in_one_table_each_with_its_own_size(run: RunFo
 
 
 def test_streams_that_share_a_cell_have_a_table_each_with_the_keys_that_its_own_rows_have(run: RunFolder) -> None:
-    """Two probes of one matrix, each over sizes of its own: none has a column of the other's."""
+    """Two probes of one matrix, each over different sizes: none has a column of the other's."""
     result = run.result()
     cells = json.loads(json.dumps(result["cells"]))
     shared = json.loads(json.dumps(cells[0]))

@@ -284,13 +284,11 @@ def test_what_was_imported_has_no_warm_up(result: dict[str, Any]) -> None:
     for cell in result["cells"]:
         cell["label"], cell["imported"] = "imported", {}
     (table, *_) = summaries(partial(Result, result), "latency")
-    assert table.of_what.startswith("all that was imported") and "warm-up" not in table.of_what
+    assert table.of_what.startswith("all imported packets") and "warm-up" not in table.of_what
     assert counted_title(partial(Result, result)) == "Counted"
     result["cells"][0]["label"] = "measured"
     del result["cells"][0]["imported"]
-    assert summaries(partial(Result, result), "latency")[0].of_what.startswith(
-        "after warm-up; of what was imported all"
-    )
+    assert summaries(partial(Result, result), "latency")[0].of_what.startswith("after warm-up; of imported files all")
     assert counted_title(partial(Result, result)) == "Counted, warm-up included"
 
 
@@ -324,12 +322,12 @@ def test_a_sentence_that_a_table_has_no_room_for_stands_below_its_row() -> None:
 
 def test_what_rows_are_of_stands_above_them_where_figures_leave_it_no_room() -> None:
     figures = [f"{number}00.5 … {number}99.5" for number in range(1, 5)]
-    headings = ("cell", "stream", "late beyond usual by", *(f"figure {number}" for number in range(1, 4)))
+    headings = ("cell", "stream", "late if above usual by", *(f"figure {number}" for number in range(1, 4)))
     rows = [(CELL, stream, *figures) for stream in ("down", "down", "up")]
     lines = printed_table(Table(headings, rows, range(2, 6)), 62)
     assert lines[0] == "above its rows: cell, stream"
     assert [line for line in lines if line.startswith(CELL)] == [f"{CELL}, down", f"{CELL}, up"]
     assert sum("100.5 … 199.5" in line for line in lines) == 3
     # The heading of the first figures is broken between words, into lines no wider than these are.
-    assert [line[:13].strip() for line in lines[1:3]] == ["late beyond", "usual by"]
+    assert [line[:13].strip() for line in lines[1:3]] == ["late if above", "usual by"]
     assert max(map(len, lines)) <= 62

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
+from drawn_parts import texts
 from partial import partial
 from PIL import Image
 
+from latlab.notebook import Run
 from latlab.report.answer import answer
 from latlab.report.charts.files import remove_own_pictures
 from latlab.report.charts.sheet import write_chart
@@ -30,6 +33,8 @@ from latlab.report.charts.timers import (
 from latlab.report.document import Lines
 from latlab.report.sections import Shown, parts_of
 from latlab.result.types import Cell, Result, Timer
+from published.claims import Figures
+from published.pictures import timers
 
 
 def test_a_windows_mean_is_rounded_once() -> None:
@@ -119,12 +124,37 @@ def test_all_timers_are_on_one_axis() -> None:
     found = timer_ranges(partial(Result, RUN))
     assert found is not None
     assert [row.name for row in found.rows][::5] == ["native, ecu: handler (native)", "guest, vm1: thread (guest)"]
+    # The matrix has nothing else but which timer it is.
+    assert {row.cell for row in found.rows} == {""}
     assert [text for _, text in found.ticks] == ["1", "10", "100", "1000"]
     assert [place for place, _ in found.ticks] == [0.0, 33.33, 66.67, 100.0]
     for row in found.rows:
         assert 0 <= row.least < row.low <= row.point < row.high < row.most <= 100
     assert found.threshold is not None and 33.33 < found.threshold < 66.67
     assert timer_ranges(partial(Result, {"cells": []})) is None
+
+
+def test_a_timers_cell_is_named_by_what_else_it_is() -> None:
+    cells = [
+        cell | {"cell": {"probes": [probe], "loads": [load]}}
+        for cell in RUN["cells"]
+        for (probe,) in [tuple(cell["streams"])]
+        for load in ("none", "busy")
+    ]
+    found = timer_ranges(partial(Result, {"cells": cells}))
+    assert found is not None
+    assert {row.cell for row in found.rows} == {"loads none", "loads busy"}
+    assert found.rows[0].told.startswith("native, ecu: handler (native), loads none, repeat 1: ")
+
+
+def test_a_page_draws_the_timers_that_it_names_alone_in_its_order() -> None:
+    figures = Figures(cast(Run, SimpleNamespace(result=partial(Result, RUN))))
+    named = [("in the guest", "probes=guest"), ("natively", "probes=native")]
+    drawing = timers(named)(figures)
+    assert drawing is not None
+    names = [f"{name}: {of}" for name, _ in named for of in (HANDLER, THREAD)]
+    assert [text for piece in drawing.pieces()[:-1] for text in texts(piece)] == names
+    assert timers([("elsewhere", "probes=other")])(figures) is None
 
 
 def test_the_picture_of_all_timers_is_a_file_of_the_reports_own(tmp_path: Path) -> None:

@@ -78,7 +78,7 @@ def test_how_packets_woke_the_thread_and_whom_interrupts_came_to_is_in_one_row(r
     table, _ = trace_tables(typed(with_trace(result, lost=None)))
     (row,) = table.rows
     said = dict(zip(table.headings, row, strict=True))
-    assert (said["stream"], said["n"], said["woke it"], said["it was awake"]) == (
+    assert (said["stream"], said["n"], said["woke it"], said["thread was awake"]) == (
         "control",
         str(COUNT),
         str(COUNT),
@@ -176,7 +176,7 @@ def test_breakdowns_that_are_not_whole_stand_with_their_reason_in_every_report(
     ]
     said = dict(zip(table.headings, table.rows[0], strict=True))
     assert said["whole"] == f"{COUNT - 9} of {COUNT}"
-    assert said["the VM host's arrived in"] == "another guest's vCPU CPU 0/KVM 5"
+    assert said["VM host's interrupt arrived in"] == "another guest's vCPU CPU 0/KVM 5"
     assert REASONS[NO_CLOCK] in result_markdown(typed(traced), ["latency"])
     run = RunFolder(new_run())
     run.write_result(with_trace(run.result(), missing=missing))

@@ -1,4 +1,4 @@
-"""RFC 5481's delay variation wherever a result is told: both forms, blank where n supports no figure."""
+"""RFC 5481's delay variation wherever a result is shown: both forms, blank where n supports no figure."""
 
 from __future__ import annotations
 

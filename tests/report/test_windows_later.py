@@ -67,9 +67,9 @@ def test_windows_after_the_fact_are_marked_and_gone_with_the_next_report(swung: 
     later = chosen_later(["9s..10s its top", "17s..18s"])
     rows = told(make_result(RunFolder(swung), later).document())
     assert [row["of"] for row in rows[3:]] == [
-        "9s to 10s, user-defined, after the fact",
-        "17s to 18s, user-defined, after the fact",
-        "all of these, user-defined, after the fact",
+        "9s to 10s, user-defined, set after the measurement",
+        "17s to 18s, user-defined, set after the measurement",
+        "all of these, user-defined, set after the measurement",
     ]
     assert [row["why"] for row in rows[3:5]] == ["its top", "no reason given"]
     assert rows[5]["n"] == "2000" and rows[5]["why"].startswith("not cut there: all latencies moved by up to +")
@@ -106,7 +106,7 @@ def test_a_window_is_two_durations_and_perhaps_a_reason(text: str, span: tuple[i
 @pytest.mark.parametrize(
     ("texts", "said"),
     [
-        (["10s"], r"--window: '10s' is no window \(give FROM\.\.TO after the start of the streams, as 10s\.\.60s"),
+        (["10s"], r"--window: '10s' is not a window \(give FROM\.\.TO after the start of the streams, as 10s\.\.60s"),
         (["10..20"], r"--window: '10' is not a duration"),
         (["10s..9s"], r"--window: 10s\.\.9s ends before it begins"),
         (["1s..1s"], r"--window: 1s\.\.1s ends before it begins"),
@@ -158,4 +158,4 @@ def test_the_verb_takes_several_and_refuses_what_is_none(
     assert code == 4
     assert [(one["after_the_fact"], len(one["kept"])) for one in sets] == [(False, 1), (True, 2)]
     code, _, said = latlab("report", str(swung), "--window", "3s")
-    assert (code, said.splitlines()[0][:42]) == (2, "latlab: --window: '3s' is no window (give ")
+    assert (code, said.splitlines()[0][:45]) == (2, "latlab: --window: '3s' is not a window (give ")

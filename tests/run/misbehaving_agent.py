@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Stands in for the agent and misbehaves as the spec it is told says: `{"do": ["ready", "garbage", …]}`."""
+"""Stands in for the agent and misbehaves as its spec says: `{"do": ["ready", "garbage", …]}`."""
 
 from __future__ import annotations
 

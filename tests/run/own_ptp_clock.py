@@ -90,7 +90,7 @@ def main() -> int:
     _, (listener,), _, _ = socket.recv_fds(ours, 1, 1)
     poll = select.poll()
     poll.register(listener, select.POLLIN)
-    # It hangs up once nobody is left whose calls it could hand over.
+    # It closes once no caller is left.
     while poll.poll()[0][1] & select.POLLIN:
         answer(listener, lambda real_ns: shown(real_ns, ahead_ns, gain_ppb, begun_real_ns))
     return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])

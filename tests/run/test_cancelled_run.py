@@ -1,4 +1,4 @@
-"""A run that is told to end ends with the cell under way, even where a wait of that cell's loses the cancellation."""
+"""A run that is asked to end ends with the cell under way, even where a wait of that cell's loses the cancellation."""
 
 from __future__ import annotations
 

@@ -143,7 +143,7 @@ def test_the_guest_alone_is_told_to_read_the_clock_and_what_its_host_adds_to_utc
 
 
 def facts(offset_s: int | None, *clocks: str | None) -> dict[str, Any]:
-    """As `latlab-agent facts` tells them (docs/reference/facts.md)."""
+    """As `latlab-agent facts` prints them (docs/reference/facts.md)."""
     phcs = {str(n): {"name": name, "max_adjustment_ppb": None, "interfaces": []} for n, name in enumerate(clocks)}
     return {"clock": {"tai_offset_s": offset_s, "phcs": phcs}}
 

@@ -1,4 +1,4 @@
-"""What both sides of a probe over DDS are told, and where it cannot be measured."""
+"""The specs of both sides of a probe over DDS, and where it cannot be measured."""
 
 from __future__ import annotations
 

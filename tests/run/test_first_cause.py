@@ -70,7 +70,7 @@ def test_a_talker_that_hangs_is_the_reason_and_that_it_could_not_be_stopped_is_r
         assert one["reason"] == {
             "what": f"{NOT_DONE}; after that, {NOT_STOPPED}",
             "where": "sensor",
-            "remedy": "see whether the machine is overloaded or was suspended",
+            "remedy": "check whether the machine is overloaded or was suspended",
         }
 
 

@@ -24,7 +24,7 @@ STREAMS = {
 
 
 class Told:
-    """An agent on a host, that keeps what it is told."""
+    """An agent on a host, that keeps what it receives."""
 
     def __init__(self, host: str, kernel: str = "one") -> None:
         self.host = type("Host", (), {"name": host, "shared_kernel": kernel})()

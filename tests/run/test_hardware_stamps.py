@@ -34,7 +34,7 @@ class StandIn:
 
 
 def looked_at(small: Scenario, places: Places) -> tuple[Bed, list[str], list[str]]:
-    """What the specs are told, the interfaces asked about at the talker, and the titles of the steps."""
+    """What the specs have, the interfaces asked about at the talker, and the titles of the steps."""
     hosts, steps = {name: StandIn() for name in small.hosts}, list[Step]()
 
     async def apply(more: Sequence[Step]) -> None:

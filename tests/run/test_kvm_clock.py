@@ -1,8 +1,8 @@
 """From KVM's clock in a guest to packets on one clock: the true offset is within the bound, wherever that clock is.
 
-Real are the lab's choice and its conversation with the agent, the agent, the facts it tells, the system call by which
+Real are the lab's choice and its conversation with the agent, the agent, the facts it prints, the system call by which
 it reads the clock, what it records and proves, and the join. Not real is the virtual machine: the guest is a process of
-this machine with a /sys and a /dev of its own, and what its kernel would answer about the clock, the test answers
+this machine with its own /sys and /dev, and what its kernel would answer about the clock, the test answers
 (own_ptp_clock.py), reading this machine's clock around each reading as the kernel does. So the guest's clock is this
 machine's, and it is the host's that runs elsewhere and at another rate.
 """

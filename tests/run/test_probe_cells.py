@@ -1,4 +1,4 @@
-"""Probes in cells of a real test bed: asked, answered, recorded on both sides, joined, and what is told of it."""
+"""Probes in cells of a real test bed: asked, answered, recorded on both sides, joined, and what is reported of it."""
 
 from __future__ import annotations
 
@@ -165,7 +165,7 @@ def test_limits_on_probes_are_compared_with_them(measure: Measure) -> None:
 @pytest.mark.parametrize(
     ("how", "told"),
     [
-        ("silent", "no answer came: 200 of 200 questions reached ecu, and none of its answers came back"),
+        ("silent", "no answer came: 200 of 200 questions reached ecu, and none of its answers returned"),
         ("deaf", "no answer came: none of 200 questions reached ecu"),
     ],
 )
@@ -210,10 +210,10 @@ def test_the_report_says_next_to_the_figures_whether_it_was_a_closed_loop_or_at_
     print_result(typed(result), terminal, default_metrics(typed(result)))
     markdown = result_markdown(typed(result), ("round_trip", "latency_user"))
     rate = (
-        "rr: ping UDP; a question every 5 ms, independent of the answers: a round trip counts from the instant its "
-        "question was due"
+        "rr: ping UDP; a question every 5 ms, independent of the answers: a round trip counts from the instant at "
+        "which its question was due"
     )
-    loop = "loop: ping TCP; closed loop: each answer starts the next question, so a stall counts once"
+    loop = "loop: ping TCP; closed loop: each answer triggers the next question, so a stall counts once"
     for said in (page, terminal.export_text(), markdown.replace("\\", "")):
         assert rate in said
         assert loop in said
@@ -228,5 +228,5 @@ def test_nothing_of_a_probe_makes_its_cell_untrusted(measure: Measure, transport
     assert cell["status"] == "ok"
     assert cell["verdict"] != "untrusted", folder.result()["reasons"]
     assert cell["streams"]["rr"]["counts"]["answered"] == 200
-    ours = {"every packet is accounted for", "timestamps match their packets", "recordings are whole"}
+    ours = {"every packet is accounted for", "timestamps match their packets", "recordings are complete"}
     assert not ours & {reason["check"] for reason in folder.result()["reasons"]}

@@ -1,4 +1,4 @@
-"""What the agents are told follows from the scenario, in the words of docs/reference/agent.md."""
+"""The agents' specs follow from the scenario, in the words of docs/reference/agent.md."""
 
 from __future__ import annotations
 

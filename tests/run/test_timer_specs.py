@@ -1,4 +1,4 @@
-"""What a timer's agent is told, and how the tools that measure timers are called."""
+"""The spec of a timer's agent, and how the tools that measure timers are called."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ def test_another_cyclictest_is_refused(said: str) -> None:
 def test_the_version_of_rtla_is_read_from_its_help() -> None:
     said = "  rtla version 6.12.0\n\n  usage: rtla COMMAND ...\n\n  commands:\n     timerlat  - measures latency\n"
     assert TIMERLAT.version_of(said) == "6.12.0"
-    with pytest.raises(ValueError, match="does not know timerlat"):
+    with pytest.raises(ValueError, match="does not support timerlat"):
         TIMERLAT.version_of("rtla version 5.4\n commands:\n osnoise\n")
 
 

@@ -39,7 +39,7 @@ def test_a_histogram_of_cyclictests_gives_percentiles(tmp_path: Path) -> None:
 def test_a_cyclictest_that_wrote_no_histogram_is_an_error(tmp_path: Path, changes: dict[str, Any]) -> None:
     log = tmp_path / "wake.json"
     log.write_text(document(**changes))
-    with pytest.raises(LabError, match="printed no histogram in a known format") as caught:
+    with pytest.raises(LabError, match="printed none in a known format") as caught:
         tool_figures(RAN, 1, log, CellFolder(tmp_path))
     assert caught.value.where == "probes.wake"
     assert "wake.json" in caught.value.remedy

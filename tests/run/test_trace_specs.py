@@ -1,4 +1,4 @@
-"""A listener is traced where the scenario says so: by which steps, and what its agent is told."""
+"""A listener is traced where the scenario says so: by which steps, and with what spec."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One pass tells every mistake, of whatever kind, in its line; and one mistake is told once."""
+"""One pass reports every mistake, of any kind, in its line; and one mistake is reported once."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ streams:
     period: 1ms
     size: 1500B                         #! would be fragmented; expected 1372B or less
     priority: 99                        #! 99 is too large
-    pcp: 3                              #! expected a vlan with it
+    pcp: 3                              #! expected a vlan in addition
     sizee: 1B                           #! unknown key 'sizee'; expected size?
   t:
     talker: sensor

@@ -1,4 +1,4 @@
-"""A scenario names flows and the interfaces where they are watched; what cannot be one is told in its line."""
+"""A scenario names flows and the interfaces where they are watched; what cannot be one is reported in its line."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_a_flow_alone_is_something_to_measure_and_numbers_of_its_streams_are_beh
 @pytest.mark.parametrize(
     ("at", "match", "where", "what"),
     [
-        (["sensor.eth0:up"], "udp", "at", "'up' is no direction"),
+        (["sensor.eth0:up"], "udp", "at", "'up' is not a direction"),
         (["sensor"], "udp", "at", "'sensor' is not host.interface"),
         (["sensor.eth9"], "udp", "at", "unknown interface of sensor 'eth9'"),
         (["ship.eth0"], "udp", "at", "unknown host 'ship'"),

@@ -52,7 +52,7 @@ IMPOSSIBLE: list[tuple[dict[str, Any], str]] = [
     ({"probes.a": DDS | {"threads": {"recvUC": 100}}}, "probes.a.threads.recvUC"),
     ({"probes.a": DDS | {"threads": {"recv<": 3}}}, "probes.a.threads"),
     ({"probes.a": DDSPERF | {"take": "spin"}}, "probes.a.take"),
-    ({"probes.a": DDSPERF | {"period": "3us"}}, "probes.a.period: that is no whole number of messages a second"),
+    ({"probes.a": DDSPERF | {"period": "3us"}}, "probes.a.period: that is not a whole number of messages a second"),
     (SPINNING, "probes.a.take: sensor would poll for samples at SCHED_FIFO 90 on every CPU"),
 ]
 

@@ -80,15 +80,15 @@ def test_conditions_are_joined_as_in_pcap_filter(expression: str, flow: dict[str
         ("(udp", "a parenthesis is not closed"),
         ("udp)", "')' closes nothing"),
         ("()", "a condition is missing before ')'"),
-        ("udp tcp", "two values of protocol: they cannot both hold"),
+        ("udp tcp", "two values of protocol: both cannot be true"),
         ("port", "port which?"),
         ("port (5)", "port which?"),
-        ("port http", "'http' is no number"),
+        ("port http", "'http' is not a number"),
         ("port 70000", "70000: expected 0 to 65535"),
         ("portrange 9-5", "ports 9 to 5: the first is above the last"),
-        ("host example", "'example' is no IP address"),
+        ("host example", "'example' is not an IP address"),
         ("frame 5", "'frame' is not supported"),
-        ("ether host 1", "'1' is no MAC address"),
+        ("ether host 1", "'1' is not a MAC address"),
         ("ether mtu 1", "after `ether` write proto, host, src, dst, broadcast or multicast"),
         ("pcp 8", "8: expected 0 to 7"),
         (" or ".join(f"port {number}" for number in range(25)), "50 comparisons of a packet; at most 48"),
@@ -109,16 +109,19 @@ def test_what_is_no_expression_is_one_error_with_examples(expression: str, what:
         ("ns:ecu/eth0:out", WatchPoint("eth0", ("out",), None, "ecu")),
         ("root@board1/eth0", WatchPoint("eth0", machine="root@board1")),
         ("board1/ns:ecu/eth0", WatchPoint("eth0", machine="board1", namespace="ecu")),
+        ("guest:vm1/eth0:in", WatchPoint("eth0", ("in",), machine="guest:vm1")),
+        ("guest:vm1/ns:ecu/eth0", WatchPoint("eth0", machine="guest:vm1", namespace="ecu")),
     ],
 )
 def test_a_place_is_an_interface_of_a_namespace_of_a_machine(text: str, point: WatchPoint) -> None:
     assert parse_point(text) == point
     assert parse_point(point.name).name == point.name
+    assert point.guest == ("vm1" if text.startswith("guest:") else None)
 
 
 @pytest.mark.parametrize(
-    "text", ["", "/eth0", "eth0:up", "a/b/eth0", "ns:/eth0", "-oProxyCommand=x/eth0", "sixteen-letters0"]
+    "text", ["", "/eth0", "eth0:up", "a/b/eth0", "ns:/eth0", "guest:/eth0", "-oProxyCommand=x/eth0", "sixteen-letters0"]
 )
 def test_what_is_no_place_is_one_error(text: str) -> None:
-    with pytest.raises(UsageError, match="is no place to watch"):
+    with pytest.raises(UsageError, match="is not a place to watch"):
         parse_point(text)

@@ -24,7 +24,7 @@ def guests(**given: dict[str, Any]) -> dict[str, Any]:
 
 WRONG: list[tuple[dict[str, Any], str]] = [
     # what is put into the base scenario, what is said, all of it
-    (guests(ecu=ECU), "guests.ecu: ecu is a host already; expected a name of its own"),
+    (guests(ecu=ECU), "guests.ecu: ecu is a host already; expected a different name"),
     (guests(vm1={"host": "ecuu"}), "guests.vm1.host: unknown host 'ecuu'; expected ecu? (known: sensor, ecu)"),
     (
         guests(vm1=ECU, vm2={"host": "vm1"}),
@@ -36,11 +36,11 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ),
     (
         guests(vm1=ECU | {"initrd": "/i"}),
-        "guests.vm1.initrd: an initrd goes with a kernel; expected a kernel with it",
+        "guests.vm1.initrd: an initrd needs a kernel; expected a kernel in addition",
     ),
     (
         guests(vm1=ECU | {"disk": "a.img", "append": "quiet", "ssh": {}}),
-        "guests.vm1.append: a command line goes with a kernel; expected a kernel or an image with it",
+        "guests.vm1.append: a command line needs a kernel; expected a kernel or an image with it",
     ),
     (
         guests(vm1=ECU | {"ssh": {}}),
@@ -98,7 +98,7 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ),
     (
         guests(vm1=ECU | {"bridge": "vfio"}, vm2=ECU | {"bridge": "vfio"}),
-        "guests.vm2.bridge: vm1 is joined to ecu.eth0 by vfio already; expected an uplink of its own",
+        "guests.vm2.bridge: vm1 is joined to ecu.eth0 by vfio already; expected a different uplink",
     ),
     (
         guests(**{f"vm{n}": ECU for n in range(5)}) | {"links.0.subnet": "10.5.0.0/28"},
@@ -258,8 +258,8 @@ def test_a_guest_on_a_cable_between_two_interfaces_of_one_host_cannot_tell_them_
         "streams.in: 2 links join ecu and vm1; expected via: ecu.eth1 or ecu.eth2"
     ]
     assert said(cable | {"streams.out": STREAM | {"talker": "vm1", "listener": "ecu"}}) == [
-        "streams.out.listener: vm1 could send to ecu.eth1 or ecu.eth2; "
-        "expected a host of its own for each end of links[1]"
+        "streams.out.listener: vm1 could send to ecu.eth1 or ecu.eth2; expected a different host for each end of "
+        "links[1]"
     ]
 
 

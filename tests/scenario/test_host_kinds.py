@@ -1,4 +1,4 @@
-"""Hosts that are other machines, reached over ssh or emulated: what they are told, and which machine a host is on."""
+"""Hosts that are other machines, reached over ssh or emulated: their settings, and which machine a host is on."""
 
 from __future__ import annotations
 

@@ -98,7 +98,7 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ),
     (
         ONE_MACHINE | FRAMES | {"links.0.ends": ["sensor.p1", "ecu.p1"]},
-        "links[0].ends[1]: ecu.p1 is already an end of links[0]; expected an interface of its own for each end",
+        "links[0].ends[1]: ecu.p1 is already an end of links[0]; expected a different interface for each end",
     ),
     (
         ONE_MACHINE | FRAMES | {"clock.sync": "exchange"},
@@ -242,13 +242,13 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ),
     (
         {"hosts.sensor.cards": ["p1"]},
-        "hosts.sensor.cards: p1 is an interface of this machine, which is no emulated board; "
-        "expected a namespace on a host of kind board, or a veth pair",
+        "hosts.sensor.cards: p1 is an interface of this machine, which is not an emulated board; expected a namespace "
+        "on a host of kind board, or a veth pair",
     ),
     (
         {"hosts.gw": SSH, "hosts.sensor.on": "gw", "hosts.ecu.on": "gw", "hosts.ecu.cards": ["p2"]},
-        "hosts.ecu.cards: p2 is an interface of gw, which is no emulated board; "
-        "expected a namespace on a host of kind board, or a veth pair",
+        "hosts.ecu.cards: p2 is an interface of gw, which is not an emulated board; expected a namespace on a host of "
+        "kind board, or a veth pair",
     ),
     (
         cards() | {"hosts.board2": CARD, "hosts.far": SSH, "links.1": {"ends": ["board2.eth0", "far.eth0"]}},

@@ -39,7 +39,7 @@ def test_a_key_is_told_of_its_own_bound_and_of_no_wider_one(said: Said, kind: st
     assert said_of(said, kind, "-1") == ["HERE: '-1' is too small; expected 0 or more"]
     for key in ("one", "01", "-0", "1.0", "9" * 5000):
         (line,) = said_of(said, kind, key)
-        assert line.endswith("is not a number; expected a whole number such as 0")
+        assert line.endswith("is not a number; expected an integer such as 0")
 
 
 @pytest.mark.parametrize(

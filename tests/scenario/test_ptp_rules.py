@@ -1,4 +1,4 @@
-"""PTP's ports in a scenario: each mistake is told once, where it stands, with what would be right."""
+"""PTP's ports in a scenario: each mistake is reported once, at its place, with what would be right."""
 
 from __future__ import annotations
 

@@ -59,7 +59,7 @@ def scripts_of_hosts(plan: str) -> list[str]:
 
 
 def commands_of(script: str) -> list[str]:
-    """The script's commands, each with all the lines that it goes on in."""
+    """The script's commands, each with all its continuation lines."""
     commands, begun = [], ""
     for line in script.split("\n")[1:]:
         begun += line

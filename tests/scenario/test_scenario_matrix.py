@@ -168,7 +168,7 @@ def test_a_long_label_still_makes_a_file_name(with_: With) -> None:
         ({"tuning.gone.talker.fifo": [1]}, "tuning.gone.talker.fifo", "unknown key 'gone' in tuning"),
         ({"": [1]}, "", "unknown key ''"),
         ({"name": ["a"]}, "name", "is the same in every cell"),
-        ({"clock.sync": []}, "clock.sync", "nothing in it"),
+        ({"clock.sync": []}, "clock.sync", "it is empty"),
         ({"clock.sync": "shared"}, "clock.sync", "'shared' is not a list"),
         ({"links.0.mtu": [1500, 1500]}, "links.0.mtu", "1500 appears twice"),
         ({"loads": ["none", "x"]}, "loads[1]", "unknown load 'x'; expected one of none, same, back"),
@@ -323,7 +323,7 @@ def test_a_name_stands_for_its_value_in_exclude_and_in_overrides(with_: With) ->
 @pytest.mark.parametrize(
     ("changes", "told"),
     [
-        ({SIZE: {}}, "nothing in it"),
+        ({SIZE: {}}, "it is empty"),
         ({SIZE: {"a": "64B", "b": "64B"}}, "'64B' appears twice"),
         ({SIZE: {"a,b": "64B"}}, "a,b"),
         ({SIZE: {"a": "none of it"}}, "matrix.streams.control.size.a: "),

@@ -71,7 +71,7 @@ WRONG: list[tuple[dict[str, Any], str, str]] = [
     ({C + "vlan": 4095}, "streams.control.vlan", "4095 is not a VLAN id; expected 1 to 4094"),
     ({C + "vlan": 0}, "streams.control.vlan", "0 is not a VLAN id; expected 1 to 4094"),
     ({C + "vlan": 5, C + "transport": "udp"}, "streams.control.vlan", "expected transport: ethernet"),
-    ({C + "pcp": 5}, "streams.control.pcp", "expected a vlan with it"),
+    ({C + "pcp": 5}, "streams.control.pcp", "expected a vlan in addition"),
     ({C + "port": 80, C + "transport": "ethernet"}, "streams.control.port", "raw frames have no port"),
     ({C + "ethertype": 0x88B6}, "streams.control.ethertype", "expected transport: ethernet"),
     (

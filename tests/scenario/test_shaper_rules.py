@@ -1,4 +1,4 @@
-"""Shapers: what does not fit together, and is told where it stands."""
+"""Shapers: what does not fit together, and is reported at its place."""
 
 from __future__ import annotations
 
@@ -72,19 +72,19 @@ WRONG: list[tuple[dict[str, Any], list[str]]] = [
         "shapers.sensor.eth0.shift: a shift of 200us is a cycle or more; expected less than 200us"
     ]),
     (FOUR | {S: TAPRIO | {"gates": [*GATES, {"open": [], "for": "47ns"}]}}, [
-        "shapers.sensor.eth0.gates[2].for: 47ns are too short for the smallest frame; expected 48ns or more"
+        "shapers.sensor.eth0.gates[2].for: 47ns is too short for the smallest frame; expected 48ns or more"
     ]),
     (FOUR | {S: TAPRIO | {"speed": "100Mbit/s", "gates": [*GATES, {"open": [], "for": "4799ns"}]}}, [
-        "shapers.sensor.eth0.gates[2].for: 4799ns are too short for the smallest frame; expected 4800ns or more"
+        "shapers.sensor.eth0.gates[2].for: 4799ns is too short for the smallest frame; expected 4800ns or more"
     ]),
     (TWO_LOCAL | {S: TAPRIO | {"gates": [*GATES, {"open": [], "for": "479ns"}]}}, [
-        "shapers.sensor.eth0.gates[2].for: 479ns are too short for the smallest frame; expected 480ns or more"
+        "shapers.sensor.eth0.gates[2].for: 479ns is too short for the smallest frame; expected 480ns or more"
     ]),
     ({S: CBS | {"idle_slope": "10Gbit/s", "speed": "10Gbit/s"}}, [
-        "shapers.sensor.eth0.idle_slope: 10Gbit/s are the whole rate of the port; expected less than 10Gbit/s"
+        "shapers.sensor.eth0.idle_slope: 10Gbit/s is the full rate of the port; expected less than 10Gbit/s"
     ]),
     (FOUR | {S: MQPRIO | {"children": {"1": CBS}, "speed": "20Mbit/s"}}, [
-        "shapers.sensor.eth0.children.1.idle_slope: 20Mbit/s are the whole rate of the port; expected less than "
+        "shapers.sensor.eth0.children.1.idle_slope: 20Mbit/s is the full rate of the port; expected less than "
         "20Mbit/s"
     ]),
     (FOUR | {S: TAPRIO | {"txtime_delay": "1ms", "delta": "1us"}}, [
@@ -142,7 +142,7 @@ WRONG: list[tuple[dict[str, Any], list[str]]] = [
         "expected deadline: true"
     ]),
     (ALONE | {S: ETF, "streams.control.launch_time": {"lead": "200us"}}, [
-        "streams.control.launch_time: a lead of 200us is over before the etf at sensor.eth0 wakes for the packet; "
+        "streams.control.launch_time: a lead of 200us ends before the etf at sensor.eth0 wakes for the packet; "
         "expected a lead of more than its delta, 200us"
     ]),
     (FOUR | {S: TAPRIO, "shapers/ecu.eth0": TAPRIO | {"gates": [{"open": [0, 1], "for": "100003us"}]}}, [
@@ -167,7 +167,7 @@ WRONG: list[tuple[dict[str, Any], list[str]]] = [
         "shapers.sensor.eth0.children.0: unknown kind 'mqprio'; expected one of etf, cbs"
     ]),
     (FOUR | {S: MQPRIO | {"children": {"first": CBS}}}, [
-        "shapers.sensor.eth0.children.first: 'first' is not a number; expected a whole number such as 0"
+        "shapers.sensor.eth0.children.first: 'first' is not a number; expected an integer such as 0"
     ]),
     (FOUR | {S: TAPRIO | {"mode": "hardware"}}, [
         "shapers.sensor.eth0.mode: 'hardware' is not supported; expected software, txtime-assist or offload"

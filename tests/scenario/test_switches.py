@@ -127,8 +127,8 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ),
     (
         SWITCHED | {"guests.vm1": {"host": "switch", "uplink": "p1"}, C + "listener": "vm1"},
-        "guests.vm1.uplink: p1 is a port of switch's switch, and an interface is a port of one bridge; "
-        "expected an end of a link that is no port of it",
+        "guests.vm1.uplink: p1 is a port of switch's switch, and an interface is a port of one bridge; expected an "
+        "end of a link that is not a port of it",
     ),
     (
         CHAIN
@@ -169,8 +169,8 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ),
     (
         SWITCHED | {"clock": {"ptp": PTP | {"ports": {"sensor.eth0": "master", "switch.p0": "slave"}}}},
-        "clock.ptp.ports.switch.p0: switch.p0 is a port of switch's switch, which forwards PTP's packets; "
-        "expected an end of a link that is no port of it",
+        "clock.ptp.ports.switch.p0: switch.p0 is a port of switch's switch, which forwards PTP's packets; expected an "
+        "end of a link that is not a port of it",
     ),
     (
         SWITCHED | {"clock": {"ptp": PTP | {"profile": "automotive"}}},

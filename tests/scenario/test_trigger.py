@@ -45,7 +45,7 @@ def test_an_expression_is_a_metric_a_comparison_and_a_duration(
         ("latency", "no comparison after latency", "> or >="),
         ("latency 5us", "no comparison after latency", "> or >="),
         ("latency >", "no duration after >", "latency > 500us"),
-        ("latency < 5us", "'<' is not supported", "packets that are late are kept"),
+        ("latency < 5us", "'<' is not supported", "late packets are kept"),
         ("latency == 5us", "'==' is not supported", "> or >="),
         ("latency => 5us", "'=>' is not supported", "> or >="),
         ("latency > 500", "'500' is not a duration", "units: ns, us"),
@@ -106,14 +106,14 @@ def test_without_a_stream_nobody_judges(base: str, problems: Problems) -> None:
     raw = yaml.safe_load(base) | {"trigger": "latency > 5us", "probes": {"late": {"probe": "timer", "on": "ecu"}}}
     del raw["streams"]
     (problem,) = problems(yaml.safe_dump(raw))
-    assert "there is no stream whose packets a listener could judge" in str(problem)
+    assert "there is no stream whose listener could apply the trigger" in str(problem)
 
 
 def test_a_board_in_virtual_time_does_not_wait_for_what_is_to_be_kept(base: str, problems: Problems) -> None:
     raw = yaml.safe_load(base) | {"trigger": "latency > 5us"}
     raw["hosts"] |= {"board": {"kind": "board", "time": "virtual"}}
     told = "\n".join(map(str, problems(yaml.safe_dump(raw))))
-    assert "board is in virtual time, which does not wait for what is to be kept" in told
+    assert "board is in virtual time, which does not wait for requests to keep events" in told
 
 
 def test_the_command_lines_trigger_is_in_the_text_that_a_run_keeps(base: str, load: Callable[[str], Loaded]) -> None:

@@ -69,12 +69,12 @@ def test_rules_that_make_a_cell_suspect_can_be_turned_off_and_no_others(said: Sa
 
 
 def test_a_rule_by_its_name_is_the_one_with_the_id_and_one_warning_says_what_to_write(with_: With) -> None:
-    off = {NAME: "bridges are compared", "swapping": "no swap", "nothing moves interrupts": "why not"}
+    off = {NAME: "bridges are compared", "swapping": "no swap", "interrupts are not moved": "why not"}
     loaded = with_({"trust": {"off": off}})
     assert loaded.scenario.trust.off == {RULE: off[NAME], "swapping": "no swap", "irqbalance": "why not"}
     (warning,) = map(str, warnings(loaded))
-    assert "s.yaml:" in warning and "trust.off: rules have ids now" in warning
-    assert f"write {RULE} instead of '{NAME}', irqbalance instead of 'nothing moves interrupts'" in warning
+    assert "s.yaml:" in warning and "trust.off: rules now have ids" in warning
+    assert f"write {RULE} instead of '{NAME}', irqbalance instead of 'interrupts are not moved'" in warning
     assert "swapping" not in warning
     printed = CliRunner().invoke(app, ["validate", str(loaded.path)]).stdout.splitlines()
     assert [line for line in printed if line.startswith("warning: ")] == [f"warning: {warning}"]
@@ -115,11 +115,11 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ),
     ({"off": {NAME: "why", RULE: "why"}}, f"trust.off: '{NAME}' and {RULE} are one rule; expected {RULE} alone"),
     (
-        {"off": {"recordings are whole": "why"}},
-        "trust.off.recordings are whole: 'recordings are whole' cannot be turned off; expected a rule that",
+        {"off": {"recordings are complete": "why"}},
+        "trust.off.recordings are complete: 'recordings are complete' cannot be turned off; expected a rule that",
     ),
-    ({"off": {RULE: ""}}, f"trust.off.{RULE}: '' is not a reason; expected why the rule does not count here"),
-    ({"off": {RULE: None}}, f"trust.off.{RULE}: null is not a reason; expected why the rule does not count here"),
+    ({"off": {RULE: ""}}, f"trust.off.{RULE}: '' is not a reason; expected the reason for turning the rule off"),
+    ({"off": {RULE: None}}, f"trust.off.{RULE}: null is not a reason; expected the reason for turning the rule off"),
     ({"off": {RULE: "a\nb"}}, f"trust.off.{RULE}: 'a\\nb' is not a reason"),
     ({"off": {RULE: 201 * "a"}}, f"trust.off.{RULE}: a reason of 201 characters; expected 200 or fewer"),
     ({"off": [RULE]}, f"trust.off: ['{RULE}'] is not a mapping"),

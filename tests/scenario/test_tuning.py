@@ -79,7 +79,7 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({E + "irq": {"eth1": {}}}, "tuning.ecu.irq.eth1: unknown interface of ecu 'eth1'; expected eth0? (known: eth0)"),
     (
         {E + "irq": {"eth0": {"queues": {"rx0": [1]}}}},
-        "tuning.ecu.irq.eth0.queues.rx0: 'rx0' is not a number; expected a whole number such as 0",
+        "tuning.ecu.irq.eth0.queues.rx0: 'rx0' is not a number; expected an integer such as 0",
     ),
     (
         {E + "irq": {"eth0": {"queues": {"4096": [1]}}}},
@@ -99,11 +99,11 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ),
     (
         {"tuning.vm1.halt_poll": 0},
-        "tuning.vm1.halt_poll: vm1 is a guest, and has none of its own; expected halt_poll in tuning of its host",
+        "tuning.vm1.halt_poll: vm1 is a guest, and has no halt_poll; expected halt_poll in tuning of its host",
     ),
     (
         {"tuning.vm1.guests": {"vm1": {}}},
-        "tuning.vm1.guests: vm1 is a guest, and has none of its own; expected guests in tuning of its host",
+        "tuning.vm1.guests: vm1 is a guest, and has no guests; expected guests in tuning of its host",
     ),
     (
         {"tuning.vm1.listener.cpus": [1, 2]},

@@ -147,7 +147,7 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ),
     (
         {"links.0.vlans.5.subnet": "10.78.0.0/16"},
-        "links[0].vlans.5.subnet: 10.78.0.0/16 overlaps 10.78.0.0/24 of links[0]; expected networks of their own",
+        "links[0].vlans.5.subnet: 10.78.0.0/16 overlaps 10.78.0.0/24 of links[0]; expected different networks",
     ),
     (
         {"links.0.vlans.6": {"subnet": "10.80.0.0/24"}},
@@ -160,8 +160,8 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({C + "via": "sensor.eth0.6"}, "streams.control.via: unknown path 'sensor.eth0.6'; expected sensor.eth0.5?"),
     (
         {C + "transport": "ethernet", C + "vlan": 6},
-        "streams.control.vlan: sensor.eth0.5 tags the packets that leave there: with a vlan of its own a frame would "
-        "have two tags; expected no vlan and pcp but transport: ethernet, or via: sensor.eth0",
+        "streams.control.vlan: sensor.eth0.5 tags the packets that leave there: with its own vlan a frame would have "
+        "two tags; expected no vlan and pcp but transport: ethernet, or via: sensor.eth0",
     ),
     (
         {"shapers/sensor.eth0.5": TAPRIO},

@@ -1,4 +1,4 @@
-"""A scenario names windows beforehand, with a reason; what cannot be one is told in its line."""
+"""A scenario names windows beforehand, with a reason; what cannot be one is reported in its line."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Two machines reached over a real sshd: a network namespace and file systems of its own each, a cable between them.
+"""Two machines reached over a real sshd: each with its own network namespace and file systems, a cable between them.
 
 They run this machine's kernel, which the lab is not told: to it they are two machines that answer ssh.
 """
@@ -86,7 +86,7 @@ class Board:
         self._wait()
 
     def lose(self) -> None:
-        """Nobody reaches it any more, and its connections are cut, as by a switch that loses its power."""
+        """It is unreachable, and its connections are cut, as by a switch that loses its power."""
         run("ip", "link", "set", "dev", f"to-{self.name}", "down")
 
     def find_again(self) -> None:
@@ -101,7 +101,7 @@ class Board:
                 os.kill(pid, signal.SIGKILL)
 
     def end(self) -> None:
-        """Its sshd is gone, with every connection."""
+        """Its sshd has ended, with every connection."""
         if self.sshd:
             self.cut_connections()
             self.sshd.kill()
@@ -149,7 +149,7 @@ def own_boards(folder: Path) -> Iterator[dict[str, Board]]:
 def _laid(name: str, number: int, folder: Path) -> Board:
     ours, theirs = f"192.168.{77 + number}.1", f"192.168.{77 + number}.2"
     run("ip", "netns", "add", name)
-    # Its addresses would appear by themselves, some time after.
+    # Its addresses would appear automatically, some time after.
     quiet = [f"net.ipv6.conf.{which}.disable_ipv6=1" for which in ("all", "default")]
     run("ip", "netns", "exec", name, "sysctl", "-qw", *quiet)
     run("ip", "link", "add", f"to-{name}", "type", "veth", "peer", "name", "eth0", "netns", name)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 from pathlib import Path
 from typing import Any
@@ -52,6 +53,50 @@ def test_without_a_bound_of_the_clocks_a_latency_between_two_machines_is_untrust
     assert status == 4
     assert [reason["id"] for reason in cell["reasons"] if reason["severity"] == "untrusted"] == ["clock-bound"]
     assert cell["streams"][f"at-board1-{CABLE}-out"]["metrics"]["interarrival"]["uncertainty_ns"] == 0
+
+
+VIRSH = """#!/bin/sh
+case "$1 $2" in
+"domstate board2") echo running ;;
+"domstate paused") echo paused ;;
+"domifaddr board2") test "$4" = agent && cat <<END
+ Name       MAC address          Protocol     Address
+-------------------------------------------------------------------------------
+ lo         00:00:00:00:00:00    ipv4         127.0.0.1/8
+ enp1s0     52:54:00:00:00:01    ipv6         fe80::1/64
+ -          -                    ipv4         {address}/24
+END
+;;
+*) exit 1 ;;
+esac
+"""
+
+
+def test_a_domain_of_libvirts_that_runs_is_reached_over_ssh_at_the_address_that_libvirt_knows(bench: Bench) -> None:
+    before = bench.traces()
+    programs = bench.place.folder / "programs"
+    programs.mkdir()
+    (programs / "virsh").write_text(VIRSH.format(address=bench.boards["board2"].address))
+    (programs / "virsh").chmod(0o755)
+    config = bench.place.folder / "boards" / "config"
+    text = config.read_text()
+    # Only libvirt knows where it is.
+    config.write_text(text.replace(f"HostName {bench.boards['board2'].address}\n", "HostName 192.0.2.1\n"))
+    path = f"{programs}:{os.environ['PATH']}"
+    at = ("--at", f"{LEFT}:out", "--at", f"guest:{RIGHT}:in", "--ssh-config", str(config), "--clock-bound", "1ms")
+    ended = bench.latlab("watch", "--flow", "icmp", "--at", "guest:paused/eth0", PATH=path)
+    assert (ended.status, "domain paused is paused" in ended.err) == (2, True)
+    lab = bench.place.start("watch", "--flow", "icmp", *at, "--picture", "none", PATH=path)
+    lab.until("Watching icmp")
+    bench.boards["board1"].inside("ping", "-q", "-c", str(COUNT), "-i", "0.02", "10.78.0.2")
+    bench.boards["board1"].inside("sleep", "0.7")
+    lab.signal(signal.SIGINT)
+    assert lab.ended().status == 0
+    (cell,) = read(bench.place.only_run() / "result.json")["cells"]
+    figures = cell["streams"][f"board1-{CABLE}-out-to-guest-board2-{CABLE}-in"]["metrics"]["transit"]
+    assert (figures["n"], figures["lost"]) == (COUNT, 0)
+    config.write_text(text)
+    assert bench.traces() == before
 
 
 def test_an_interface_that_a_machine_does_not_have_is_one_error_and_leaves_nothing(bench: Bench) -> None:

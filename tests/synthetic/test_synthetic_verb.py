@@ -1,4 +1,4 @@
-"""`latlab synthetic` makes a run that `latlab report` reads, and that nobody takes for a measurement."""
+"""`latlab synthetic` makes a run that `latlab report` reads, and that is marked as synthetic everywhere."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_it_says_what_it_made_and_what_to_do_with_it(latlab: Latlab, tmp_path: P
     assert (code, err) == (0, "")
     assert re.fullmatch(r"\d{8}-\d{6}-synthetic-try-[0-9a-f]{4}", run.run)
     assert out.splitlines() == [
-        "Made, not measured: 4000 packets, 2 × stall",
+        "Generated, not measured: 4000 packets, 2 × stall",
         f"Run: {made}/{run.run}",
         f"The truth of each packet: {made}/{run.run}/cells/all/r1/truth.json, truth.parquet",
         f"What the analysis finds: latlab report {run.run} --runs {made}",
@@ -109,7 +109,7 @@ def test_a_damaged_scenario_is_an_error_and_not_a_run_without_limits(
     scenario.write_bytes(text)
     code, out, err = latlab("report", "--picture", "none", "--runs", str(runs))
     assert (code, out) == (3, "")
-    assert err.startswith(f"latlab: {scenario}: the run's scenario is damaged, and with it the limits that were set: ")
+    assert err.startswith(f"latlab: {scenario}: the run's scenario is damaged, including its limits: ")
     scenario.write_text("name: of another version\naccept: {control.latency.max: 1us}\nunheard_of: 1\n")
     code, _, err = latlab("report", "--picture", "none", "--runs", str(runs))
     assert code == 4 and "no limit of `accept` was evaluated: this latlab does not read the scenario: " in err

@@ -1,4 +1,4 @@
-"""Every test here has a journal directory of its own; `machine` is one to change."""
+"""Every test here has its own journal directory; `machine` is one to change."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""A lab that kills itself: `killed_lab.py TAG WHEN N` sends itself SIGKILL before or after its Nth change.
+"""Labs that kill themselves: for each number N that `killed_lab.py TAG WHEN` reads, one sends itself SIGKILL before or
+after its Nth change, and the status it ended with is printed.
 
-Changes are what its steps do and, when it has come that far, what they undo. It ends with status 0 when it
-has fewer than N of them.
+Changes are what its steps do and, when it has come that far, what they undo. The status is 0 when it has fewer than N
+of them.
 """
 
 from __future__ import annotations
@@ -73,4 +74,10 @@ async def main(tag: str, when: str, at: int) -> None:
 
 
 if __name__ == "__main__":
-    asyncio.run(main(sys.argv[1], sys.argv[2], int(sys.argv[3])))
+    # What each of them imports takes longer than all that it does, and is imported once.
+    for number in sys.stdin:
+        lab = os.fork()
+        if not lab:
+            asyncio.run(main(sys.argv[1], sys.argv[2], int(number)))
+            sys.exit()
+        print(os.waitstatus_to_exitcode(os.waitpid(lab, 0)[1]), flush=True)

@@ -1,8 +1,8 @@
 """A lab that kills itself over an iperf3 server, whose pid it prints: `killed_with_its_process.py TAG WHAT WHERE`.
 
 WHAT: `step` is a command of a step, which makes the namespace half a second later, or `endless`, which never does; else
-`bare` is a process of the test bed, and the lab is gone the moment it has begun, before anything else; `load` is
-one of a load, and the lab is gone once it is ready. WHERE: `local`, or in a namespace, `netns`.
+`bare` is a process of the test bed, and the lab dies the moment it has begun, before anything else; `load` is
+one of a load, and the lab dies once it is ready. WHERE: `local`, or in a namespace, `netns`.
 """
 
 from __future__ import annotations

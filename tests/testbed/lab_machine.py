@@ -1,4 +1,4 @@
-"""A machine to change in tests: this one, with its own interfaces and namespaces that nobody else sees."""
+"""A machine to change in tests: this one, with its own interfaces and namespaces that no other process sees."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def run(*argv: str) -> str:
 
 @contextlib.contextmanager
 def private_network() -> Iterator[None]:
-    """Inside, this thread and its children have interfaces, /sys and named namespaces of their own."""
+    """Inside, this thread and its children have their own interfaces, /sys and named namespaces."""
     directory = os.getcwd()
     saved = [
         (os.open(f"/proc/thread-self/ns/{kind}", os.O_RDONLY), flag)

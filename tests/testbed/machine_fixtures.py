@@ -1,4 +1,4 @@
-"""A machine to change and a journal directory of its own, for every test that builds a test bed."""
+"""A machine to change and a separate journal directory, for every test that builds a test bed."""
 
 from __future__ import annotations
 

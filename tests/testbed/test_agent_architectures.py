@@ -18,7 +18,7 @@ from latlab.testbed.agent_binary import agent_lines, architecture_of, find_agent
 from latlab.testbed.agent_copy import agent_copy
 from latlab.testbed.machine import assumed_machine
 from latlab.testbed.site import Site
-from latlab.testbed.ssh_steps import agent_put, agents_digest
+from latlab.testbed.ssh_steps import COPIED_S, agent_put, agents_digest
 from latlab.testbed.step import Step
 
 X86_64, AARCH64, ARM = 62, 183, 40
@@ -211,6 +211,8 @@ def test_each_machine_gets_the_agent_for_its_architecture(
     target = tmp_path / "there" / "agent"
     site = Site("abcd", assumed_machine(), agent=agents["x86_64"], agents=agents)
     steps = steps_of(site, target, monkeypatch, standins)
+    # Over a slow line that takes longer than other commands may.
+    assert {step.within_s for step in steps if step.do} == {COPIED_S}
     read = done(steps, machine, monkeypatch)
     assert all(expected == actual for expected, actual in read), read
     assert target.read_bytes() == agent_copy(Path(agents[machine]))

@@ -223,6 +223,18 @@ def test_a_check_may_take_its_time(tmp_path: Path) -> None:
     asyncio.run(session())
 
 
+def test_a_command_is_given_up_after_the_time_that_its_step_has() -> None:
+    slow = Step(MACHINE, "copy it", ("sleep", "0.3"))
+
+    async def session(step: Step) -> None:
+        async with TestBed("t1", here()) as bed:
+            await bed.apply([step])
+
+    with pytest.raises(LabError, match=r"did not end within 0\.1 s"):
+        asyncio.run(session(replace(slow, within_s=0.1)))
+    asyncio.run(session(replace(slow, within_s=10)))
+
+
 def test_the_former_value_is_put_back() -> None:
     key = "net.ipv4.conf.lo.log_martians"
     former = run("sysctl", "-n", key).strip()

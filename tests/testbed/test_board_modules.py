@@ -1,4 +1,4 @@
-"""What a scenario needs of a board's kernel, and the image lacks: told before anything is made."""
+"""What a scenario needs of a board's kernel, and the image does not have: reported before anything is made."""
 
 from __future__ import annotations
 
@@ -80,7 +80,9 @@ def test_a_module_that_is_needed_and_lacking_is_named_with_what_it_is_for(
     scenario = on_a_board(**wanted)
     (reason,) = told(scenario, {module: LACKING[module]}, kvm=kvm)
     assert reason[0] == where
-    assert f"debian-rt-board has no kernel module {module}, so it is without this: {LACKING[module]}" in reason[1]
+    assert (
+        f"debian-rt-board has no kernel module {module}, so it is without this feature: {LACKING[module]}" in reason[1]
+    )
     assert "`latlab image build debian-rt-board`" in reason[1]
     assert told(scenario, {}, kvm=kvm) == []
 

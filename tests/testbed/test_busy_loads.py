@@ -123,7 +123,7 @@ def test_what_an_older_one_writes_before_its_figures_is_passed_over(captured: Pa
 def test_a_stress_ng_that_did_nothing_is_an_error_with_its_last_words(captured: Path) -> None:
     done = (captured / "stress-ng-cpu-interrupted.yaml").read_text()
     for text in (done.replace("bogo-ops: 1149", "bogo-ops: 0"), done.replace("stressor: cpu", "stressor: vm")):
-        with pytest.raises(LabError, match=r"^ecu: load l: stress-ng did nothing: out of memory .*space for its size"):
+        with pytest.raises(LabError, match=r"^ecu: load l: stress-ng did no work: out of memory .*space for its size"):
             achieved(planned("cpu"), text, "out of memory\n")
 
 
@@ -165,7 +165,7 @@ def test_exits_need_something_beneath() -> None:
     bare, virtual = (replace(ABLE, read=lambda path, text=text: text) for text in ("flags : fpu\n", VIRTUAL))
     (reason,) = lacking(bare, exits)
     assert reason == (
-        "loads.l: ecu does not run on a hypervisor that it could exit to (what: calls, which its own kernel handles)"
+        "loads.l: ecu does not run on a hypervisor to which it could exit (what: calls, which its own kernel handles)"
     )
     assert lacking(virtual, exits) == []
     (reason,) = lacking(replace(virtual, architecture="aarch64"), exits)

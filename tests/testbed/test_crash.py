@@ -9,7 +9,8 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -30,11 +31,26 @@ PATIENCE_S = 60.0
 OURS = "0123456789abcdef"
 
 
+@contextmanager
+def labs_killed(when: str) -> Iterator[Callable[[int], bool]]:
+    """A function that has one lab after the other killed at that change; it returns False when the lab had fewer."""
+    argv = [sys.executable, KILLED_LAB, "t1", when]
+    with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as labs:
+
+        def killed(at: int) -> bool:
+            assert labs.stdin and labs.stdout
+            print(at, file=labs.stdin, flush=True)
+            status = int(labs.stdout.readline())
+            assert status in (0, -signal.SIGKILL)
+            return status != 0
+
+        yield killed
+
+
 def lab_killed(when: str, at: int) -> bool:
     """Whether the lab was killed at that change; False when it had fewer."""
-    lab = subprocess.run([sys.executable, KILLED_LAB, "t1", when, str(at)], capture_output=True, text=True)
-    assert lab.returncode in (0, -signal.SIGKILL), lab.stderr
-    return lab.returncode != 0
+    with labs_killed(when) as killed:
+        return killed(at)
 
 
 def killed_with_its_process(what: str, where: str) -> int:
@@ -50,10 +66,11 @@ def test_a_lab_killed_at_any_change_is_cleaned_up(when: str, journals: Path) -> 
     run("ip", "netns", "add", "mininet-h1")
     before = dump()
     at = 0
-    while lab_killed(when, at := at + 1):
-        asyncio.run(clean_stale())
-        assert dump() == before, f"killed {when} change {at}"
-        assert list(journals.iterdir()) == []
+    with labs_killed(when) as killed:
+        while killed(at := at + 1):
+            asyncio.run(clean_stale())
+            assert dump() == before, f"killed {when} change {at}"
+            assert list(journals.iterdir()) == []
     assert dump() == before
     assert at > 10
 
@@ -254,7 +271,7 @@ def test_a_damaged_journal_keeps_nothing_else_from_being_undone_and_is_named(lin
     assert left.pending() == []
     left.close()
     (said,) = asyncio.run(clean_stale(leave_unreached=True))
-    assert "undo those of these lines by hand, then delete the file" in said
+    assert "undo those of these lines manually, then delete the file" in said
 
 
 NO_JOURNALS: dict[str, tuple[Callable[[Path], None], str]] = {

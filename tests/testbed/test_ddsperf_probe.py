@@ -29,7 +29,7 @@ def said() -> str:
 
 
 def error(stdout: str, status: int, plan: ToolPlan = DDS, stderr: str = "") -> LabError:
-    """What is told of a ping that printed this."""
+    """What is reported of a ping that printed this."""
     if status:
         told = failed(plan, status, stdout, stderr)
     else:
@@ -114,12 +114,12 @@ def test_output_that_changed_is_an_error_that_shows_it() -> None:
     assert "no line of figures in a known format" in changed.what
     assert "discarded 0" in changed.what, "its last words"
     silent = error("\n".join(said().splitlines()[:5]), 0)
-    assert "had no answer after the first second" in silent.what
+    assert "received no answer after the first second" in silent.what
 
 
 def test_another_size_or_a_second_peer_is_not_what_was_asked_for() -> None:
     assert "samples of 200 bytes, not 300" in error(said(), 0, replace(DDS, size=300)).what
-    assert "had answers of 2 programs" in error(said() + said().replace("vm:3779 size", "other:12 size"), 0).what
+    assert "received answers from 2 programs" in error(said() + said().replace("vm:3779 size", "other:12 size"), 0).what
 
 
 @pytest.fixture

@@ -162,5 +162,7 @@ def test_busybox_is_enough_to_answer_and_its_ip_is_not_enough_to_measure(tmp_pat
     assert there.one["architecture"] and there.one["free"]
     found = {finding.name: finding for finding in findings(there, AGENTS, NOW_S)}
     assert all(found[tool].ok for tool in TOOLS if tool != "ip")
-    assert found["ip"].ok is False and found["ip"].found.startswith("BusyBox's, without what latlab uses: ")
+    assert found["ip"].ok is False and found["ip"].found.startswith(
+        "BusyBox's, without the features that latlab uses: "
+    )
     assert "tc is BusyBox's" in found["gate schedules (taprio)"].found

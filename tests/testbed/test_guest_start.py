@@ -38,13 +38,13 @@ def titles(scenario: Scenario) -> list[str]:
     site = Site("t1", machine=replace(assumed_machine(), say=lambda argv: "QEMU emulator version 7.2.22"))
     site = replace(site, images={image.name: image})
     site = replace(site, **start_conditions(scenario, site))
-    return [step.title for step in guest_steps(scenario, site) if step.title.startswith(("boot ", "start ", "keep "))]
+    return [step.title for step in guest_steps(scenario, site) if step.title.startswith(("boot ", "start ", "save "))]
 
 
 def test_the_first_of_a_kind_is_booted_and_kept() -> None:
     assert titles(with_guests(vm1={}, vm2={})) == [
         "boot vm1 for its snapshot",
-        "keep vm1 as it is now: this and later runs start from this snapshot",
+        "save vm1 as it is now: this and later runs start from this snapshot",
         "start vm1",
         "start vm2",
     ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -36,14 +37,22 @@ def test_each_kind_is_made_by_one_class() -> None:
     assert {name: bridge.kind for name, bridge in BRIDGES.items()} == dict(KINDS)
 
 
+@cache
+def comparisons(path: Path) -> list[tuple[int, str, list[object]]]:
+    """What a file compares: the line, what stands on the left, and all constants in it."""
+    nodes = [node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Compare)]
+    return [(node.lineno, ast.unparse(node.left), _constants(node)) for node in nodes]
+
+
+def _constants(node: ast.Compare) -> list[object]:
+    return [one.value for one in ast.walk(node) if isinstance(one, ast.Constant)]
+
+
 def compared_names(path: Path, what: str) -> Iterator[str]:
     """The kinds' names that a file compares something with that is called a kind, or by what it is a kind of."""
-    for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, ast.Compare):
-            about = ast.unparse(node.left)
-            strings = [one.value for one in ast.walk(node) if isinstance(one, ast.Constant)]
-            if what in about or about.endswith("kind"):
-                yield from (f"{path.name}:{node.lineno} {name}" for name in strings if name in NAMES[what])
+    for line, about, constants in comparisons(path):
+        if what in about or about.endswith("kind"):
+            yield from (f"{path.name}:{line} {name}" for name in constants if name in NAMES[what])
 
 
 @pytest.mark.parametrize("what", NAMES)

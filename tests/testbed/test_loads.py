@@ -62,7 +62,7 @@ def test_an_iperf3_that_gave_up_is_reported_with_what_it_said(captured: Path, tm
     client = tmp_path / "client.json"
     client.write_text(json.dumps(said))
     with pytest.raises(
-        LabError, match=r"^sensor: load load1: iperf3's client gave up: error - unable to send control message"
+        LabError, match=r"^sensor: load load1: iperf3's client failed: error - unable to send control message"
     ):
         achieved(plan, captured / "iperf3-udp-server-interrupted.json", client)
 

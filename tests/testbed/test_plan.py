@@ -109,7 +109,7 @@ def test_what_only_a_reader_can_take_from_an_output_is_named_for_the_undo() -> N
     stream = {"talker": "sensor", "listener": "ecu", "period": "1ms", "size": "64B", "transport": "ethernet"}
     cards = scenario({"sensor": "local", "ecu": "local"}, clock=clock, streams={"control": stream})
     text = plan_text([PlannedCell("all", cards, planned_site(cards))])
-    noted = "hwstamp_ctl -i eth0  # the undo needs these variables, set by hand: TX_TYPE_1 RX_FILTER_1"
+    noted = "hwstamp_ctl -i eth0  # the undo needs these variables, set manually: TX_TYPE_1 RX_FILTER_1"
     assert noted in text
     assert 'hwstamp_ctl -i eth0 -t "$TX_TYPE_1" -r "$RX_FILTER_1"' in text
 

@@ -1,9 +1,10 @@
-"""A service that ends is told by the program that it is, not by what its command begins with."""
+"""A service that ends is named by its program, not by what its command begins with."""
 
 from __future__ import annotations
 
 import asyncio
 import os
+import time
 from pathlib import Path
 
 import pytest
@@ -79,6 +80,22 @@ def test_a_snapshot_is_removed_once_its_service_does_not_get_ready_from_it(
         asyncio.run(session())
     assert snapshot.exists() != removed
     assert (str(snapshot) in found.value.what) == removed
+
+
+def test_a_snapshot_from_which_a_service_starts_is_the_newest_again(tmp_path: Path) -> None:
+    snapshot = tmp_path / "snapshot"
+    snapshot.touch()
+    os.utime(snapshot, (0, 0))
+    ready = Check(("echo", "ready"), "ready")
+    service = Service(MACHINE, "start vm1", ("sleep", "100"), str(tmp_path / "log"), ready=ready, incoming=snapshot)
+    before = time.time() - 1
+
+    async def session() -> None:
+        async with TestBed("t1", {MACHINE: LocalHost(MACHINE)}) as bed:
+            await bed.apply([service])
+
+    asyncio.run(session())
+    assert snapshot.stat().st_mtime > before
 
 
 def test_a_machine_that_hangs_as_it_boots_for_its_snapshot_may_be_started_again(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Where all may write, as in /tmp and /var/tmp, folders are made anew, for nobody else, and nothing is taken over."""
+"""Where all may write, as in /tmp and /var/tmp, folders are new, for no other user, and nothing is taken over."""
 
 from __future__ import annotations
 

@@ -79,6 +79,6 @@ def test_a_pong_that_is_never_ready_is_reported_with_what_to_do_and_without_its_
         assert caught.value is said
         return
     told = caught.value
-    assert told.what == "ddsperf on b does not look for peers: nothing listens on its UDP port 8660"
+    assert told.what == "ddsperf on b is not reachable for discovery: nothing listens on its UDP port 8660"
     assert "veth0 and veth1 are up" in told.remedy and "ports 8650 to 8899" in told.remedy
     assert told.where == "a: probes.dds"

@@ -1,4 +1,4 @@
-"""What keeps a cell from being built is told as one error, whose parts keep their places."""
+"""What prevents a cell from being built is one error, whose parts keep their places."""
 
 from __future__ import annotations
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -55,6 +56,15 @@ def image() -> None:
     really_build()
 
 
+@cache
+def image_once() -> None:
+    really_build()
+
+
+def by_one_that_remembers() -> None:
+    image_once()
+
+
 def marks_of(item: Item) -> list[str]:
     mark([item])  # type: ignore[list-item]
     return item.marks
@@ -70,6 +80,7 @@ def test_a_test_that_calls_nothing_slow_is_fast() -> None:
 def test_what_a_fixture_calls_counts() -> None:
     assert marks_of(Item(plain, "images/test_x.py", image)) == ["guest"]
     assert marks_of(Item(plain, "boards/test_x.py", image)) == ["board"]
+    assert marks_of(Item(plain, "images/test_x.py", by_one_that_remembers)) == ["guest"]
 
 
 def test_every_function_that_gives_a_mark_is_there() -> None:

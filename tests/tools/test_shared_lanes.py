@@ -6,7 +6,7 @@ from collections import OrderedDict
 from types import SimpleNamespace
 from typing import Any
 
-from lanes import LANES, Sharing
+from lanes import COMPUTING, DOOR, EMULATING, LANES, UNHURRIED, Sharing, runs_alone
 
 FILES = ("tests/agent/test_a.py", "tests/analysis/test_b.py", "tests/packages/test_c.py", "tests/whole/test_d.py")
 
@@ -23,6 +23,25 @@ def test_a_lane_with_a_cpu_takes_what_sends_first_and_then_helps_the_spare_lane(
     assert taken(0, LANES + 1) == "tests/agent/test_a.py"
     assert taken(0, LANES + 1, FILES[1:3]) == "tests/analysis/test_b.py"
     assert taken(0, LANES + 1, ()) is None
+
+
+def test_every_second_lane_begins_with_tests_that_emulate_machines_and_the_others_with_the_rest() -> None:
+    emulates, waits, alone = "tests/boards/test_e.py", "tests/testbed/test_f.py", "tests/boards/test_cables.py"
+    computes = "tests/analysis/test_b.py"
+    both = (computes, alone, waits, emulates)
+    assert (taken(0, LANES + 1, both), taken(1, LANES + 1, both)) == (emulates, waits)
+    for lane in (0, 1):
+        assert taken(lane, LANES + 1, (computes, alone, waits)) == waits
+        assert taken(lane, LANES + 1, (computes, alone, emulates)) == emulates
+        assert taken(lane, LANES + 1, (computes, alone)) == alone
+    assert taken(0, LANES + 1, FILES) == "tests/agent/test_a.py"
+
+
+def test_what_lanes_look_for_is_there() -> None:
+    files = [str(path.relative_to(DOOR.parent)) for path in DOOR.rglob("test_*.py")]
+    assert all(any(file.startswith(one) for file in files) for one in (*EMULATING, *UNHURRIED, *COMPUTING))
+    assert any(map(runs_alone, files))
+    assert runs_alone("tests/boards/test_cables.py") and not runs_alone("tests/boards/test_arm_board.py")
 
 
 def test_the_spare_lane_takes_what_is_long_first_and_never_what_sends() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import platform
 import shutil
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -54,16 +55,20 @@ class GuestRun:
         return f"{self.ended.err}\n{[cell['reason'] for cell in self.cells.values()]}"
 
 
+@cache
 def image_cache(config: pytest.Config) -> Path:
-    """The folder of images and snapshots that outlives the tests, with the guests' image in it."""
+    """The folder of images and snapshots that outlives the tests, with the guests' image in it.
+
+    Asking apt whether that is up to date takes seconds: once is enough.
+    """
     if platform.machine() != "x86_64":
         pytest.skip(f"the guests of these tests are x86_64, and this machine is {platform.machine()}")
     missing = sorted(package for tool, package in NEEDED.items() if not shutil.which(tool))
     assert not missing, f"install {' '.join(missing)}: these tests need them"
-    cache = config.cache.mkdir("emulated")
-    with mock.patch.dict("os.environ", LATLAB_CACHE=str(cache)):
+    folder = config.cache.mkdir("emulated")
+    with mock.patch.dict("os.environ", LATLAB_CACHE=str(folder)):
         build_image(IMAGE, agent=find_agent())
-    return cache
+    return folder
 
 
 def write(place: Place, scenario: dict[str, Any]) -> Path:

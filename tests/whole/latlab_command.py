@@ -74,7 +74,7 @@ class Lab:
         raise AssertionError(f"ended without {text!r}: {''.join(self.lines)}{self.ended()}")
 
     def signal(self, number: int) -> None:
-        """Nothing; the lab, and nobody else, has been sent the signal."""
+        """Nothing; the lab, and no other process, has been sent the signal."""
         self.process.send_signal(number)
 
     def ended(self) -> Ended:
@@ -84,7 +84,7 @@ class Lab:
 
 
 class Place:
-    """A folder with a journal, runs and an agent of its own, by whose path its processes are known.
+    """A folder with a separate journal, runs and agent, by whose path its processes are known.
 
     As a context it leaves no lab behind, whatever happens in it: one that went on would slow all that follows.
     """
@@ -173,7 +173,7 @@ class Place:
         return folder
 
     def end_all(self) -> None:
-        """Nothing; every lab of this place is gone, and so are its agents."""
+        """Nothing; every lab of this place has ended, and so have its agents."""
         running = [lab for lab in self._labs if lab.process.poll() is None]
         for lab in running:
             lab.signal(signal.SIGKILL)

@@ -26,7 +26,7 @@ def disk(place: Place, size: str) -> Path:
 
 
 def run_while_it_fills(place: Place, phase: str, left: int) -> Ended:
-    """What comes of a run whose disk somebody else fills, up to so many bytes, when it comes to the phase."""
+    """The result of a run whose disk another process fills, up to so many bytes, at the given phase."""
     runs = disk(place, "16m")
     lab = place.start("run", place.scenario(streams=DENSE, matrix=None, loads=None), "--verbose")
     lab.until(f": {phase}")

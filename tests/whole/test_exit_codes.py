@@ -99,8 +99,8 @@ def test_a_report_on_a_run_of_root_s_by_another_user_names_the_owner_and_what_to
     ended = finished.place.latlab("report", run.path, before=user, HOME="/nowhere", MPLCONFIGDIR="/tmp")
     assert ended.status == 3
     assert ended.err.endswith(
-        f"{run.path}: the report cannot be written: Permission denied ({run.path} belongs to root: run with sudo, "
-        f"or take it over: `sudo chown -R $USER {run.path}`)\n"
+        f"{run.path}: the report cannot be written: Permission denied ({run.path} belongs to root: run with sudo, or "
+        f"take ownership of it: `sudo chown -R $USER {run.path}`)\n"
     )
 
 
@@ -219,7 +219,7 @@ def test_doctor_and_validate_say_what_run_will_refuse(place: Place) -> None:
     assert [one["found"] for one in doctor.document if one["name"] == "sysctls"] == ["/proc/sys is read-only"]
     assert any(one["name"] == "ping" for one in doctor.document)
     validated = place.latlab("validate", place.scenario(), before=IN_A_CONTAINER)
-    assert "on this machine it cannot run: sysctls cannot be written" in validated.out
+    assert "it cannot run on this machine: sysctls cannot be written" in validated.out
 
 
 def test_a_run_that_no_disk_can_hold_is_3_with_the_numbers(place: Place) -> None:

@@ -1,4 +1,4 @@
-"""A firewall that rejects what the lab sends is named, with the port, whoever hears of it first."""
+"""A firewall that rejects what the lab sends is named, with the port, whichever side notices it first."""
 
 from __future__ import annotations
 
@@ -40,18 +40,18 @@ def walled(tmp_path: Path) -> Iterator[Place]:
 REJECTED: dict[str, tuple[dict[str, Any], str]] = {
     "a probe": (
         {"probes": {"rr": {"probe": "ping", "from": "sensor", "to": "me", "period": "1ms", "size": "64B"}}},
-        "a firewall rejects UDP port 5557 of 10.78.0.2: let it in there",
+        "a firewall rejects UDP port 5557 of 10.78.0.2: allow it there",
     ),
     "a probe over TCP": (
         {"probes": {"rr": {"probe": "ping", "from": "sensor", "to": "me", "size": "64B", "transport": "tcp"}}},
-        "a firewall rejects TCP port 5557 of 10.78.0.2: let it in there",
+        "a firewall rejects TCP port 5557 of 10.78.0.2: allow it there",
     ),
     "iperf3": (
         {
             "streams": STREAMS,
             "loads": {"tcp": {"kind": "iperf3", "from": "sensor", "to": "me", "protocol": "tcp", "rate": "10Mbit/s"}},
         },
-        "a firewall rejects TCP port 5600 of me: let it in there",
+        "a firewall rejects TCP port 5600 of me: allow it there",
     ),
 }
 
@@ -74,5 +74,5 @@ def test_of_a_stream_that_is_rejected_the_errno_and_the_port_are_named(walled: P
     ((number, count),) = stream["send_errnos"].items()
     assert (number, count) == ("113", stream["counts"]["send_errors"])
     assert f"{count} of 500 packets: No route to host (113): {count}" == refused["actual"]
-    assert refused["remedy"].startswith("a firewall rejects UDP port 5557 of me: let it in there")
-    assert "whether a firewall on me lets UDP port 5557 of me in" in reasons["packets arrived"]["remedy"]
+    assert refused["remedy"].startswith("a firewall rejects UDP port 5557 of me: allow it there")
+    assert "that the firewall on me accepts UDP port 5557 of me" in reasons["packets arrived"]["remedy"]

@@ -105,7 +105,7 @@ def test_the_next_run_undoes_what_a_killed_one_left_and_says_so(place: Place) ->
     assert place.trace() != before
     ended = place.latlab("run", short(place))
     assert ended.status == 0
-    assert ended.out.startswith("An earlier run was interrupted; undone now: ")
+    assert ended.out.startswith("An earlier run was interrupted; undoing it now: ")
     assert "sensor's namespace" in ended.out.splitlines()[0]
     assert place.trace() == before
     killed, finished = sorted(place.runs.iterdir())

@@ -56,8 +56,8 @@ def test_a_run_killed_in_its_first_cell_shows_what_that_measured_and_that_the_se
     assert (latency["uncertainty_ns"], latency["max"] > 0) == (0, True)
     assert cells[second]["streams"] == {}
     assert killed_reasons(ended) == {
-        (f"{first}/r1", "interrupted: the lab was killed while it measured"),
-        (f"{second}/r1", "not run: the lab was killed before this cell was measured"),
+        (f"{first}/r1", "interrupted: latlab was killed while it measured"),
+        (f"{second}/r1", "not run: latlab was killed before this cell was measured"),
     }
     assert [entry["reason"] for entry in result["accept"]] == ["not measured"] * 2
 
@@ -68,7 +68,7 @@ def test_a_run_killed_in_its_first_cell_shows_what_that_measured_and_that_the_se
     assert shown.status == 3
     killed = f"  loads {first.removeprefix('loads=')}: interrupted: "
     assert any(line.startswith(killed) for line in shown.out.splitlines())
-    never = "the lab was killed before this cell was measured (run it again)"
+    never = "latlab was killed before this cell was measured (run it again)"
     assert f"  loads {second.removeprefix('loads=')}: not run: {never}" in shown.out
     assert "None" not in shown.out
     (listed,) = place.latlab("list", "--json").document
@@ -85,7 +85,7 @@ def test_a_run_killed_in_its_second_cell_keeps_the_first_whole(place: Place) -> 
     assert 1000 <= cut["received"] < PACKETS
     assert cells[second]["verdict"] == ended.document["verdict"] == "untrusted"
     assert ended.status == 3
-    assert killed_reasons(ended) == {(f"{second}/r1", "interrupted: the lab was killed while it measured")}
+    assert killed_reasons(ended) == {(f"{second}/r1", "interrupted: latlab was killed while it measured")}
 
 
 def test_a_run_that_is_still_being_measured_is_not_reported_by_halves(place: Place) -> None:

@@ -50,7 +50,7 @@ def test_without_a_terminal_each_report_is_a_line_and_the_document_is_alone(plac
 
 
 class Terminal:
-    """A command on a terminal of its own, in whose foreground it runs."""
+    """A command on a separate terminal, in whose foreground it runs."""
 
     def __init__(self, place: Place, *arguments: object) -> None:
         self._leader, follower = pty.openpty()
@@ -88,7 +88,7 @@ class Terminal:
         while True:
             try:
                 self.written += os.read(self._leader, 65536).decode(errors="replace")
-            except OSError:  # nobody has the terminal open any more
+            except OSError:  # the terminal is no longer open
                 return
             yield
 
@@ -114,7 +114,7 @@ def test_ctrl_c_on_a_terminal_ends_the_measurement_and_reports_what_there_is(
     assert (document["status"], document["exit_status"]) == ("interrupted", 3)
     (cell,) = cells_of(run).values()
     assert (cell["status"], cell["reason"]["what"]) == ("interrupted", "a signal ended the run")
-    # Nobody but the lab heard the key: all agents came to their ends and said what they had counted.
+    # Only the lab received the key: all agents finished and reported what they had counted.
     assert all(agent["done"] and agent["error"] is None for agent in cell["agents"])
     counts = json.loads((run / "result.json").read_text())["cells"][0]["streams"]["control"]["counts"]
     assert counts["sent"] == counts["received"] > 0

@@ -25,7 +25,7 @@ exec sh -c "$SSH_ORIGINAL_COMMAND"
 
 @pytest.fixture
 def board(place: Place) -> Iterator[dict[str, Any]]:
-    """A host of a scenario: this machine, through an sshd that starts a shell which prints a line of its own."""
+    """A host of a scenario: this machine, through an sshd that starts a shell which prints an additional line."""
     folder = place.folder
     run("ip", "link", "set", "lo", "up")
     Path("/run/sshd").mkdir(exist_ok=True)
@@ -68,5 +68,5 @@ def test_a_shell_that_prints_by_itself_is_named_with_what_it_prints(place: Place
     path = place.scenario(hosts={"ecu": board}, links=None, streams=None, loads=None, matrix=None, probes=probes)
     ended = place.latlab("run", path)
     assert ended.status == 3
-    assert "ecu has a login shell that prints nothing by itself: `ssh -T " in ended.out
-    assert f"actual '{WELCOME}' (the shell there prints this by itself: make its start-up files" in ended.out
+    assert "ecu has a login shell that prints nothing: `ssh -T " in ended.out
+    assert f"actual '{WELCOME}' (the shell there prints this when it starts: make its start-up files" in ended.out

@@ -83,7 +83,7 @@ def test_ptp_is_locked_before_streams_start_and_is_recorded_and_shown(place: Pla
     # Both ends have one clock: by our own readings it is not off at all.
     assert (slave["checked"]["ours_p50_ns"], slave["checked"]["half_p50_ns"], slave["checked"]["apart"]) == (0, 0, 0)
     assert not {check for check, _ in reasons(folder) if "PTP" in check}
-    assert "PTP: what ptp4l reported" in place.latlab("show", "ptp").out
+    assert "PTP: ptp4l's reports" in place.latlab("show", "ptp").out
     assert "ecu.eth0, slave, software timestamps" in (folder / "report.html").read_text()
 
 
@@ -98,12 +98,12 @@ def test_a_master_that_falls_silent_makes_the_cell_suspect_and_says_since_when(p
     assert place.trace() == before
     folder = place.only_run()
     (spell,) = ptp_of(folder)["ecu.eth0"]["unlocked"]
-    assert (spell["why"], spell["to_ns"]) == ("no Sync was heard", None)
+    assert (spell["why"], spell["to_ns"]) == ("no Sync was received", None)
     said = reasons(folder)
     since = duration(spell["from_ns"])
-    assert said["PTP was locked", "ecu.eth0"] == f"no Sync was heard: {since} after the first reading, until the end"
+    assert said["PTP was locked", "ecu.eth0"] == f"no Sync was received: {since} after the first reading, until the end"
     of_master = said["PTP was locked", "sensor.eth0"]
-    assert of_master.startswith("ptp4l gave no answer: ") and of_master.endswith(", until the end")
+    assert of_master.startswith("ptp4l did not answer: ") and of_master.endswith(", until the end")
 
 
 def test_a_ptp4l_that_ends_midway_fails_its_cell_with_its_last_words(place: Place) -> None:

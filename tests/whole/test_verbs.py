@@ -90,7 +90,7 @@ def test_what_keeps_a_right_scenario_from_running_here_is_reported_with_its_line
     ended = place.latlab("validate", "small.yaml")
     assert (ended.status, ended.err) == (0, "")
     where = f"small.yaml:{line}: tuning.ecu.listener.cpus"
-    assert ended.out.startswith(f"on this machine it cannot run: {where}: no CPU 4000 is online")
+    assert ended.out.startswith(f"it cannot run on this machine: {where}: no CPU 4000 is online")
     assert "fine" not in ended.out
     (problem,) = place.latlab("validate", "small.yaml", "--json").document["machine"]
     assert problem["where"] == where
@@ -222,7 +222,7 @@ def test_a_scenario_that_is_a_pipe_is_read_and_not_waited_for_without_end(
     assert (piped.status, piped.err) == (0, "")
     os.mkfifo(place.folder / "pipe.yaml")
     monkeypatch.setattr("latlab.scenario.load.PIPE_S", 0)
-    with pytest.raises(LatlabError, match=r"pipe\.yaml: cannot be read: nothing came through this pipe for 0 s"):
+    with pytest.raises(LatlabError, match=r"pipe\.yaml: cannot be read: nothing arrived through this pipe for 0 s"):
         load_scenario(place.folder / "pipe.yaml")
 
 

@@ -56,7 +56,7 @@ class Witness:
             except TimeoutError:
                 continue
             except OSError:
-                return  # the interface is gone
+                return  # the interface no longer exists
             probe = frame[HEADERS:]
             stamps = [data for level, kind, data in ancillary if (level, kind) == (socket.SOL_SOCKET, SO_TIMESTAMPNS)]
             if probe[:4] == MAGIC and stamps:
@@ -79,7 +79,7 @@ def _socket_in(namespace: Path, interface: str) -> socket.socket:
         made[0].setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPNS, 1)
         made[0].settimeout(0.1)
 
-    # A thread of its own: what it enters, nobody else does.
+    # A separate thread: only it enters the namespace.
     maker = threading.Thread(target=make)
     maker.start()
     maker.join()

@@ -41,15 +41,17 @@ class Of:
 class Finding:
     """What was measured, in words, and whether it agrees with the author's sentence.
 
-    undecided: why the run does not decide the claim.
+    Why it does not decide the claim: wide: which intervals are too wide. absent: what was not measured, or did not
+    occur.
     """
 
     measured: str
     agrees: Agrees
-    undecided: str = ""
+    wide: str = ""
+    absent: str = ""
 
 
-NOT_MEASURED: Final = Finding("not measured", "not shown", "not measured")
+NOT_MEASURED: Final = Finding("not measured", "not shown", absent="not measured")
 
 
 @dataclass(frozen=True)
@@ -84,13 +86,13 @@ class Figures:
 
     def blocks(self, cells: str, stream: str) -> list[Mapping[str, Any]]:
         """The result's blocks of this stream, one a repetition."""
-        return [one["streams"][stream] for one in self.cells if stream in one["streams"] and _is_one(one, cells)]
+        return [one["streams"][stream] for one in self.cells if stream in one["streams"] and is_one(one["cell"], cells)]
 
     def values(self, of: Of, figure: str = "mean") -> dict[int, float]:
         """{repetition: the figure} of those that have it."""
         found = {}
         for cell in self.cells:
-            if of.stream in cell["streams"] and _is_one(cell, of.cells):
+            if of.stream in cell["streams"] and is_one(cell["cell"], of.cells):
                 value = _metrics(cell["streams"][of.stream], of).get(of.metric, {}).get(figure)
                 if value is not None:
                     found[cell["repeat"]] = value
@@ -171,8 +173,9 @@ def _metrics(block: Mapping[str, Any], of: Of) -> Mapping[str, Any]:
     return in_slot if of.in_slot and in_slot else cast(Mapping[str, Any], block["metrics"])
 
 
-def _is_one(cell: Mapping[str, Any], conditions: str) -> bool:
-    return all(_holds(cell["cell"], one) for one in conditions.split(", ") if one)
+def is_one(axes: Mapping[str, Any], conditions: str) -> bool:
+    """Whether a cell with these values of the matrix is one that the conditions name, which are as of `Of`."""
+    return all(_holds(axes, one) for one in conditions.split(", ") if one)
 
 
 def _holds(axes: Mapping[str, Any], condition: str) -> bool:
@@ -257,7 +260,7 @@ def judged(
             wide.append(f"{label} (clocks: {100 * (one.clocks or 0) / half:.0f} %)" if one.clocks else label)
     missing = [f"{label}: not measured" for label, one in effects if one is None]
     agrees: Agrees = "no" if outside else "yes" if within and not wide else "not shown"
-    return Finding("; ".join(words + missing), agrees, ", ".join([*wide, *missing]))
+    return Finding("; ".join(words + missing), agrees, ", ".join(wide), ", ".join(missing))
 
 
 def _difference(one: Effect, half: float | None) -> str:

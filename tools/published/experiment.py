@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from latlab.report.charts.sheet import Drawing
 from published.claims import Claim, Figures, Of
 
 
@@ -25,6 +26,8 @@ class Ours:
     scale: float = 1
 
 
+Drawn = Callable[[Figures], Drawing | None]
+"""What draws a page's picture; None where the run has nothing to draw."""
 Entry = str | Published | Ours | Callable[[Figures], str]
 
 
@@ -41,9 +44,9 @@ class Table:
 
 @dataclass(frozen=True)
 class Picture:
-    """file: in the run's pictures. name: in docs/experiments/pictures, without .png."""
+    """source: a file of the run's pictures, or what draws it. name: in docs/experiments/pictures, without .png."""
 
-    file: str
+    source: str | Drawn
     name: str
     shows: str
 

@@ -150,8 +150,8 @@ LAUNCH_TIME = Experiment(
                     "pk-pk of a repetition, SO_TXTIME / plain (SCHED_FIFO): at most 1/10",
                     times([("SO_TXTIME / plain", _FIFO, _TIMED)], at_most=0.1, figure="pk_pk"),
                     "An emulated CPU has no power states, caches, firmware interrupts or load from elsewhere, which "
-                    "make a SCHED_FIFO thread late on a real one: here it wakes within microseconds. What the clock of "
-                    "a card is worth shows on a real card only.",
+                    "make a SCHED_FIFO thread late on a real one: here it wakes within microseconds. The benefit of a "
+                    "card's clock can be seen only on a real card.",
                 ),
                 Claim(
                     "(his stddev: 13 against 6515 ns)",
@@ -180,8 +180,8 @@ LAUNCH_TIME = Experiment(
                 )
             ],
             "The plain sender is measured as an ordinary process with default timer slack and at SCHED_FIFO, both on "
-            "PREEMPT_RT: the author does not say which his was. Nothing loads the network; his had netperf. "
-            "A cell is 5 s, not 10 minutes.",
+            "PREEMPT_RT: the author does not say which his was. The network is idle; his had netperf. A cell is 5 s, "
+            "not 10 minutes.",
             ("--board",),
         ),
         Part(
@@ -220,7 +220,7 @@ LAUNCH_TIME = Experiment(
                     '"A configurable parameter for allowable lateness […] seems ideal" (L. Pearson)',
                     "with 500 µs allowed, and 60 µs from now: no packet leaves over 560 µs late",
                     _none_beyond,
-                    "The card or the kernel held a packet back after it had been handed over in time.",
+                    "The card or the kernel delayed a packet that had been handed over in time.",
                 )
             ],
             [],
@@ -250,7 +250,7 @@ LAUNCH_TIME = Experiment(
                 )
             ],
             [],
-            "He has no figures. CPU time is that of the sending thread, in the board's instructions.",
+            "He gives no figures. CPU time is that of the sending thread, in the board's instructions.",
             ("--board",),
         ),
     ],

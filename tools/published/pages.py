@@ -6,6 +6,7 @@ all claims in README.md is read from the pages.
 
 from __future__ import annotations
 
+import io
 import os
 import re
 from collections import Counter
@@ -17,24 +18,29 @@ from typing import Any, Final
 import yaml
 from PIL import Image
 
+from latlab.model.errors import LabError
 from latlab.notebook import Run
+from latlab.report.charts.sheet import write_figure
 from latlab.scenario import load_scenario
 from published import FIVE
 from published.claims import US, Claim, Figures, Finding
-from published.experiment import Entry, Experiment, Ours, Part, Published, Table
+from published.experiment import Entry, Experiment, Ours, Part, Picture, Published, Table
+from published.pictures import caption
 
 ROOT: Final = Path(__file__).parents[2]
 PAGES: Final = ROOT / "docs/experiments"
 MOST_BYTES: Final = 130_000
 """Of a picture."""
-_COLOURS: Final = 48
+_COLOURS: Final = 64
 _SECTION: Final = re.compile(r"<!-- (\S+) -->\n(.*?)<!-- /\1 -->\n", re.DOTALL)
 _CLAIM: Final = re.compile(r"^\| (?!---|the author)(.+) \|$", re.MULTILINE)
 
-_UNDECIDED: Final = """\
-### Not decided
+_CONTRADICTS: Final = "### What disagrees, and why"
+_WIDE: Final = """\
+### Not decided: the interval is too wide
 
-An interval named here is too wide. The share in brackets is the clock error's; more repetitions narrow the rest."""
+The share in brackets is the clock error's; more repetitions narrow the rest."""
+_ABSENT: Final = "### Not decided: not measured, or it did not occur"
 
 HEAD: Final = """\
 # Five published experiments, repeated
@@ -55,19 +61,19 @@ In [virtual time](../reference/machines.md#virtual-time) the board's clock count
 execute. Figures compare configurations, and say nothing about the speed of any hardware.
 
 **The clock counts the instructions of all CPUs.** Two busy CPUs each run at half speed. So load, or
-a thread that polls, slows a stream on *another* CPU, too. What isolation, pinning and a poll-mode
-thread gain by a CPU of their own cannot be seen here. A claim about them needs real boards.
+a thread that polls, slows a stream on *another* CPU, too. The benefit of isolation, of pinning and
+of a poll-mode thread on a dedicated CPU cannot be seen here. A claim about them needs real boards.
 
 ## Claims
 
 The unit of a comparison is a repetition. A difference is the mean over repetitions with its 95 %
-interval by Student's t, widened by the clock error. All intervals of a claim hold at once with 95 %.
+interval by Student's t, widened by the clock error. All intervals of a claim hold jointly at 95 %.
 
 - **yes**: every interval lies within the test.
 - **no**: an interval lies outside.
-- **not shown**: an interval is too wide to decide, something was not measured, or it cannot occur here.
+- **not shown**: an interval is too wide to decide, something was not measured, or it did not occur.
 
-The verdict is latlab's own, on the whole run; the page has its reason.
+The verdict is latlab's, for the whole run; the experiment's page has its reason.
 """
 
 
@@ -98,8 +104,8 @@ def _page(experiment: Experiment, runs: Mapping[str, Run], path: Path) -> str:
     ]
     for part in experiment.parts:
         if part.scenario in runs:
-            run = runs[part.scenario]
-            text = "\n".join(section(part, Figures(run), copy_pictures(part, run, path.parent / "pictures"))) + "\n"
+            figures = Figures(runs[part.scenario])
+            text = "\n".join(section(part, figures, write_pictures(part, figures, path.parent / "pictures"))) + "\n"
         elif part.scenario in there:
             text = there[part.scenario]
         else:
@@ -136,10 +142,13 @@ def section(part: Part, figures: Figures, pictures: Sequence[str] = ()) -> Itera
     judged = [(claim.says, claim.test, one.measured, f"**{one.agrees}**") for claim, one in found]
     yield from _markdown(("the author's claim", "our test", "measured", "agrees"), judged)
     yield ""
-    for title, lines in (("### What contradicts, and why", _contradicts(found)), (_UNDECIDED, _undecided(found))):
+    undecided = [(_test(claim), one) for claim, one in found if one.agrees == "not shown"]
+    wide = [f"{test}: {one.wide}" for test, one in undecided if one.wide]
+    absent = [f"{test}: {one.absent}" for test, one in undecided if one.absent]
+    for title, lines in ((_CONTRADICTS, _contradicts(found)), (_WIDE, wide), (_ABSENT, absent)):
         if lines:
             yield from (title, "", *(f"- {line}" for line in lines), "")
-    yield from ("### The bench", "", part.differs, "", "### How it was measured", "")
+    yield from ("### How the test bed differs", "", part.differs, "", "### How it was measured", "")
     yield from (f"- {line}" for line in _measured(part, figures))
     yield ""
 
@@ -151,10 +160,6 @@ def _contradicts(found: Sequence[tuple[Claim, Finding]]) -> list[str]:
         if finding.agrees == "no":
             reasons.setdefault(claim.why, []).append(_test(claim))
     return [f"{'; '.join(claims)}: {why}" for why, claims in reasons.items()]
-
-
-def _undecided(found: Sequence[tuple[Claim, Finding]]) -> list[str]:
-    return [f"{_test(claim)}: {finding.undecided}" for claim, finding in found if finding.agrees == "not shown"]
 
 
 def _test(claim: Claim) -> str:
@@ -236,7 +241,9 @@ def _changed(part: Part, run: Run) -> list[str]:
         yaml.safe_load(path.read_text(encoding="utf-8")) for path in (ROOT / f"scenarios/{part.scenario}.yaml", copy)
     )
     keys = dict.fromkeys([*now, *then])
-    return [key for key in keys if key not in ("description", "headline", "published") and now.get(key) != then.get(key)]
+    return [
+        key for key in keys if key not in ("description", "headline", "published") and now.get(key) != then.get(key)
+    ]
 
 
 def _first_line(cell: Mapping[str, Any]) -> str:
@@ -255,23 +262,37 @@ def _kernels(figures: Figures) -> list[str]:
     return list(found)
 
 
-def copy_pictures(part: Part, run: Run, folder: Path) -> list[str]:
-    """Copy the part's pictures that the run has, with few colours. Return the names of those that are there now."""
+def write_pictures(part: Part, figures: Figures, folder: Path) -> list[str]:
+    """Write the part's pictures that the run has, with few colours. Return the names of those that are there now."""
     folder.mkdir(parents=True, exist_ok=True)
-    copied = []
+    there = []
     for picture in part.pictures:
-        source, copy = run.folder.pictures_path / picture.file, folder / f"{picture.name}.png"
-        if source.exists():
-            with Image.open(source) as drawn:
-                drawn.convert("RGB").quantize(_COLOURS).save(copy, optimize=True)
-            if copy.stat().st_size > MOST_BYTES:
-                print(f"{copy.name}: {copy.stat().st_size / 1000:.0f} kB, more than {MOST_BYTES // 1000} kB")
-        else:
-            draws = f"`latlab report RUN --metric {part.metric}` draws it"
-            print(f"{part.scenario}: no picture {picture.file}, an older {copy.name} stays if there is one; {draws}")
-        if copy.exists():
-            copied.append(picture.name)
-    return copied
+        path = folder / f"{picture.name}.png"
+        try:
+            with Image.open(_source(picture, figures)) as drawn:
+                # By how often they occur, as by default, a thin line would get the colour of a wide one.
+                few = drawn.convert("RGB").quantize(_COLOURS, Image.Quantize.MAXCOVERAGE, kmeans=1)
+                few.save(path, optimize=True)
+            if path.stat().st_size > MOST_BYTES:
+                print(f"{path.name}: {path.stat().st_size / 1000:.0f} kB, more than {MOST_BYTES // 1000} kB")
+        except (LabError, FileNotFoundError) as error:
+            draws = f"`latlab report RUN --metric {part.metric}` draws the run's"
+            print(f"{part.scenario}: {path.name} is not written, an older one stays if there is one: {error}; {draws}")
+        if path.exists():
+            there.append(picture.name)
+    return there
+
+
+def _source(picture: Picture, figures: Figures) -> Path | io.BytesIO:
+    """The picture in the run, or as it was drawn. FileNotFoundError: the run has nothing to draw."""
+    if isinstance(picture.source, str):
+        return figures.run.folder.pictures_path / picture.source
+    chart = picture.source(figures)
+    if chart is None:
+        raise FileNotFoundError(f"the run has nothing to draw for {picture.name}")
+    file = io.BytesIO()
+    write_figure(chart.figure(caption(figures)), file, "png")
+    return file
 
 
 def _sections(path: Path) -> dict[str, str]:

@@ -10,6 +10,7 @@ import polars as pl
 
 from published.claims import NOT_MEASURED, US, Check, Claim, Figures, Finding, Of, Pair, differ, times
 from published.experiment import MICROSECONDS, Entry, Experiment, Ours, Part, Picture, Table
+from published.pictures import repetitions
 
 KERNEL: Final = {
     "tap": "tap + kernel bridge",
@@ -19,17 +20,18 @@ KERNEL: Final = {
 }
 AFXDP: Final = {"ovs-afxdp": "Open vSwitch + AF_XDP"}
 ALL: Final = {**KERNEL, **AFXDP, "vfio": "VFIO", "user": "user NAT (the article has none)"}
-LOADS: Final = ("none", "load-same", "load-opposite")
+_UNDER: Final = {"none": "idle", "load-same": "load, same direction", "load-opposite": "load, opposite direction"}
+LOADS: Final = tuple(_UNDER)
 _NAMED: Final = {"none": " idle", "load-same": " loaded"}
 CYCLE_NS: Final = 503_000
 _POLLS: Final = (
-    "The card's port of Open vSwitch is served by the switch's main thread here (afxdp-nonpmd), and the "
-    "guest's by a tap that vhost-net carries; the article's by a polling thread with a CPU of its own, and by "
-    "vhost-user, for which Open vSwitch must be built with DPDK. Virtual time cannot show what the polling "
-    "thread gains."
+    "The card's port of Open vSwitch is served by the switch's main thread here (afxdp-nonpmd), and the guest's by a "
+    "tap that vhost-net carries; the article's by a polling thread on a dedicated CPU, and by vhost-user, for which "
+    "Open vSwitch must be built with DPDK. Virtual time cannot show the benefit of the polling thread."
 )
 _SENDER: Final = (
-    "Our latency counts from the schedule, and the load takes the clock from the sender, too: it leaves its own later."
+    "Our latency counts from the schedule. All CPUs share one clock, so the load also slows the sender: packets leave "
+    "later."
 )
 
 
@@ -82,7 +84,7 @@ def _missed(bridge: str) -> Callable[[Figures], str]:
 
 
 def _by_bridge(note: str, in_slot: bool) -> Table:
-    headings = ["bridge", "idle", "load, same direction", "load, opposite direction"]
+    headings = ["bridge", *_UNDER.values()]
     cut = ["cut: idle, same, opposite"] if in_slot else []
     rows: list[tuple[Entry, ...]] = [
         (title, *(Ours(_tsn(bridge, load, in_slot=in_slot)) for load in LOADS), *([_missed(bridge)] if in_slot else []))
@@ -174,7 +176,7 @@ def _stalls(figures: Figures) -> Finding:
     return Finding(
         f"none; others: {words or 'none'}",
         "not shown",
-        "none came. They came about once a minute there; a cell is 1 s here",
+        absent="none came. They came about once a minute there; a cell is 1 s here",
     )
 
 
@@ -185,7 +187,7 @@ def _swings(figures: Figures) -> Finding:
         f"{sum(one['episodes'] for one in found)} clock swings; ptp4l printed {readings} offsets in "
         f"{len(figures.cells)} cells",
         "not shown",
-        "it cannot occur here. Both cards' clocks are of one emulated clock, and do not drift",
+        absent="it cannot occur here. Both cards' clocks are of one emulated clock, and do not drift",
     )
 
 
@@ -203,8 +205,8 @@ TSN = Experiment(
             [
                 Table(
                     "What the article's text says. Its table is a picture, of 5 minutes without irregular ranges. So "
-                    "ours stands beside it twice: of the whole run, and without packets that missed their gate window. "
-                    "Ours is with load in the same direction.",
+                    "our figures appear twice: for the whole run, and without packets that missed their gate window. "
+                    "Ours are with load in the same direction.",
                     "µs",
                     (
                         "µs",
@@ -247,8 +249,8 @@ TSN = Experiment(
                 ),
                 _by_bridge(
                     "Ours, whole run: min / avg ± / max / stddev, µs. Latency is from the scheduled launch to the "
-                    "guest kernel's timestamp; the article's from the sender's timestamp to the card's. So ours has "
-                    "the sender's lateness in it.",
+                    "guest kernel's timestamp; the article's from the sender's timestamp to the card's. So ours "
+                    "includes the sender's lateness.",
                     False,
                 ),
                 _by_bridge(
@@ -313,7 +315,7 @@ TSN = Experiment(
                     '"most sample data fall into a range under 100 micro seconds" (idle)',
                     "idle: over 50 % under 100 µs, each bridge",
                     _mostly_below_100us("none"),
-                    f"AF_XDP alone does not. {_POLLS}",
+                    f"Only AF_XDP does not. {_POLLS}",
                 ),
                 Claim(
                     "(the same, loaded)",
@@ -362,7 +364,7 @@ TSN = Experiment(
                         0,
                         figure="stddev",
                     ),
-                    "Between kernel and application the guest does little else here.",
+                    "Here the guest does little else between kernel and application.",
                 ),
                 Claim(
                     '"all the packets were suddenly received almost at once […] the latencies were linearly declined"',
@@ -379,19 +381,26 @@ TSN = Experiment(
             ],
             [
                 Picture(
-                    "control-latency-repeats.png",
+                    repetitions(
+                        "control",
+                        "latency",
+                        [
+                            (title, [(name, f"bridge={bridge}, loads={load}") for bridge, name in ALL.items()])
+                            for load, title in _UNDER.items()
+                        ],
+                    ),
                     "tsn-latency",
-                    "Each repetition: the middle 90 % of its packets, median and maximum",
+                    "Each repetition by load: the middle 90 % of its packets, median and maximum",
                 ),
                 Picture("control-latency-ccdf.png", "tsn-tail", "Share of packets above a latency, each repetition"),
             ],
-            "Sensor and VM host are two namespaces of one emulated board. Its gates are software: its cards have "
-            "no Qbv. ptp4l has the profile `default`, not the automotive one, by which the emulated card now and "
-            "then measures a peer delay wrong; priority 5 and SCHED_FIFO 1 are the article's. Receive queues are "
-            "chosen by hash, not by VLAN priority: PTP comes by the stream's queue. A cell is 1 s of virtual "
-            "time, not 900 s. The load is 3 × 20 Mbit/s of iperf3: a sixth of what its gate window carries at 1 "
-            "Gbit/s, and about as much as the emulated CPUs can, which share one clock. netperf's UDP_STREAM "
-            "keeps the queue full. User NAT is measured, and in no claim.",
+            "Sensor and VM host are two namespaces of one emulated board. Its gates are software: its cards have no "
+            "Qbv. ptp4l has the profile `default`, not the automotive one, with which the emulated card sometimes "
+            "measures a wrong peer delay; priority 5 and SCHED_FIFO 1 are the article's. Receive queues are chosen by "
+            "hash, not by VLAN priority: PTP packets use the stream's queue. A cell is 1 s of virtual time, not 900 "
+            "s. The load is 3 × 20 Mbit/s of iperf3: a sixth of what its gate window carries at 1 Gbit/s, and about "
+            "the most that the emulated CPUs, which share one clock, can process. netperf's UDP_STREAM keeps the "
+            "queue full. User NAT is measured but is not part of any claim.",
         )
     ],
 )

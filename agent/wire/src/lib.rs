@@ -23,6 +23,7 @@ pub mod pace;
 pub mod page;
 pub mod port;
 pub mod probe;
+pub mod prp;
 pub mod ptp;
 pub mod record;
 pub mod schedule;

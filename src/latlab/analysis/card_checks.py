@@ -107,7 +107,7 @@ def links_stayed_up(evidence: Evidence) -> Iterator[Broken]:
     for host, name, before, after in _interfaces(evidence):
         then, now = before.get("carrier_changes"), after.get("carrier_changes")
         if then is not None and now is not None and now != then:
-            changes = f"it came or went {_times(now - then)}"
+            changes = f"it changed {_times(now - then)}"
             yield Broken(f"{host}.{name}", "a link that is up from before the streams until after them", changes)
 
 

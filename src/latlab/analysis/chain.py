@@ -110,7 +110,7 @@ def chain_of_metric(rows: pl.DataFrame, values: Values, worst: int = WORST) -> C
 
 
 def chain_of(ways: Ways, worst: int = WORST) -> Chain | None:
-    """Where the time of these values went, as `chain_of_metric` tells it; None without any.
+    """Where the time of these values went, as `chain_of_metric` computes it; None without any.
 
     `clocks` are those of the packet table's timestamps.
     """
@@ -120,7 +120,7 @@ def chain_of(ways: Ways, worst: int = WORST) -> Chain | None:
     groups, median_ns, latest_ns = _groups(ways.value_ns, worst)
     stops, sums, below_zero = _pass(ways, groups)
     counted = {pattern: found.packets for (name, pattern), found in sums.items() if name == ""}
-    # Of several as common, the one that tells more.
+    # Of several equally common ones, the one with more timestamps.
     common = max(counted, key=lambda pattern: (counted[pattern], pattern.bit_count(), pattern))
     shown, columns = _way(stops, common)
     means = [_of_group(group, sums, common, columns) for group in groups]

@@ -1,4 +1,4 @@
-"""Windows that somebody has named: what is in them, next to the whole run and the clean windows.
+"""User-defined windows: what is in them, next to the whole run and the clean windows.
 
 They change no other figure: which intervals were looked at is said, by whom and why, and what was passed over there.
 """
@@ -25,7 +25,7 @@ class Named:
     """A window of launch times, [from, to) in ns from the start of the streams.
 
     why: in the words of who named it; empty where nothing was said. streams: which it is of; empty: all.
-    after_the_fact: it was named when the run had been measured, by somebody who may have seen its figures.
+    after_the_fact: it was named when the run had been measured, possibly with its figures known.
     """
 
     from_ns: int

@@ -15,16 +15,16 @@ from latlab.result.types import Metric
 _SLOW: Final = frozenset({"acpi_pm", "hpet", "jiffies", "pit", "refined-jiffies"})
 """Clock sources that are devices or ticks: a reading of one takes a microsecond or more, in a guest an exit each."""
 _OF_CARDS: Final = (
-    "hardware timestamps are by the network cards' clocks, and latlab does not compare these with each other or with "
-    "the system's: synchronise them by PTP (clock: {ptp: …}), whose series shows how well that works; latency_user is "
-    "by the systems' clocks alone"
+    "hardware timestamps use the network cards' clocks, which latlab does not compare with each other or with the "
+    "system's: synchronise them by PTP (clock: {ptp: …}), whose series shows how well it works; latency_user uses only "
+    "the systems' clocks"
 )
 _OF_A_GUEST: Final = (
-    "the agents that compare the guest's clock ran too seldom: use fewer streams and loads, or give them a CPU of "
-    "their own; or compare over the network: clock: {sync: exchange}"
+    "the agents that compare the guest's clock ran too rarely: use fewer streams and loads, or give them dedicated "
+    "CPUs; or compare over the network: clock: {sync: exchange}"
 )
 _FOR_A_TIME: Final = (
-    "the packets that compare the clocks were lost or delayed for a time: use fewer loads on their link and on the "
+    "the packets that compare the clocks were temporarily lost or delayed: use fewer loads on their link and on the "
     "agents' CPUs"
 )
 _MILLION: Final = 10**6

@@ -36,19 +36,21 @@ FEWEST: Final = 100
 FEWEST_FOR_STDDEV: Final = 1000
 
 TOO_FEW: Final = "too few independent values"
-TOO_SHORT: Final = "the run is too short: values depend on each other over "
-"""What a reason begins with where the dependence has no end within the run."""
-HEAVY: Final = "the tail is too heavy: a few of the largest values decide it, and no interval is valid"
+TOO_SHORT: Final = "the run is too short: "
+"""How a reason begins where the dependence has no end within the run."""
+HEAVY: Final = "the tail is too heavy"
+"""How a reason begins where a few of the largest values dominate."""
+TOO_HEAVY: Final = f"{HEAVY}: a few of the largest values dominate, and no interval is valid"
 
 _TAIL: Final = 20
 _FAR_TAIL: Final = 100
 """One value in so many, of those farthest from the mean, is its tail, and what is far out in it."""
 _FEWEST_FAR: Final = 10
-"""Values of which a tail's shape can be told."""
+"""Values from which a tail's shape can be estimated."""
 _NO_ERROR: Final = 0.1
 """Draws whose own standard error is below this share of the usual one have next to none: blocks that are all alike."""
 _WIDEST: Final = log(10_000)
-"""Of a variance's logarithm: where draws that lack a few values make it so much smaller, nothing is known of it."""
+"""Of a variance's logarithm: where draws without a few values make it so much smaller, it cannot be estimated."""
 
 _NORMAL: Final = NormalDist()
 
@@ -78,10 +80,10 @@ class Estimate:
 def confidence_of(value_ns: NDArray[np.int64], found: Statistics) -> Confidence:
     """The statistics `found` of int64 values [n], in order of sequence, with an interval for each.
 
-    effective_n, at most n, is how many independent values would tell as much. low and high are None where n is too
-    small: why says so in words, needs_n how many values with this dependence it would take, None where nobody can
-    tell. max: with 95 % confidence less than share_above of the process's values is above it, None where the dependence
-    is not known.
+    effective_n, at most n, is the number of independent values that would be as precise. low and high are None where n
+    is too small: why has the reason in words, needs_n the number of values with this dependence that it needs, None if
+    unknown. max: with 95 % confidence less than share_above of the process's values is above it, None where the
+    dependence is not known.
     """
     n = found.n or 0
     estimates = {**moment_intervals(value_ns), **percentile_intervals(value_ns)}
@@ -149,7 +151,7 @@ def percentile_intervals(
     Woodruff (Confidence intervals for medians and other position measures, JASA 47, 1952): of the values above the
     sample's percentile the share is known, and how much it varies by chance is the block bootstrap's to say; the
     limits are the order statistics that far from it. Blocks are no shorter, and the dependence no weaker, than for the
-    percentiles before, of which more values tell.
+    percentiles before, which more values determine.
     """
     n = len(value_ns)
     found: dict[str, Estimate] = {}
@@ -191,7 +193,7 @@ def _tail(deviation: Floats, one_in: int) -> Pareto:
     """The generalized Pareto distribution, by L-moments, of the one in so many deviations that is farthest from 0.
 
     From a shape of 1/2 on the variance of such values is infinite, from 1/4 on that of their squares. Where all but a
-    few values are alike, nothing tells how far others would go: the shape is that of a tail without a mean.
+    few values are alike, it is not known how far others would reach: the shape is that of a tail without a mean.
     """
     distance = np.abs(deviation)
     rank = len(distance) - 1 - len(distance) // one_in
@@ -224,7 +226,7 @@ def _moment(
     if n < needed * inflation:
         return replace(_too_few(ceil(needed * inflation)), inflation=inflation, block=known.block)
     if heavy:
-        return Estimate(None, None, inflation, known.block, why=HEAVY)
+        return Estimate(None, None, inflation, known.block, why=TOO_HEAVY)
     drawn = known.sums[_draws(len(known.sums), known.count)] / known.block
     shift = drawn.mean(axis=1)
     spread = np.einsum("ij,ij->i", drawn, drawn) / known.count - np.square(shift)
@@ -239,7 +241,7 @@ def _moment(
     low, high = np.quantile(ratio, [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2])
     scale = sqrt(known.variance / n)
     if within is None and -low * scale > _WIDEST:
-        return Estimate(None, None, inflation, known.block, why=HEAVY)
+        return Estimate(None, None, inflation, known.block, why=TOO_HEAVY)
     first, last = float(-high) * scale, float(-low) * scale
     if within is not None and not within[0] <= first <= last <= within[1]:
         first, last = _between_draws(known, shift)
@@ -250,7 +252,7 @@ def _between_draws(known: Dependence, shift: Floats) -> tuple[float, float]:
     """The means `shift` of draws between which the mean lies, as many to either side as `_beyond` says.
 
     For blocks of which most are alike, as those of a process with a stall at regular intervals: most draws have no
-    error of their own then, and their ratio to it has no bounds.
+    error then, and their ratio to it has no bounds.
     """
     tail = _beyond(known)
     low, high = np.quantile(shift, [tail, 1 - tail])
@@ -325,7 +327,7 @@ def _too_few(needs: int) -> Estimate:
 def _too_short(found: TooShort) -> str:
     """What is known: over how many values they depend on each other at least. Whether they drift is not."""
     stretches = f"{found.count} such intervals" if found.count > 1 else "one such interval"
-    return f"{TOO_SHORT}{found.reach:,} of them or more, and it has only {stretches}"
+    return f"{TOO_SHORT}values are correlated over {found.reach:,} of them or more, and it has only {stretches}"
 
 
 def _is_short(why: str | None) -> bool:

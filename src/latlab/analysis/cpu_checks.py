@@ -15,7 +15,7 @@ _STEADY: Final = ("performance", "userspace")
 """Governors that leave a CPU's frequency alone (Documentation/admin-guide/pm/cpufreq.rst)."""
 _PTP: Final = ("ptp4l", "phc2sys")
 _LONG: Final = 4
-"""Streams of so many times what is around them tell what a CPU did meanwhile."""
+"""Streams must last this many times longer than the readings around them to show what a CPU did."""
 
 
 @checks("rt-throttled")
@@ -65,7 +65,7 @@ def no_cpu_slept_deeply(evidence: Evidence) -> Iterator[Broken]:
             continue
         around_ns = elapsed - evidence.cell.duration_ns
         if around_ns < 0:
-            continue  # the streams were cut short: nobody knows how long they ran
+            continue  # the streams were cut short: it is not known how long they ran
         deep: dict[str, list[int]] = {}
         for cpu in _concerned(evidence, host):
             states = fact(facts, "cpu", "cpus", str(cpu), "idle_states") or {}
@@ -110,7 +110,7 @@ def vcpus_are_apart(evidence: Evidence) -> Iterator[Broken]:
             ran = {one.get("last_cpu", -1) for name, thread in threads for one in (thread, later.get(name, thread))}
             if len(threads) > 1 and len(allowed & isolated) > 1 and len(ran) == 1 and min(ran) >= 0:
                 names = ", ".join(name.partition(" ")[2] for name, _ in threads)
-                expected = f"a CPU of its own for each, among {listed(allowed)}"
+                expected = f"a separate CPU for each, among {listed(allowed)}"
                 yield Broken(f"{host}, {names}", expected, f"all on {listed(ran)}")
 
 
@@ -182,7 +182,7 @@ def _concerned(evidence: Evidence, host: str) -> list[int]:
 
 
 def _frequency(facts: Any, cpu: int) -> str:
-    """How the frequency of a CPU is chosen, in words; empty where nobody changes it, or the kernel does not tell."""
+    """How the frequency of a CPU is chosen, in words; empty if it is fixed, or the kernel does not report it."""
     one = fact(facts, "cpu", "cpus", str(cpu)) or {}
     if not one.get("governor"):
         return ""

@@ -22,7 +22,9 @@ FEWEST_BLOCKS: Final = 10
 """Schmeiser (Batch size effects in the analysis of simulation output, Operations Research 30, 1982): 10 to 30."""
 
 MOST_STRETCH: Final = 2.0
-"""The most by which the variance of a sum is raised for what blocks cut off: beyond that they are too short to tell."""
+"""The most by which the variance of a sum is raised for what blocks cut off: beyond that they are too short for an
+estimate.
+"""
 
 _IN_A_ROW: Final = 5
 
@@ -47,7 +49,7 @@ class Dependence:
 @dataclass(frozen=True)
 class TooShort:
     """A series in which sums of blocks of `reach` values still depend on those next to them, and which has `count` of
-    these at most: too few for longer ones, and so to tell whether it drifts or is only slow.
+    these at most: too few for longer ones, and so to decide whether it drifts or is only slow.
     """
 
     reach: int
@@ -71,7 +73,7 @@ def cell_sums(value: NDArray[np.generic], cell: int) -> Floats:
 
 
 def block_length(series: Floats) -> float:
-    """The length of circular blocks, in cells, 1 or more, by which the variance of a mean is told best.
+    """The length of circular blocks, in cells, 1 or more, which estimates the variance of a mean best.
 
     Politis & White (Automatic block-length selection for the dependent bootstrap, Econometric Reviews 23, 2004), §3.2,
     with the constant of Patton, Politis & White's correction (28, 2009): b = (2 G² / D)^⅓ N^⅓ with D = 4/3 · g(0)², g

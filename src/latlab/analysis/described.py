@@ -1,4 +1,4 @@
-"""What a stream is, for whoever reads its figures: how it was sent, what its clocks are known by, whose probe it is."""
+"""What a stream is, for readers of its figures: how it was sent, what its clocks are known by, whose probe it is."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _TAKEN_BY: Final = {
     "spin": "a thread that polls",
 }
 _WAITS: Final = {"nanosleep": "clock_nanosleep", "timerfd": "a timerfd"}
-_CLOSED: Final = "closed loop: each answer starts the next question, so a stall counts once"
+_CLOSED: Final = "closed loop: each answer triggers the next question, so a stall counts once"
 
 
 def clock_source(clocks: Sequence[ClockEdge], talker: str, listener: str) -> str | None:
@@ -82,7 +82,7 @@ def _over_dds(asked: Asked, cyclone: str | None) -> str:
 
 
 def _timer_told(cell: RecordedCell, probe: RecordedProbe) -> str:
-    """How it waits, on which clock, what makes its interrupt, and whether the kernel tells when that ran."""
+    """How it waits, on which clock, what makes its interrupt, and whether the kernel reports when that ran."""
     ready = next((agent.said for agent in cell.agents if agent.probe == probe.name), Ready())
     timer, asked = ready.timer or TimerReady(), probe.asked
     by = _WAITS.get(asked.how, asked.how) + (f" on {timer.clock}" if timer.clock else "")
@@ -93,7 +93,7 @@ def _timer_told(cell: RecordedCell, probe: RecordedProbe) -> str:
     if problem := ready.trace_problem:
         told.append(f"the time of that interrupt is not known: {problem.what}")
     elif ready.timer and not timer.traced:
-        told.append("the time of that interrupt was not requested")
+        told.append("the time of that interrupt was not recorded")
     return "; ".join(told)
 
 
@@ -107,10 +107,11 @@ def _told(probe: RecordedProbe, frames: int) -> str:
     tool = probe.tool
     if tool is None:
         rate = (
-            "a question every {}, independent of the answers: a round trip counts from the instant its question was due"
+            "a question every {}, independent of the answers: a round trip counts from the instant at which its "
+            "question was due"
         )
         loop = rate.format(duration(period_ns)) if period_ns else _CLOSED
-        many = f"; each packet goes in {frames} frames" if frames > 1 else ""
+        many = f"; each packet is sent in {frames} frames" if frames > 1 else ""
         is_bare = asked.timestamps == "user" and asked.transport != "tcp"
         return f"{by}; {loop}{many}" + ("; without the kernel's timestamps" if is_bare else "")
     loop = f"a message every {duration(period_ns)}" if period_ns else _CLOSED

@@ -2,7 +2,7 @@
 
 The VM host's tracepoints show it in four steps (virt/kvm, arch/x86/kvm): somebody asks for an MSI or a line
 (`kvm_msi_set_irq`, `kvm_set_irq`), the vCPU's APIC takes it as a vector (`kvm_apic_accept_irq`), KVM injects that
-vector while the guest is left (`kvm_inj_virq`), and the guest is entered (`kvm_entry`). The guest's own trace tells
+vector while the guest is left (`kvm_inj_virq`), and the guest is entered (`kvm_entry`). The guest's own trace shows
 when the handler of an interrupt began, and on which CPU: there the guest's number of it is joined with a vector.
 
 What the VM host's kernel lost meanwhile may have been the step that was looked for: nothing is reported then.
@@ -66,33 +66,41 @@ class Events:
 
 
 def interrupt_entries(
-    at_ns: Instants, slack_ns: Instants, irq: NDArray[np.int64], vcpu: NDArray[np.int64], trace: pl.DataFrame
+    at_ns: Instants,
+    slack_ns: Instants,
+    irq: NDArray[np.int64],
+    vcpu: NDArray[np.int64],
+    trace: pl.DataFrame,
+    *,
+    injects: bool = True,
 ) -> tuple[NDArray[np.int64], list[str | None]]:
     """int64 [n, 4]: when each interrupt was asked for, taken, injected, and its guest entered, by the CLOCK_TAI of the
     trace; −1 where that is unknown. And why it is unknown whether it was taken, or what follows (`REASONS`); else None.
 
     at_ns: when its handler began in the guest, by that clock, to ±slack_ns. irq: its number in the guest; vcpu: the CPU
-    there, which KVM calls by the same number. All int64 [n]. trace: the VM host's.
+    there, which KVM calls by the same number. All int64 [n]. trace: the VM host's. injects: whether KVM reports what it
+    injects; if not, what a vCPU has taken comes with the next entry, and only the commonest interrupt is followed.
     """
     found = np.full((len(at_ns), len(ENTRY_WAY)), _UNKNOWN, np.int64)
     entered, injected = Events.of(trace, ENTRY), Events.of(trace, INJECT)
     unnumbered = len(entered.subject) > 0 and bool((entered.subject == _UNKNOWN).all())
     why = np.full(len(at_ns), NO_VCPU_NUMBERS if unnumbered else NO_VCPU, object)
     accepted, asked = Events.of(trace, ACCEPT), Events.of(trace, MSI, GSI)
+    followed = np.unique(irq) if injects else _commonest(irq)
     for cpu in np.unique(vcpu).tolist():
         own = entered.where(entered.subject == cpu)
         threads = np.unique(own.pid)
         if len(threads) != 1:
             continue  # not run by KVM, or several guests have a vCPU of that number
-        here = injected.where(injected.pid == threads[0])
+        why[vcpu == cpu] = NO_VECTOR if injects else NO_VCPU_NUMBERS
         taken = accepted.where(accepted.detail == cpu)
-        for number in np.unique(irq[vcpu == cpu]).tolist():
+        here = injected.where(injected.pid == threads[0]) if injects else taken
+        for number in np.intersect1d(irq[vcpu == cpu], followed).tolist():
             rows = np.flatnonzero((vcpu == cpu) & (irq == number))
             # Packets of one batch have one interrupt.
             instants, first, back = np.unique(at_ns[rows], return_index=True, return_inverse=True)
             until_ns = instants + slack_ns[rows][first]
             vector = _vector(until_ns, here)
-            why[rows] = NO_VECTOR
             if vector is not None:
                 of_vector = here.where(here.subject == vector), taken.where(taken.subject == vector)
                 ways, of_ways = _ways(until_ns, own, *of_vector, asked, vector)
@@ -100,7 +108,15 @@ def interrupt_entries(
     first_ns = np.where(found >= 0, found, np.iinfo(np.int64).max).min(axis=1)
     lost = lost_between(trace, first_ns, at_ns + slack_ns)
     found[lost], why[lost] = _UNKNOWN, VM_HOST_EVENTS_LOST
+    if not injects:
+        found[:, ENTRY_WAY.index("injected")] = _UNKNOWN
     return found, why.tolist()
+
+
+def _commonest(values: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The value that most have; none where there are no values."""
+    found, counts = np.unique(values, return_counts=True)
+    return found[np.argmax(counts)][None] if len(found) else found
 
 
 def _vector(until_ns: Instants, injected: Events) -> int | None:

@@ -38,7 +38,7 @@ class ImpossibleSeen(Protocol):
 
     @property
     def left_out(self) -> bool:
-        """They are in no figure."""
+        """They are not in any figure."""
 
 
 class GapSeen(Protocol):

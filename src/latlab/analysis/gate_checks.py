@@ -68,7 +68,7 @@ def launch_times_are_in_windows(port: Port, promises: Promises) -> Iterator[Warn
             continue
         share = "all" if one.dropped == one.phases else f"{one.dropped} of {one.phases}"
         at_once = port.schedule.launch_phase(flow.offset_ns) in port.schedule.starts_ns
-        edge = ", as launches at the very start of an entry are" if at_once else ""
+        edge = ", as launches exactly at the start of an entry are" if at_once else ""
         yield Warned(
             _stream(flow),
             f"{share} of its launch times are outside the windows of class {flow.traffic_class}: taprio drops such "
@@ -86,7 +86,7 @@ def periods_keep_their_phase(port: Port, promises: Promises) -> Iterator[Warned]
             continue
         yield Warned(
             _stream(flow),
-            f"a period of {duration(flow.period_ns, 7)} is no multiple of the cycle, {duration(cycle_ns, 7)}: its "
+            f"a period of {duration(flow.period_ns, 7)} is not a multiple of the cycle, {duration(cycle_ns, 7)}: its "
             f"launches go through {one.phases} phases, {duration(one.step_ns)} apart, and wait {_waits(one)}",
             f"a multiple of {duration(cycle_ns, 7)}",
             f"a period of {duration(_near_multiple(flow.period_ns, cycle_ns), 7)}",
@@ -160,8 +160,8 @@ def streams_of_a_class_keep_apart(port: Port, promises: Promises) -> Iterator[Wa
         else:
             yield Warned(
                 f"class {traffic_class}",
-                f"{len(flows)} streams share it: so many are not compared with each other",
-                "departures apart from each other",
+                f"{len(flows)} streams share it: too many to compare with each other",
+                "separate departures",
                 "fewer streams in a class",
             )
 
@@ -219,7 +219,7 @@ def classes_are_protected(port: Port, _: Promises) -> Iterator[Warned]:
                 yield Warned(
                     f"class {traffic_class}",
                     f"{load.title} {how}: it delays {_streams_of(port, traffic_class)} without a bound",
-                    "a class of its own with a window of its own",
+                    "a separate class with a separate window",
                     "another priority, or gates that are not open together",
                 )
 

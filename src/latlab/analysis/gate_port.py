@@ -78,7 +78,7 @@ class Port:
 
 @dataclass(frozen=True)
 class Interference:
-    """What others may add to a stream's wait, each term once for each of its packets. All durations in ns.
+    """What other traffic may add to a stream's wait, each term once for each of its packets. All durations in ns.
 
     blocking_ns: one largest frame of the link that is on the wire already: nothing pre-empts it. It is of a class that
     is open at the same time, or of its own one where other priorities are in that. same_class_ns: one frame of each

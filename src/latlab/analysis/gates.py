@@ -28,7 +28,7 @@ class Entry:
 class Window:
     """A gate is open from start_ns, a phase, for length_ns; forever where that is None.
 
-    A window that goes on over the end of the cycle ends after it: end_ns is the cycle or more.
+    A window that extends over the end of the cycle ends after it: end_ns is the cycle or more.
     """
 
     start_ns: int
@@ -42,7 +42,7 @@ class Window:
 
 @dataclass(frozen=True)
 class Schedule:
-    """Entry after entry, for ever: a cycle begins at each multiple of the cycle in TAI + shift_ns.
+    """Entry after entry, forever: a cycle begins at each multiple of the cycle in TAI + shift_ns.
 
     shift_ns: less than a cycle. A base time of IEEE 802.1Q 8.6.9.4.3 is one such beginning.
     """
@@ -98,7 +98,7 @@ class Schedule:
         return tuple(sorted(found, key=lambda one: one.start_ns))
 
     def entry_windows(self, traffic_class: int) -> tuple[Window, ...]:
-        """The class's open entries, each a window of its own, even of a class whose gate never closes."""
+        """The class's open entries, each a separate window, even of a class whose gate never closes."""
         pairs = zip(self.starts_ns, self.entries, strict=True)
         return tuple(Window(start, entry.length_ns) for start, entry in pairs if traffic_class in entry.open)
 
@@ -145,7 +145,7 @@ class Openings:
         if len(self.start_ns) == 0:
             raise ValueError("no window of the class is as long as the guard")
         cycle, phase = np.divmod(np.asarray(at_ns, dtype=np.int64), np.int64(self.cycle_ns))
-        # The last window of a cycle may go on into the next one, whose first phases are then its.
+        # The last window of a cycle may extend into the next one, whose first phases are then its.
         over = self.last_ns[-1] - self.cycle_ns
         number = np.where(phase <= over, -1, np.searchsorted(self.last_ns, phase, side="left"))
         return cycle * len(self.start_ns) + number

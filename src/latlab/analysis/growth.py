@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 
 def lasting_growth(interval_ns: NDArray[np.int64], usual_ns: NDArray[np.int64]) -> NDArray[np.int64]:
-    """By how many ns each interval made the packet late for good, int64 [..., m], of int64 [..., m] and [m].
+    """By how many ns each interval made the packet late permanently, int64 [..., m], of int64 [..., m] and [m].
 
     Along the way a packet is late by L_j = Σ (interval − usual) up to interval j, L_0 = 0. Lateness that is made up
     again is no cause: a thread that wakes late within its lead makes the qdisc wait less, and the packet leaves in

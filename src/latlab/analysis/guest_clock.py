@@ -20,7 +20,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from latlab.analysis.entry import Events, Instants
-from latlab.analysis.interrupts import ENTRY, EXIT, INJECT, IRQ_ENTRY, TIMER_ENTRY
+from latlab.analysis.interrupts import ACCEPT, ENTRY, EXIT, INJECT, IRQ_ENTRY, TIMER_ENTRY
 
 _FEWEST: Final = 20
 """With fewer events of a guest nothing is concluded."""
@@ -29,7 +29,7 @@ _HANDLERS: Final = 200
 _PAIRS: Final = 8_000_000
 """No more pairs than that at once."""
 _REACH_NS: Final = 60_000_000_000
-"""The clocks are taken to differ by less: TAI − UTC is 37 s, which one of them may lack."""
+"""The clocks are taken to differ by less: TAI − UTC is 37 s, which may be missing in one of them."""
 _ALIKE_NS: Final = 2_000
 """Offsets of two pairs that differ by less are alike."""
 _ABOUT_NS: Final = 50_000
@@ -37,7 +37,7 @@ _ABOUT_NS: Final = 50_000
 _CANDIDATES: Final = 50
 """With more offsets of which each may be it nothing is concluded."""
 _PIECE_NS: Final = 500_000_000
-"""Where the clocks drift, each interval of this length is bounded by itself."""
+"""Where the clocks drift, each interval of this length is bounded separately."""
 _NONE: Final = (1, 0)
 """No offset at all."""
 
@@ -76,13 +76,14 @@ class _Vcpu:
 
 
 def guest_clock(
-    trace: pl.DataFrame, entries: pl.DataFrame, within_ns: tuple[int, int] | None = None
+    trace: pl.DataFrame, entries: pl.DataFrame, within_ns: tuple[int, int] | None = None, *, injects: bool = True
 ) -> GuestClock | None:
     """The offset by the guest's trace and the VM host's; None: too few events, or not one offset that they allow.
 
-    within_ns: (least, most) that it may be by what else is known of it.
+    within_ns: (least, most) that it may be by what else is known of it. injects: whether KVM reports what it injects;
+    if not, what a vCPU has taken comes with the next entry (analysis/arm_host.py).
     """
-    vcpus = list(_vcpus(trace, entries))
+    vcpus = list(_vcpus(trace, entries, INJECT if injects else ACCEPT))
     if sum(len(one.at_ns) for one in vcpus) < _FEWEST:
         return None
     found = [clock for about in _candidates(vcpus, within_ns) if (clock := _at(vcpus, about))]
@@ -117,9 +118,9 @@ def _at(vcpus: Sequence[_Vcpu], about: int) -> GuestClock | None:
     return GuestClock(begins, lower, upper, int(at_ns[-1]))
 
 
-def _vcpus(trace: pl.DataFrame, entries: pl.DataFrame) -> Sequence[_Vcpu]:
-    """Those that one thread of the VM host runs, and that the guest reports."""
-    turns, injected = Events.of(entries, ENTRY, EXIT), Events.of(entries, INJECT)
+def _vcpus(trace: pl.DataFrame, entries: pl.DataFrame, injection: int) -> Sequence[_Vcpu]:
+    """Those that one thread of the VM host runs, and that the guest reports. injection: what is in the next entry."""
+    turns, injected = Events.of(entries, ENTRY, EXIT), Events.of(entries, injection)
     found = []
     for cpu in trace["cpu"].unique().sort().to_list():
         threads = np.unique(turns.pid[(turns.event == ENTRY) & (turns.subject == cpu)])

@@ -1,4 +1,4 @@
-"""What an interrupt into a guest came to: a program in it, its kernel, the hypervisor, or an idle vCPU.
+"""What an interrupt into a guest interrupted: a program in it, its kernel, the hypervisor, or an idle vCPU.
 
 The VM host's tracepoints show when a vCPU enters its guest and when, why and where it leaves it (`kvm_entry`,
 `kvm_exit`, arch/x86/kvm). A vCPU that was in its guest as the interrupt was asked for is made to leave it, and leaves
@@ -33,7 +33,7 @@ _UNKNOWN: Final = -1
 def guest_states(at_ns: Instants, vcpu: NDArray[np.int64], trace: pl.DataFrame) -> list[str | None]:
     """What each vCPU was at: GUEST_USER, GUEST_KERNEL, HYPERVISOR, GUEST_IDLE; None where that is unknown.
 
-    at_ns: when the interrupt was asked for or taken, by the CLOCK_TAI of the VM host's trace, −1 where nobody knows.
+    at_ns: when the interrupt was asked for or taken, by the CLOCK_TAI of the VM host's trace, −1 if unknown.
     vcpu: KVM's number of it. Both int64 [n].
     """
     found: list[str | None] = [None] * len(at_ns)
@@ -57,6 +57,8 @@ def guest_states(at_ns: Instants, vcpu: NDArray[np.int64], trace: pl.DataFrame) 
 def _state(own: Events, place: int) -> str | None:
     """What a vCPU was at from one of its turns on until the next."""
     if own.event[place] == EXIT:
+        if own.subject[place] == _UNKNOWN:
+            return None
         return GUEST_IDLE if own.subject[place] in _HALTED else HYPERVISOR
     left = place + 1
     if own.event[left] != EXIT or own.detail[left] == _UNKNOWN:

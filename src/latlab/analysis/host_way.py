@@ -1,4 +1,4 @@
-"""How a thread of a VM host came to send an interrupt on into a guest: from the VM host's own interrupt on.
+"""How an interrupt got to the VM host's thread that forwards it into a guest: from the VM host's own interrupt on.
 
 Of a packet that is the thread which asked for the guest's interrupt: vhost's, or QEMU's. Of a vCPU's own timer it is
 the vCPU's, which takes the interrupt itself. It had gone to sleep, and the VM host's tracepoints show how it was woken,
@@ -43,10 +43,10 @@ class HostWays:
 def host_ways(
     asked_ns: Instants, accepted_ns: Instants, trace: pl.DataFrame, handlers: Mapping[int, int] | None = None
 ) -> HostWays:
-    """How each of a guest's interrupts came to the thread of the VM host that sent it on.
+    """How each of a guest's interrupts got to the thread of the VM host that forwarded it.
 
-    asked_ns, accepted_ns: when the guest's interrupt was asked for and taken, int64 [n], −1 where nobody asked, or
-    nobody knows. trace: the VM host's. handlers: its `handler_threads`.
+    asked_ns, accepted_ns: when the guest's interrupt was asked for and taken, int64 [n], −1 if it was not asked for, or
+    is unknown. trace: the VM host's. handlers: its `handler_threads`.
     """
     at_ns = np.where(asked_ns >= 0, asked_ns, accepted_ns)
     sent, taken, entered = Events.of(trace, MSI, GSI), Events.of(trace, ACCEPT), Events.of(trace, ENTRY)

@@ -24,7 +24,7 @@ from latlab.result.types import Anomaly, LateLimits, Metric, Series, Stream
 
 BINS: Final = "bins and digits"
 DIGITS: Final = "digits"
-TOLD: Final = "stated at the import"
+TOLD: Final = "given at the import"
 
 _NOTHING: Final = pl.DataFrame(
     schema={
@@ -163,7 +163,7 @@ def _of_what(figures: ToolFigures, bound_ns: int | None) -> str:
 def interval_range(intervals: pl.DataFrame) -> Series:
     """How many there are, and the least and the greatest of each figure that all of them have.
 
-    This, and no more, is exact of percentiles that were taken of each interval by itself.
+    This, and no more, is exact of percentiles that were taken of each interval separately.
     """
     names = ("n", "min", "mean", "p50", "p90", "p99", "max")
     found: dict[str, Any] = {

@@ -37,7 +37,7 @@ TIMER_WAY: Final = ("wake_due", "irq", "waking", "run", "wake")
 """Where an instant that a thread waits for passes."""
 
 GUEST_TIMER_WAY: Final = ("wake_due", *HOST_WAY, *ENTRY_WAY[1:], *TIMER_WAY[1:])
-"""Where an instant passes that a guest waits for by its APIC's timer, which nobody asks for."""
+"""Where an instant passes that a guest waits for by its APIC's timer, which no thread requests."""
 
 STOPS: Final = {
     "host_irq": "on a guest's VM host: the handler of the interrupt that brought the packet, or of its timer, began",
@@ -50,7 +50,10 @@ STOPS: Final = {
         "into a guest: a thread of its VM host, such as vhost, requested the interrupt (`kvm_msi_set_irq`, "
         "`kvm_set_irq`)"
     ),
-    "accepted": "the vCPU's APIC took it (`kvm_apic_accept_irq`)",
+    "accepted": (
+        "the vCPU's APIC took it (`kvm_apic_accept_irq`); on arm64 it is pending for the vCPU "
+        "(`vgic_update_irq_pending`)"
+    ),
     "injected": "KVM injected it while the guest was stopped (`kvm_inj_virq`)",
     "entered": "the guest was entered (`kvm_entry`)",
     "irq": "the handler of the interrupt that raised the softirq began",
@@ -79,6 +82,7 @@ INTERVALS: Final = {
     ("wake_due", "host_waking"): "VM host's timer",
     ("asked", "accepted"): "routing",
     ("accepted", "injected"): "pending",
+    ("accepted", "entered"): "pending",
     ("injected", "entered"): "entry",
     ("entered", "irq"): "guest's entry code",
     ("wake_due", "irq"): "interrupt",
@@ -100,8 +104,8 @@ INTERVALS: Final = {
 HAPPENS: Final = {
     "VM host's handler": "the VM host's handler, until softirqs run; of a timer: until KVM's timer function runs",
     "VM host's stack": "the VM host's network stack and bridge, up to the tap; other packets of the batch",
-    "VM host's scheduling": "the VM host: an idle CPU wakes, or another thread keeps running",
-    "carrying": "vhost, or QEMU, puts the packet into the guest's ring, others before it",
+    "VM host's scheduling": "the VM host: an idle CPU wakes up, or another thread keeps running",
+    "carrying": "vhost, or QEMU, puts the packet, and others before it, into the guest's ring",
     "KVM's timer": "the vCPU's thread picks up its expired timer",
     "routing": "from the MSI or interrupt line to the vCPU",
     "pending": "the vCPU exits its guest, or is woken and scheduled on the VM host; or it has interrupts disabled",
@@ -110,10 +114,10 @@ HAPPENS: Final = {
     "handler": (
         "the driver's handler, on PREEMPT_RT until its thread has run it; other interrupts, until softirqs run"
     ),
-    "poll": "the driver takes packets off the ring, those before this one too",
+    "poll": "the driver takes packets off the ring, including those before this one",
     "backlog": "it waits for its softirq",
     "stack": "IP, UDP, the socket; other packets of the batch",
-    "scheduling": "an idle CPU wakes, or another thread keeps running",
+    "scheduling": "an idle CPU wakes up, or another thread keeps running",
     "return": "the thread leaves the kernel with the packet",
 }
 """{name of an interval: what happens in it}, as the same page has it."""
@@ -128,7 +132,7 @@ USER_THREAD: Final = "thread"
 KERNEL_THREAD: Final = "kernel thread"
 SOFTIRQ: Final = "softirq"
 UNKNOWN: Final = "unknown"
-"""What can be interrupted. Tracepoints do not tell whether a program's thread was in the kernel, nor these whether a
+"""What can be interrupted. Tracepoints do not show whether a program's thread was in the kernel, nor these whether a
 vCPU's was in its guest.
 """
 
@@ -197,7 +201,7 @@ def timers_passage(instants: pl.DataFrame, trace: pl.DataFrame, thread: int) -> 
     told = wakings(instants.select(from_tai_ns="wake_due_tai_ns", to_tai_ns="wake_tai_ns"), trace, thread)
     due, irq = pl.col("wake_due_tai_ns"), pl.col("irq_tai_ns")
     ends = instants.select("wake_due_tai_ns", "wake_tai_ns")
-    # A handler that had begun before the instant came to it only later on: there is no interval to it.
+    # A handler that began before the instant reached it later: there is no interval to it.
     placed = pl.concat((ends, told), how="horizontal").with_columns(irq_tai_ns=pl.when(irq >= due).then(irq))
     return _passage(TIMER_WAY, placed), told
 

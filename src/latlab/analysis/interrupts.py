@@ -3,7 +3,7 @@
 A thread waits for something: a packet, an instant. Its waking is the first `sched_waking` of it after that came, and
 what caused it is found by going back on the CPU where it was made: the softirq that was being served there, who had
 asked for that softirq, and the interrupt whose handler that was. Nothing is looked for by time alone: a softirq that
-had ended by then woke nobody, and an interrupt whose handler had returned asked for nothing. Where events were lost on
+had ended by then woke no thread, and an interrupt whose handler had returned raised nothing. Where events were lost on
 the way it is unknown.
 
 Columns of `trace` and `tasks` are those of the recordings (docs/reference/run-folder.md).
@@ -35,6 +35,7 @@ ACCEPT: Final = 15
 INJECT: Final = 16
 ENTRY: Final = 17
 EXIT: Final = 18
+PENDING: Final = 19
 
 AWAKE: Final = "awake"
 """It had not been woken since: it ran, or was about to, when that came."""
@@ -48,7 +49,7 @@ them (docs/explanation/decisions.md).
 # include/linux/trace_events.h, enum trace_flag_type: in an interrupt's handler, a softirq was being served.
 _HANDLER: Final = 0x08
 _SERVING: Final = 0x10
-# include/trace/events/sched.h, `prev_state`: in one of these a thread goes to sleep; in others it would go on.
+# include/trace/events/sched.h, `prev_state`: in one of these a thread goes to sleep; in others it would run on.
 _ASLEEP: Final = 0xFF
 
 _Places = NDArray[np.intp]
@@ -94,7 +95,7 @@ class _Trace:
     def going_on(self, entries: _Places, exits: _Places, at: _Places) -> _Places:
         """For each row of `at` the entry of what had begun on its CPU, in its thread, and not ended; −1: nothing had.
 
-        exits: where it ends, and where events were lost, after which nobody knows.
+        exits: where it ends, and where events were lost, after which it is unknown.
         """
         known = np.where(at >= 0, at, 0)
         entry = self.last_before(entries, known)
@@ -236,7 +237,7 @@ def _by_a_thread(found: _Trace, raised: _Places) -> NDArray[np.bool_]:
 
 
 def _asleep(found: _Trace, thread: int, at_ns: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Whether at each of these instants the last that was told of the thread is that it went to sleep; not where events
+    """Whether at each of these instants the last event of the thread is that it went to sleep; not where events
     were lost since.
     """
     switches = found.places(SWITCH)

@@ -25,7 +25,7 @@ class Late:
     """The latest packet of a stream, where it is late.
 
     above_ns: how far it is above its stream's median. side: where it lost more than usual: before it left its host
-    (waking, sending, the qdisc), between the two kernels (NICs, cable, bridges), or after the listener's kernel had it.
+    (waking, sending, the qdisc), between the two kernels (NICs, cable, bridges), or after the listener's kernel got it.
     hosts: the machines that had to do with it there, VM hosts of guests among them.
     """
 
@@ -44,7 +44,7 @@ class Late:
 def speed_counts(evidence: Evidence) -> bool:
     """Whether the figures say how fast these machines are: not in emulation, and not where a clock counts instructions.
 
-    There nobody is to be blamed for how a machine is tuned.
+    There the tuning of a machine is not a reason.
     """
     return bool(evidence.cell.label == MEASURED)
 

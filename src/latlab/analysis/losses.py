@@ -43,7 +43,7 @@ def silent_drops(packets: pl.DataFrame) -> Silent | None:
 
 
 _NOT_MEANT: Final = "OTHERHOST"
-"""The reason of copies that came where nobody asked for them, as a bridge that floods sends them: no loss by itself."""
+"""The reason of copies that reach a host that does not want them, as from a bridge that floods: not a loss."""
 _AT_SOCKET: Final = {
     "SOCKET_RCVBUFF": "socket buffer",
     "SOCKET_BACKLOG": "socket backlog",
@@ -57,7 +57,7 @@ def losses_of(packets: Sequence[pl.DataFrame], drops: pl.DataFrame) -> Losses:
     """Where the lost packets of these streams were dropped, warm-up left out: `losses` of docs/reference/result.md.
 
     packets: the rows of each stream. drops: as `recordings.drops.read_drops` has them. Of the drops of one packet the
-    first counts that is not of a copy which came where nobody asked for it.
+    first counts that is not of a flooded copy.
     """
     parts = [rows.filter(lost(rows) & ~pl.col("warmup")).select("stream", "sequence") for rows in packets]
     missing = pl.concat(part.cast({"stream": pl.UInt16, "sequence": pl.UInt64}) for part in parts)

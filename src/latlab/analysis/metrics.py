@@ -31,9 +31,9 @@ class Values:
 
     sequence uint64 [n]; at_tai_ns int64 [n], the launch times, or where packets have none (imported ones may not) their
     start timestamps; value_ns int64 [n]. from_ and to: the timestamps subtracted. missing: packets of the metric's
-    population that lack one of the two, though no recording that is cut would have it; beyond: how far their values may
+    population without one of the two, although no recording that is cut would have it; beyond: how far their values may
     go. unbounded: those that have both, on two clocks whose offset nothing bounds at
-    that packet: what their difference is nobody knows.
+    that packet: their difference is not known.
     """
 
     metric: Metric
@@ -62,7 +62,7 @@ def metric_values(packets: pl.DataFrame, metric: Metric, period_ns: int | None) 
     of a period and it has none.
 
     packets: one stream's rows of the packet table, warm-up included. A timestamp exists for a stream when at
-    least one of its packets has it; packets lacking it then are `missing`.
+    least one of its packets has it; packets without it are then `missing`.
     """
     pair = next((p for p in metric.pairs if all(_exists(packets, name) for name in p)), None)
     if pair is None or (metric.periodic and period_ns is None):

@@ -26,28 +26,28 @@ EARLIER_TIMER: Final = "earlier-timer"
 VM_HOST_EVENTS_LOST: Final = "vm-host-events-lost"
 
 REASONS: Final = {
-    AWAKE: "the thread had not gone to sleep, so nothing woke it",
+    AWAKE: "the thread was not asleep, so there was no wake-up",
     EVENTS_LOST: "the kernel lost events of that time",
-    NO_WAKING: "the thread had gone to sleep, and the kernel did not report that it was woken",
+    NO_WAKING: "the thread was asleep, but the kernel did not report its wake-up",
     "no-switch": "the kernel did not report that the thread began to run",
-    "by-thread": "another thread woke it, no interrupt and no softirq",
+    "by-thread": "another thread woke it, not an interrupt or softirq",
     "softirq-by-thread": "a thread that is not an interrupt handler raised the softirq that woke it",
-    "no-raise": "what raised the softirq that woke it was not reported",
-    "backlog": "the packet waited in a CPU's backlog, and which interrupt brought it is not known",
-    "earlier-handler": "the handler that woke it had begun before, for another timer or packet",
-    EMULATED: "the guest is emulated, without KVM, and the stages begin at its own interrupt",
+    "no-raise": "the kernel did not report what raised the softirq that woke it",
+    "backlog": "the packet waited in a CPU's backlog: its interrupt is not known",
+    "earlier-handler": "the handler that woke it had already begun, for another timer or packet",
+    EMULATED: "the guest is emulated, without KVM: the stages begin at the guest's interrupt",
     NOT_TRACED: "the guest's VM host was not traced: the stages begin at the guest's interrupt",
     NO_CLOCK: "the offset of the guest's clock from its VM host's is not bounded",
     NO_VCPU: (
         "no single thread of the VM host runs this vCPU: KVM does not run it, or two guests have a vCPU of this number"
     ),
-    NO_VCPU_NUMBERS: "this KVM reports neither which vCPU enters its guest nor what it injects (arm64)",
+    NO_VCPU_NUMBERS: "this KVM reports the injection of the vCPU's own timer only (arm64)",
     NO_VECTOR: "KVM injected no vector before most of these handlers: the hardware may deliver it (AVIC, APICv)",
-    NO_INJECTION: "KVM injected no interrupt that belongs to this handler alone",
-    ENTERED_LATER: "KVM entered the guest only after this handler had begun",
+    NO_INJECTION: "no injection by KVM can be assigned to this handler alone",
+    ENTERED_LATER: "KVM entered the guest after this handler had begun",
     NO_ACCEPTANCE: "the kernel did not report that the vCPU's APIC took the interrupt",
     NO_REQUEST: "the kernel did not report what raised the guest's interrupt",
-    EARLIER_TIMER: "on the VM host its interrupt began before it was due: it was an earlier timer's",
+    EARLIER_TIMER: "the VM host's interrupt began before the timer was due: it belongs to an earlier timer",
     VM_HOST_EVENTS_LOST: "the VM host's kernel lost events of that time",
 }
 """{id: what it means}. A packet or an instant has the first that applies, from its thread back to its interrupt."""

@@ -16,7 +16,7 @@ class Pooled:
     """What `repeats` repetitions of one metric show together, as if their packets were of one run.
 
     It describes these packets. Packets of one deployment are no independent ones of the next, so nothing of how far the
-    next will lie from them is in it: that is what single repetitions tell.
+    next will lie from them is in it: that is seen from single repetitions.
     """
 
     repeats: int

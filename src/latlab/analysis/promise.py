@@ -1,7 +1,7 @@
 """What a gate schedule guarantees a stream: when its packets depart, how long they wait, how many have no window.
 
 It holds for packets that are alone in their class's queue, on a port that is free, as the gates open to the
-nanosecond; `Interference` is what others may add, apart.
+nanosecond; `Interference` is what other traffic may add, apart.
 """
 
 from __future__ import annotations
@@ -150,7 +150,7 @@ def openings_of(schedule: Schedule, mode: Mode, flow: Flow, speed_bps: int) -> t
 
 
 def promise(schedule: Schedule, mode: Mode, speed_bps: int, flow: Flow) -> Promise:
-    """What the schedule promises the flow, over every phase its launches can have; exact, without walking through them.
+    """The schedule's bounds for the flow, over every phase its launches can have; exact, without walking through them.
 
     The wait is a sawtooth over the phase: it jumps up where a window has no room any more, falls to 0 at the next
     one's start and stays there. So of the phases that come about only those next to these edges can be extremes.

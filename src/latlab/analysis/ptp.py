@@ -27,13 +27,13 @@ STATES: Final = {
 MASTER, UNCALIBRATED, SLAVE = 6, 8, 9
 
 SYNC_INTERVAL_NS: Final = 1_000_000_000
-"""The longest that any profile here has between two Syncs: taken for one that somebody else has started."""
+"""The longest that any profile here has between two Syncs: assumed for a ptp4l that latlab did not start."""
 INTERVALS: Final = 3
-"""A slave that has heard no Sync for so many intervals holds its clock over, whatever state its port says."""
+"""A slave that received no Sync for so many intervals is in holdover, regardless of its port's state."""
 STALE_LEAST_NS: Final = 1_000_000_000
 """Four of the intervals at which it is asked."""
 
-NO_ANSWER, NO_SYNC = "ptp4l gave no answer", "no Sync was heard"
+NO_ANSWER, NO_SYNC = "ptp4l did not answer", "no Sync was received"
 FAR, NO_OFFSET, OTHER_STATE = "the offset was beyond its limit", "the offset was unknown", "its port was"
 
 Acts = Literal["master", "slave"]
@@ -42,8 +42,8 @@ Acts = Literal["master", "slave"]
 def ptp_port(port: RecordedPort, recorded: pl.DataFrame, window_ns: tuple[int, int] | None = None) -> PtpPort:
     """A port's part of the result (docs/reference/result.md), of the readings within the time of the streams.
 
-    port: its entry in cell.json's `ptp`. recorded: the table `ptp` from before the streams on, which tells what the
-    port was to begin with and when it heard its last Sync; for some slaves with our own readings of the offset beside
+    port: its entry in cell.json's `ptp`. recorded: the table `ptp` from before the streams on, which shows what the
+    port was to begin with and when it received its last Sync; for some slaves with latlab's readings of the offset
     (latlab.recordings.ptp_series). window_ns: the first and last instant of the streams by its host's TAI; None: all.
 
     `unlocked` are the spells in which it was not what it began as, or no slave within its limit, from the first reading
@@ -55,9 +55,9 @@ def ptp_port(port: RecordedPort, recorded: pl.DataFrame, window_ns: tuple[int, i
         rows = rows.filter(pl.col("tai_ns").is_between(*window_ns))
     faults = _faults(rows, port, acts_as)
     follows = pl.col("state").is_in([SLAVE, UNCALIBRATED])
-    # It was asked more often than it heard a Sync, or less: each that was seen counts once.
+    # It was queried more often than it received a Sync, or less: each that was seen counts once.
     syncs = rows.filter(follows).unique("ingress_ns", keep="first", maintain_order=True)
-    # A master announces itself, a slave reports whom it has heard; one that has heard of nobody names itself.
+    # A master announces itself, a slave reports the master it received; a slave without one names itself.
     announced = rows.filter((pl.col("state") == MASTER) | (pl.col("steps_removed") > 0))
     sound = rows.filter(pl.Series([fault is None for fault in faults], dtype=pl.Boolean) & follows)
     return PtpPort(
@@ -164,8 +164,8 @@ def _faults(rows: pl.DataFrame, port: RecordedPort, acts_as: Acts | None) -> lis
 def _stale_ns(rows: pl.DataFrame, port: RecordedPort) -> int:
     """After how long a slave has missed Syncs: INTERVALS of the longest that its profile has between two of them.
 
-    A slave of the automotive profile asks for fewer Syncs once it is locked, so those seen so far do not tell. One that
-    somebody else has started may have any interval: the median of those seen, where that is longer.
+    A slave of the automotive profile asks for fewer Syncs once it is locked, so those seen so far do not determine it.
+    One that latlab did not start may have any interval: the median of those seen, where that is longer.
     """
     if expected := port.sync_interval_ns:
         return max(STALE_LEAST_NS, INTERVALS * int(expected))

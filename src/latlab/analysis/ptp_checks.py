@@ -12,7 +12,7 @@ from latlab.result.types import Unlocked
 
 @checks("ptp-locked")
 def ptp_was_locked(evidence: Evidence) -> Iterator[Broken]:
-    """Ports that were not master or locked slave all the time, or of which nothing was heard."""
+    """Ports that were not master or locked slave all the time, or that did not answer."""
     for port in evidence.ptp:
         locked = f"locked, within {duration(port.limit_ns)}"
         expected = {"master": "master", "slave": locked, None: f"master, or {locked}"}[port.acts_as]
@@ -32,7 +32,7 @@ def ptp_claims_hold(evidence: Evidence) -> Iterator[Broken]:
         checked = port.checked
         if checked and checked.apart:
             expected = f"ptp4l's offset within {duration(port.limit_ns)} of latlab's readings"
-            said = f"{checked.apart} of {checked.n} readings are further, {duration(checked.outside_max_ns)}"
+            said = f"{checked.apart} of {checked.n} readings differ more, {duration(checked.outside_max_ns)}"
             yield Broken(port.port, expected, f"{said} at most")
 
 

@@ -30,9 +30,9 @@ def queues_drain(evidence: Evidence) -> Iterator[Broken]:
         allowed_ns = stream.period_ns + closed_ns
         if woken_ns is None or figures.p50 <= allowed_ns + max(woken_ns, 0):
             continue
-        expected = f"most packets gone within a period, {duration(stream.period_ns)}, of being handed over"
+        expected = f"most packets sent within a period, {duration(stream.period_ns)}, after the handover"
         if closed_ns:
-            expected += f", or {duration(closed_ns)} later where their gate is closed"
+            expected += f", or {duration(closed_ns)} later if their gate is closed"
         yield Broken(where, expected, _waiting(figures, gates, stream.period_ns, woken_ns))
 
 
@@ -49,7 +49,7 @@ def _waiting(figures: Metric, gates: Gates | None, period_ns: int, woken_ns: int
     least, middle, most = (duration(ns or 0) for ns in (figures.min, figures.p50, figures.max))
     said = (
         f"half of them {middle} or more after their launch ({least} to {most}), {(figures.p50 or 0) / period_ns:.4g} "
-        f"periods, though the talker woke within {duration(max(woken_ns, 0))}"
+        f"periods, although the talker woke within {duration(max(woken_ns, 0))}"
     )
     if gates and gates.missed:
         windows = list(gates.windows_late)

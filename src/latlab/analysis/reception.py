@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import compress, pairwise
 from typing import Final
 
@@ -14,6 +14,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from latlab.analysis import arm_host
 from latlab.analysis.chain import Places, Ways, chain_of
 from latlab.analysis.entry import interrupt_entries, with_entries
 from latlab.analysis.guest_clock import guest_clock
@@ -31,7 +32,14 @@ from latlab.analysis.interrupt_way import (
     timers_passage,
 )
 from latlab.analysis.interrupts import ENTRY, handler_threads
-from latlab.analysis.missing_stages import EARLIER_TIMER, NO_CLOCK, NO_REQUEST, missing_of, missing_stages
+from latlab.analysis.missing_stages import (
+    EARLIER_TIMER,
+    NO_CLOCK,
+    NO_REQUEST,
+    NO_VCPU_NUMBERS,
+    missing_of,
+    missing_stages,
+)
 from latlab.analysis.way import ONE_CLOCK, TWO_HOSTS, Split
 from latlab.result.types import Breakdown, CameTo, Chain, Entry
 
@@ -51,7 +59,7 @@ Instants = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class VmHost:
-    """What the VM host of a guest tells. trace, tasks: as recorded there.
+    """What the trace of a guest's VM host has. trace, tasks: as recorded there.
 
     ahead: at instants of the guest's clock, int64 [n], by how much it is ahead of the VM host's, within which ±, both
     int64 [n], and bool [n] where anything bounds it.
@@ -76,7 +84,7 @@ def receptions(
     the CLOCK_TAI of the trace's host; `counted`, whether it is past the warm-up. A packet without `rx_soft_tai_ns` is
     left out, as nothing says when it came. The thread's wakings are found of all packets together, as one may have been
     for packets of several streams. vm_host: of a guest whose VM host was traced; its breakdowns have `entry`.
-    not_entered: of another guest, why its VM host tells nothing (`REASONS`).
+    not_entered: of another guest, why its VM host's trace has nothing (`REASONS`).
     """
     timed = received.filter(pl.col("rx_soft_tai_ns").is_not_null())
     passage, told = packets_passage(timed, trace, thread, tasks)
@@ -136,9 +144,9 @@ def _breakdowns(
 
 @dataclass(frozen=True)
 class _Entered:
-    """Of each packet how far what is told of its interrupt's way into the guest may be off by the clocks, ± ns, int64
-    [n], −1 where nothing is told of it; what the vCPU was at, as `guest_states`; why a stage is not told of it (one of
-    `REASONS`); and what the VM host's interrupt came to there: `what` and `comm`.
+    """Of each packet by how much its interrupt's times on the path into the guest may be off by the clocks, ± ns, int64
+    [n], −1 where they are unknown; what the vCPU was at, as `guest_states`; why a stage of it is unknown (one of
+    `REASONS`); and what the VM host's interrupt interrupted: `what` and `comm`.
     """
 
     half_ns: Instants
@@ -158,8 +166,8 @@ class _Entered:
         return _Entered(self.half_ns[chosen], states, missing, self.whom.filter(pl.Series(chosen)))
 
     def summed_up(self) -> Entry:
-        """Of how many it is told, ± of the clocks at most, what the vCPU was at, and what the VM host's interrupt came
-        to there, the most first.
+        """For how many it is known, ± of the clocks at most, what the vCPU was at, and what the VM host's interrupt
+        interrupted, the most first.
         """
         told = self.half_ns[self.half_ns >= 0]
         counts = Counter(state for state in self.states if state)
@@ -175,16 +183,22 @@ class _Entered:
 def _entered(
     passage: Passage, told: pl.DataFrame, trace: pl.DataFrame, vm_host: VmHost, due_ns: Instants | None = None
 ) -> tuple[Passage, _Entered]:
-    """The way with how the interrupts came into the guest, and what more is told of that.
+    """The way with how the interrupts came into the guest, and what else is known of that.
 
-    due_ns: of a vCPU's own timer, for whose interrupt nobody asks, when each instant was due, by the guest's clock.
+    due_ns: of a vCPU's own timer, whose interrupt no thread requests, when each instant was due, by the guest's clock.
     """
     asked = due_ns is None
+    as_on_x86 = None if vm_host.tasks is None else arm_host.as_on_x86(vm_host.trace, vm_host.tasks)
+    if as_on_x86 is not None:
+        if asked:
+            return passage, _Entered.nothing(told.height, NO_VCPU_NUMBERS)
+        vm_host = replace(vm_host, trace=as_on_x86)
     at_ns = told["irq_tai_ns"].fill_null(0).to_numpy()
-    ahead_ns, half_ns, known = _ahead(at_ns, trace, vm_host)
+    injects = as_on_x86 is None
+    ahead_ns, half_ns, known = _ahead(at_ns, trace, vm_host, injects=injects)
     rows = np.flatnonzero(known & told["irq_tai_ns"].is_not_null().to_numpy())
     irq, cpu = (told[name].cast(pl.Int64).fill_null(_UNKNOWN).to_numpy()[rows] for name in ("irq", "irq_cpu"))
-    found, why = interrupt_entries((at_ns - ahead_ns)[rows], half_ns[rows], irq, cpu, vm_host.trace)
+    found, why = interrupt_entries((at_ns - ahead_ns)[rows], half_ns[rows], irq, cpu, vm_host.trace, injects=injects)
     if not asked:
         found[:, ENTRY_WAY.index("asked")] = _UNKNOWN
     asked_ns, accepted_ns = found[:, ENTRY_WAY.index("asked")], found[:, ENTRY_WAY.index("accepted")]
@@ -215,13 +229,15 @@ def _entered(
     return with_entries(passage, entries), entered
 
 
-def _ahead(at_ns: Instants, trace: pl.DataFrame, vm_host: VmHost) -> tuple[Instants, Instants, NDArray[np.bool_]]:
+def _ahead(
+    at_ns: Instants, trace: pl.DataFrame, vm_host: VmHost, *, injects: bool
+) -> tuple[Instants, Instants, NDArray[np.bool_]]:
     """As `VmHost.ahead`: by what compared the clocks, or by the two traces where these bound it better."""
     compared = vm_host.ahead(at_ns)
     estimate_ns, off_ns, bounded = compared
     least_ns, most_ns = ((estimate_ns + sign * off_ns)[bounded] for sign in (-1, 1))
     within_ns = (int(least_ns.min()), int(most_ns.max())) if bounded.any() else None
-    clock = guest_clock(trace, vm_host.trace, within_ns)
+    clock = guest_clock(trace, vm_host.trace, within_ns, injects=injects)
     if clock is None:
         return compared
     traced = clock.ahead(at_ns)
@@ -231,7 +247,7 @@ def _ahead(at_ns: Instants, trace: pl.DataFrame, vm_host: VmHost) -> tuple[Insta
 
 
 def _ran(ways: HostWays, rows: NDArray[np.intp], n: int, vm_host: VmHost) -> pl.DataFrame:
-    """`what` and `comm` of what the VM host's interrupt came to there, of each of n; null where that is unknown."""
+    """`what` and `comm` of what the VM host's interrupt interrupted, of each of n; null where that is unknown."""
     whom = {"interrupted": ways.interrupted, "interrupted_flags": ways.flags}
     placed = pl.DataFrame({name: np.full(n, _UNKNOWN, np.int64) for name in whom}).with_columns(
         pl.Series(name, _placed(values, rows, n)).replace(_UNKNOWN, None) for name, values in whom.items()

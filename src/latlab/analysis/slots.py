@@ -1,4 +1,4 @@
-"""When packets left, against what their gates promised: those that missed their slot are a class of their own."""
+"""When packets left, compared with their gates' windows: those that missed their slot are a separate class."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ IN_NIC: Final = "tx_hard"
 by the NIC, where that keeps the gates, or the launch times that stand for them. Its clock is taken to be TAI."""
 
 APART: Final = ("latency", "latency_user")
-"""The metrics that are told once more without the packets that missed their slot."""
+"""The metrics that are also reported without the packets that missed their slot."""
 
 
 @dataclass(frozen=True)

@@ -77,7 +77,7 @@ def smallest_n(p: Fraction) -> int:
     exact = log(1 - CONFIDENCE) / log1p(-float(min(p, 1 - p)))
     if abs(exact - round(exact)) > _ROUNDING:
         return max(1, ceil(exact))
-    # Floating point cannot tell on which side of a whole number it is; powers of fractions can, and take their time.
+    # Floating point cannot decide on which side of a whole number it is; powers of fractions can, but are slow.
     q, n = max(p, 1 - p), max(1, round(exact) - 1)
     while 1 - q**n < CONFIDENCE:
         n += 1

@@ -77,7 +77,7 @@ def summarise_cell(
     """The cell's part of the result, from cell.json and the packet table (None: it has none).
 
     ports: those with a gate schedule. anomalies: {stream: what was found}; None: looked for here, by the packets alone.
-    chosen: windows that somebody has named. Its verdict is `trusted` until it is judged.
+    chosen: user-defined windows. Its verdict is `trusted` until it is judged.
     """
     if packets is None:
         return cell_of(cell, {})
@@ -352,7 +352,7 @@ def _windows(
     anomalies: Anomalies,
     chosen: Sequence[Named],
 ) -> Windows:
-    """The clean windows beside the whole run, and those that somebody named."""
+    """The clean windows next to the whole run, and user-defined ones."""
     rows, period_ns = with_every_launch(rows), stream.period_ns or 0
     named = [one for one in chosen if one.is_of(stream.name)]
     found = chosen_of(rows, anomalies, cell.start_of(stream), period_ns, named)
@@ -411,7 +411,7 @@ def _metric(
 
 
 def _chain(rows: pl.DataFrame, values: Values) -> Chain | None:
-    """With as many of the worst packets as are told one by one; None where a metric has no way."""
+    """With as many of the worst packets as are listed one by one; None where a metric has no path."""
     found = chain_of_metric(rows, values) if values.metric.name in (*CHAINED, *CHAINED_TRIPS) else None
     if found and (worst := found.worst):
         return found.model_copy(update={"worst": worst.model_copy(update={"each": worst.each[:WORST_TOLD]})})
@@ -429,7 +429,7 @@ def _uncertainty_ns(rows: pl.DataFrame, metric: Measured, values: Values, uncorr
         return 0
     if BOUND not in rows.columns:
         return uncorrected_ns
-    # A stream's rows are its sequences from 0. Where no packet came after the warm-up, those before tell the bound.
+    # A stream's rows are its sequences from 0. Where no packet came after the warm-up, those before give the bound.
     arrived = rows["arrival"].is_not_null()
     bounds = rows[BOUND].gather(values.sequence) if len(values.sequence) else rows[BOUND].filter(arrived)
     if bounds.is_empty():

@@ -163,7 +163,7 @@ def _unfit(fits: Sequence[Fit]) -> int:
 def refusal(fits: Sequence[Fit], chosen: Fit | None, step: int, n: int) -> str | None:
     """Why the tail cannot be extrapolated; None if it can."""
     if not fits:
-        return f"fewer than {FEWEST_CLUSTERS} episodes above any threshold: {n:,} values are too few, or too much alike"
+        return f"fewer than {FEWEST_CLUSTERS} episodes above any threshold: {n:,} values are too few or too similar"
     scale = fits[-1].pareto.scale
     if step > COARSEST * scale:
         return f"values are {duration(step)} apart, too coarse for excesses of some {duration(scale)}"
@@ -176,7 +176,7 @@ def refusal(fits: Sequence[Fit], chosen: Fit | None, step: int, n: int) -> str |
     if shape < LEAST_SHAPE:  # first, as no error is known there
         return _abrupt(chosen, step)
     if shape >= LARGEST_SHAPE:
-        return f"the tail is too heavy: shape {shape:.2f}, of which from {LARGEST_SHAPE} on the variance is infinite"
+        return f"the tail is too heavy: shape {shape:.2f}; from {LARGEST_SHAPE} on the variance is infinite"
     if shape + _SIDE * error >= 1:
         return f"the mean may be infinite: shape {_signed(shape)} ± {_SIDE * error:.2f}"
     higher = fits[fits.index(chosen) + 1 :]
@@ -185,7 +185,7 @@ def refusal(fits: Sequence[Fit], chosen: Fit | None, step: int, n: int) -> str |
         low, high = (duration(fit.clusters.threshold_ns) for fit in (chosen, other))
         return f"the shape is not stable: {_signed(shape)} above {low}, {_signed(other.pareto.shape)} above {high}"
     if _evenness(chosen.clusters.place, n) < UNEVEN:
-        return "the episodes are not spread over the run: the tail at its beginning is not the one at its end"
+        return "the episodes are not spread over the run: the tail at its beginning differs from the tail at its end"
     return None
 
 
@@ -204,7 +204,7 @@ def _abrupt(chosen: Fit, step: int) -> str:
             f"{duration(chosen.start_ns + middle)}, so that the fit is degenerate (shape {shape})"
         )
     least = _signed(LEAST_SHAPE)
-    return f"the tail ends too abruptly: shape {shape}, of which below {least} no interval is known"
+    return f"the tail ends too abruptly: shape {shape}, for which no interval is known below {least}"
 
 
 def _signed(shape: float) -> str:
@@ -216,7 +216,7 @@ def drift(chosen: Fit, higher: Sequence[Fit]) -> tuple[float, Fit]:
     """(p-value of the shape being one and the same above the chosen threshold, the fit that differs most).
 
     The largest difference from the chosen shape, each in standard deviations of such a difference; both by a parametric
-    bootstrap: samples of the chosen fit, of which the largest ones are fitted anew, as many as higher thresholds leave.
+    bootstrap: samples of the chosen fit, the largest ones fitted again, as many as higher thresholds leave.
     """
     n = chosen.pareto.n
     counts = [min(fit.pareto.n, n - 1) for fit in higher]
@@ -253,13 +253,13 @@ def _level(fit: Fit, packets: int, n: int) -> TailLevel:
         return TailLevel(packets=packets, value_ns=None, low_ns=None, high_ns=None, beyond=beyond, why=why)
 
     if packets > FARTHEST * n:
-        return without(f"more than {FARTHEST} times the {n:,} packets there are")
+        return without(f"more than {FARTHEST} times the {n:,} packets that were measured")
     if expected <= 2:
         return without("below the threshold: see the percentiles")
     level = float(quantile(np.array(1 / expected), np.array(fit.pareto.shape), np.array(fit.pareto.scale)))
     low, high = level_interval(fit.excess, expected, DRAWS, np.random.default_rng(SEED))
     if high == inf:
-        return without("its interval has no upper end")
+        return without("its interval has no upper limit")
     value_ns, low_ns, high_ns = (fit.start_ns + one for one in (level, low, high))
     return TailLevel(packets=packets, value_ns=value_ns, low_ns=low_ns, high_ns=high_ns, beyond=beyond, why=None)
 
@@ -315,11 +315,11 @@ def _words(fit: Fit, levels: Sequence[TailLevel], n: int) -> str:
     """What the levels are, and how far beyond the data."""
     threshold = duration(fit.clusters.threshold_ns)
     start = (
-        f"Extrapolated, not a bound: from {fit.pareto.n:,} episodes above {threshold} in {n:,} packets of one run, "
-        "by a generalized Pareto distribution that fits them"
+        f"Extrapolated, not a bound: from {fit.pareto.n:,} episodes above {threshold} in {n:,} packets of one run, by "
+        "a generalized Pareto distribution fitted to them"
     )
     said = [
-        f"once in {one.packets:,} packets an episode whose worst is over {duration(one.value_ns)} (95 %: "
+        f"once per {one.packets:,} packets an episode's worst exceeds {duration(one.value_ns)} (95 %: "
         f"{duration(one.low_ns)} to {duration(one.high_ns)}), {_beyond(one.beyond)}"
         for one in levels
         if one.value_ns is not None and one.low_ns is not None and one.high_ns is not None
@@ -328,4 +328,4 @@ def _words(fit: Fit, levels: Sequence[TailLevel], n: int) -> str:
 
 
 def _beyond(times: float) -> str:
-    return f"{times:.2g} times as many packets as were measured" if times > 1 else "within what was measured"
+    return f"{times:.2g} times as many packets as were measured" if times > 1 else "within the measured range"

@@ -1,4 +1,4 @@
-"""The checks of the trust table that are about timers and traces: what was kept up with, and what was told."""
+"""The checks of the trust table that are about timers and traces: what was kept up with, and what was recorded."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def timer_kept_up(evidence: Evidence) -> Iterator[Broken]:
 
 @checks("timer-interrupts")
 def timer_interrupts_were_told(evidence: Evidence) -> Iterator[Broken]:
-    """Timers of whose interrupts the kernel was to tell and did not: of none, and why, or of some."""
+    """Timers whose interrupts the kernel should have reported and did not: none of them, with the reason, or some."""
     for agent in evidence.cell.agents:
         problem = agent.said.trace_problem if agent.verb == "timer" else None
         if problem:
@@ -42,12 +42,12 @@ def trace_was_whole(evidence: Evidence) -> Iterator[Broken]:
         if lost := done.lost:
             yield Broken(where, "no event lost", f"{lost} of {plural(lost + done.events, 'event')} lost")
         if done.kept and done.kept.overran:
-            found = f"{done.kept.overran} of {plural(done.kept.windows, 'window')} were told too late"
-            yield Broken(where, "every window of late packets kept whole", found)
+            found = f"{done.kept.overran} of {plural(done.kept.windows, 'window')} were requested too late"
+            yield Broken(where, "every window of late packets kept completely", found)
 
 
 def _timers(evidence: Evidence) -> Iterator[tuple[str | None, Totals, str]]:
-    """(probe, what its agent said at its end, where) of every timer that came to its end."""
+    """(probe, what its agent said at its end, where) of every timer that finished."""
     for agent in evidence.cell.agents:
         if agent.verb == "timer" and agent.done:
             yield agent.probe, agent.done, agent.name

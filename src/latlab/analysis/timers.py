@@ -1,4 +1,4 @@
-"""A timer's instants: how late its thread came to them, in all and in each window, and how many were passed by."""
+"""A timer's instants: how late its thread woke for them, in all and in each window, and how many it missed."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _CAME: Final = pl.col("wake_tai_ns").is_not_null()
 def timer_counts(stream: RecordedStream, rows: pl.DataFrame) -> dict[str, int]:
     """What became of a timer's instants, over its whole length, warm-up included.
 
-    scheduled: due; came: those that its thread came to; unknown: those of which the recording, which is not all there,
+    scheduled: due; came: those that its thread woke for; unknown: those of which the recording, which is not all there,
     does not say; unrecorded: the others; overdue: those that had passed when it
     was done with the one before, for which no timer was set; above: later than the threshold; untold: those that a
     timer was set for and of whose interrupt nothing was reported, where interrupts are reported at all, else 0.
@@ -53,12 +53,12 @@ def timer_counts(stream: RecordedStream, rows: pl.DataFrame) -> dict[str, int]:
 
 
 def timer_figures(cell: RecordedCell, stream: RecordedStream, rows: pl.DataFrame) -> Timer:
-    """How late a timer's thread came to its instants, in all and in each window, warm-up left out.
+    """How late a timer's thread woke for its instants, in all and in each window, warm-up left out.
 
     window_ns: as it was asked for, or the whole schedule where that is shorter. n, above: instants that the thread came
     to, and those later than the threshold. interrupt: the same of the interrupt's handler; None where no interrupt is
-    reported. windows: of the instants due in each, as the agent tells them while it measures; None: there are more than
-    WINDOWS_MOST. traced, trace_problem: whether the kernel tells of its interrupts, and why it does not though asked.
+    reported. windows: of the instants due in each, as the agent reports them while it measures; None: there are more
+    than WINDOWS_MOST. traced, trace_problem: whether the kernel reports its interrupts, and why not although requested.
     """
     asked = stream.asked
     first_ns = cell.start_of(stream) + stream.offset_ns

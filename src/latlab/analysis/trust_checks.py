@@ -46,7 +46,7 @@ _XDP_COUNTS = re.compile(r"frames redirected (\d+), passed (\d+)")
 """What the ports of an XDP bridge counted until the cell's end, in the bridge's `detail` (docs/reference/agent.md)."""
 _BECAME = ("received", "lost", "unsent", "send_errors", "unknown")
 """What becomes of a packet: one of these."""
-_DAMAGED = "restore a complete copy of the file, and report the run again: check whether the disk or its cable fails"
+_DAMAGED = "restore a complete copy of the file and run `latlab report` again; check the disk and its cable"
 _ONE_WAY = tuple(metric.name for metric in METRICS if metric.crosses_hosts)
 
 
@@ -96,7 +96,7 @@ def _damage(found: RecordingSeen, gap: GapSeen) -> str:
     """Return which rows of a recording are damaged."""
     last = found.stated if gap.rows is None else gap.first_row + gap.rows - 1
     rows = f"rows {gap.first_row} to {last}" if last else f"all rows from {gap.first_row} on"
-    return f"batch {gap.batch} is damaged: {rows} are in no figure"
+    return f"batch {gap.batch} is damaged: {rows} are not in any figure"
 
 
 @checks("ring-full")
@@ -121,7 +121,7 @@ def every_packet_is_accounted_for(evidence: Evidence) -> Iterator[Broken]:
             continue
         known = [gap.rows for gap in found.gaps]
         if found.stated is not None and found.stated < 0:
-            actual = f"the totals leave {found.stated} for it: they contradict each other"
+            actual = f"by the totals it should have {found.stated} rows, which is impossible"
             yield Broken(name, "as many rows as its agent's totals allow", actual)
         elif found.stated is not None and None not in known and found.rows + sum(filter(None, known)) != found.stated:
             apart = found.stated - found.rows
@@ -156,7 +156,7 @@ def every_packet_is_accounted_for(evidence: Evidence) -> Iterator[Broken]:
             continue
         never = sum(counts[became] for became in _BECAME) - counts["scheduled"]
         if never > 0:
-            actual = f"{plural(never, 'packet')} that the talker did not hand over arrived"
+            actual = f"{plural(never, 'packet')} arrived that the talker did not hand over"
             yield Broken(f"stream {stream.name}", "only packets that were sent", actual)
 
 
@@ -171,7 +171,7 @@ def every_instant_is_possible(evidence: Evidence) -> Iterator[Broken]:
             of = f"{plural(one.count, what)} of {stream.name if stream else one.stream}"
             first = f"sequence {one.first_sequence}" if one.count == 1 else f"from sequence {one.first_sequence} on"
             which = (
-                "in no figure"
+                "not in any figure"
                 if one.left_out
                 else "most of the stream's, so the card's clock differs from the system's"
             )
@@ -207,7 +207,7 @@ def launch_times_are_honoured(evidence: Evidence) -> Iterator[Broken]:
 
 @checks("launch-dropped")
 def no_launch_was_dropped_silently(evidence: Evidence) -> Iterator[Broken]:
-    """Streams of whose packets with launch times nothing was heard again."""
+    """Streams of whose packets with launch times no outcome is known."""
     for stream in evidence.cell.streams:
         measured = evidence.streams.get(stream.name)
         if measured is None or not (silent := measured.silent):
@@ -240,14 +240,14 @@ def xdp_bridge_carried_every_packet(evidence: Evidence) -> Iterator[Broken]:
     for bridge in _xdp_bridges(evidence):
         for stream in evidence.cell.streams:
             if _ends(stream) & set(bridge.guests) and bridge.host in _ends(stream):
-                yield Broken(f"stream {stream.name}", "from port to port", f"{bridge.host} itself is at one end")
+                yield Broken(f"stream {stream.name}", "from port to port", f"one end is {bridge.host} itself")
 
 
 @checks("packets-arrived")
 def packets_arrived(evidence: Evidence) -> Iterator[Broken]:
     """Streams of which packets were sent after the warm-up, and none arrived; probes that were never answered.
 
-    What arrived without its VLAN tag has a finding of its own.
+    What arrived without its VLAN tag has a separate finding.
     """
     without_tag = {name for _, name, _ in untagged(evidence)}
     lost = {
@@ -257,7 +257,7 @@ def packets_arrived(evidence: Evidence) -> Iterator[Broken]:
     }
     for stream, count in lost.items():
         entry = next((one for one in evidence.cell.streams if one.name == stream), None)
-        none = f"none of the {count} that were" if count > 1 else "not the one that was"
+        none = f"none of the {count} packets" if count > 1 else "not the one packet"
         actual = f"{none} sent after the warm-up"
         yield Broken(f"stream {stream}", "packets that arrive", actual, _where_dropped(entry) if entry else "")
 
@@ -265,9 +265,9 @@ def packets_arrived(evidence: Evidence) -> Iterator[Broken]:
 def _where_dropped(stream: RecordedStream) -> str:
     """Where to look for the packets of a stream, by its entry in cell.json, of which none arrived."""
     return (
-        f"see whether a firewall on {stream.listener} lets {_port(stream)} in (`nft list ruleset`, `iptables -S`), "
-        "and compare the counters of both ends' cards and qdiscs (`ip -s link`, `tc -s qdisc show dev IF`); for "
-        "a probe check that the answerer runs"
+        f"check that the firewall on {stream.listener} accepts {_port(stream)} (`nft list ruleset`, `iptables -S`), "
+        "and compare the counters of both ends' cards and qdiscs (`ip -s link`, `tc -s qdisc show dev IF`); for a "
+        "probe check that the answerer runs"
     )
 
 
@@ -280,11 +280,11 @@ def _port(stream: RecordedStream) -> str:
 
 @checks("vlan-tags-kept")
 def frames_kept_their_tags(evidence: Evidence) -> Iterator[Broken]:
-    """Streams with a VLAN of which frames came to their listener without the tag: in the counts they are lost."""
+    """Streams with a VLAN of which frames reached their listener without the tag: in the counts they are lost."""
     for host, name, count in untagged(evidence):
         counts = counts_of(evidence, name)
         of_all = f" of {counts['sent']}" if counts else ""
-        actual, remedy = f"{count}{of_all} arrived without it, and count as lost", ""
+        actual, remedy = f"{count}{of_all} arrived without it and count as lost", ""
         for bridge in evidence.cell.bridges:
             if host in bridge.guests and (device := bridge.uplink):
                 actual += f"; the bridge ({bridge.kind}) has them from {bridge.host}.{device}"
@@ -336,7 +336,7 @@ def clock_offset_is_bounded(evidence: Evidence) -> Iterator[Broken]:
         unbounded = figures.unbounded
         remedy = to_bound_clocks(evidence.cell, stream, figures)
         if unbounded:
-            said = f"none for {unbounded} of {plural((figures.n or 0) + unbounded, 'packet')}: in no figure"
+            said = f"none for {unbounded} of {plural((figures.n or 0) + unbounded, 'packet')}: not in any figure"
             yield Broken(where, expected, said, remedy)
         elif figures.uncertainty_ns is None and not figures.nothing_arrived:
             yield Broken(where, expected, "none in cell.json", remedy)
@@ -377,12 +377,12 @@ def realtime_settings_are_in_force(evidence: Evidence) -> Iterator[Broken]:
     """Agents that found their settings other than asked for."""
     for agent in evidence.cell.agents:
         for problem in agent.realtime.problems:
-            yield Broken(agent.name, "every realtime setting as asked for", problem)
+            yield Broken(agent.name, "every real-time setting as requested", problem)
 
 
 @checks("tuning-in-force")
 def tuning_is_in_force(evidence: Evidence) -> Iterator[Broken]:
-    """Settings that could not be made, where the run goes on without them, and those that were others at the end."""
+    """Settings that could not be made, where the run continues without them, and those that had changed at the end."""
     if evidence.cell.status == "ok":  # in another the step that failed may be what ended it
         for step in evidence.cell.steps:
             if not step.ok:
@@ -396,13 +396,13 @@ def tuning_is_in_force(evidence: Evidence) -> Iterator[Broken]:
 
 _UNSTAMPED_ARRIVALS: Final = (
     "the listener's kernel, or its card, gave none: check whether that card stamps every packet (`ethtool -T IF`, "
-    "receive filter `all`), and lower the rate: a card stores few at once"
+    "receive filter `all`), and lower the rate: a card can store only few at a time"
 )
 
 
 @checks("timestamps-there")
 def timestamps_are_there(evidence: Evidence) -> Iterator[Broken]:
-    """Metrics for which too many packets lack a timestamp."""
+    """Metrics for which too many packets are without a timestamp."""
     for where, name, _, figures in metrics(evidence, *(metric.name for metric in METRICS)):
         if figures.missing is None:
             continue  # a tool keeps figures, and no packets
@@ -418,7 +418,7 @@ def timestamps_are_there(evidence: Evidence) -> Iterator[Broken]:
 
 
 def _missing_from_all(evidence: Evidence) -> Iterator[Broken]:
-    """Streams whose packets lack a timestamp of the kernel's all of them, though it can give it."""
+    """Streams in which every packet is without a kernel timestamp that the kernel could give."""
     for stream, one in _unstamped(evidence):
         if one.n == one.of and _is_given(evidence, stream, one.stamp):
             actual = f"none of {one.of} has it"
@@ -428,7 +428,7 @@ def _missing_from_all(evidence: Evidence) -> Iterator[Broken]:
 
 @checks("unstamped-alike")
 def unstamped_are_like_the_others(evidence: Evidence) -> Iterator[Broken]:
-    """Streams in which the packets that lack a timestamp are later than others: figures without them look better."""
+    """Streams in which the packets without a timestamp are later than others: figures without them look better."""
     for stream, one in _unstamped(evidence):
         if not one.late:
             continue
@@ -465,7 +465,7 @@ def every_send_succeeded(evidence: Evidence) -> Iterator[Broken]:
 
 @checks("icmp-rejected")
 def no_packet_was_answered_by_icmp(evidence: Evidence) -> Iterator[Broken]:
-    """Streams whose talker got ICMP answers: a firewall rejects its packets, or nobody listens at their port."""
+    """Streams whose talker got ICMP answers: a firewall rejects its packets, or no socket listens on their port."""
     streams = {stream.stream: stream for stream in evidence.cell.streams}
     for _, done in totals(evidence, "talk"):
         for said in done.streams or ():
@@ -492,7 +492,7 @@ def no_packet_was_refused(evidence: Evidence) -> Iterator[Broken]:
         counts = {kind: getattr(done, kind) for kind in REFUSED}
         counts["out_of_range"] = sum(one.out_of_range for one in done.each)
         if any(counts.values()):
-            yield Broken(agent, "no packets but the streams' own", counted(counts))
+            yield Broken(agent, "only packets of the streams", counted(counts))
 
 
 @checks("cpu-stolen")
@@ -523,7 +523,7 @@ def kernel_is_preempt_rt(evidence: Evidence) -> Iterator[Broken]:
 def agents_cpus_are_isolated(evidence: Evidence) -> Iterator[Broken]:
     """Agents that ran on CPUs which the scheduler uses for others too. No packet waits for one that asks a ptp4l.
 
-    In virtual time there is one CPU for all, and whoever shares it does so in the same way every time.
+    In virtual time there is one CPU for all, and it is shared in the same way every time.
     """
     if evidence.cell.instructions_per_ns:
         return
@@ -581,7 +581,7 @@ def _launching(stream: RecordedStream) -> str:
 
 
 def _qdiscs(facts: Facts, stream: RecordedStream) -> list[Facts] | None:
-    """The qdiscs of the port a stream leaves by, as tc told: of a VLAN interface, its parent. None: unknown."""
+    """The qdiscs of the port a stream leaves by, as tc prints them: of a VLAN interface, its parent. None: unknown."""
     port = stream.queue
     qdiscs: list[Facts] | None = fact(facts.get(stream.talker), "interfaces", port, "qdiscs")
     return qdiscs
@@ -595,7 +595,7 @@ def _told(qdisc: Facts) -> str:
 
 
 def _unstamped(evidence: Evidence) -> Iterator[tuple[RecordedStream, Unstamped]]:
-    """(stream of cell.json, timestamp that packets of it lack) of the result's `unstamped`."""
+    """(stream of cell.json, timestamp that is missing in its packets) of the result's `unstamped`."""
     for stream in evidence.cell.streams:
         if stream.name in evidence.streams:
             yield from ((stream, one) for one in evidence.streams[stream.name].unstamped)

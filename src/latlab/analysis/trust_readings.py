@@ -19,7 +19,7 @@ MEASURING: Final = ("talk", "listen", "ping", "pong", "timer")
 
 
 def totals(evidence: Evidence, *verbs: str) -> Iterator[tuple[str, Totals]]:
-    """Each agent that ended by itself, and what it said then; of these verbs, or of any."""
+    """Each agent that ended on its own, and what it reported then; of these verbs, or of any."""
     for agent in evidence.cell.agents:
         if agent.done and (not verbs or agent.verb in verbs):
             yield agent.name, agent.done

@@ -28,7 +28,7 @@ _OUGHT: Final = {one.name: SENT if one.side == "talker" else RECEIVED for one in
 
 _SHARES: Final = (0.1, 0.01, 0.001)
 _BY_CHANCE: Final = 0.001
-"""The share of streams in which packets that lack a timestamp by chance would be called the late ones."""
+"""The share of streams in which packets that are without a timestamp by chance would be called the late ones."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ NOWHERE: Final = Reach(None, None)
 
 
 def reach(packets: pl.DataFrame, start: str, end: str) -> Reach:
-    """The reach of a metric from `start` to `end`, of these packets, which lack one of the two.
+    """The reach of a metric from `start` to `end`, of these packets, without one of the two.
 
     Cards' clocks are not the system's: their timestamps bound nothing.
     """
@@ -70,12 +70,12 @@ def reach(packets: pl.DataFrame, start: str, end: str) -> Reach:
 
 
 def unstamped_of(rows: pl.DataFrame) -> list[Unstamped]:
-    """What is said of each timestamp that packets of a stream lack.
+    """What is reported for each timestamp that is missing in packets of a stream.
 
     rows: the stream's part of the packet table; the warm-up, and packets of which a recording that is not all there
-    does not say, are left out. `n` of `of` packets lack `stamp`. `until`: the timestamp up to which they are held
-    against the packets that have it, from the launch; None where there is none. `later`: so many of them took longer
-    than all but a `share` of those. `late`: that is more than chance would have.
+    does not say, are left out. `n` of `of` packets are without `stamp`. `until`: the timestamp up to which they are
+    held against the packets that have it, from the launch; None where there is none. `later`: so many of them took
+    longer than all but a `share` of those. `late`: that is more than chance would have.
     """
     counted = rows.slice(int(rows["warmup"].sum()))
     found = []
@@ -102,7 +102,7 @@ def _earliest(packets: pl.DataFrame, names: Sequence[str]) -> pl.Expr:
 def _held_against(
     counted: pl.DataFrame, ought: pl.Expr, missing: pl.Expr, stamp: str
 ) -> tuple[str | None, int, float | None, bool] | None:
-    """Packets that lack the timestamp beside those that have it, by the first one after it that the former have:
+    """Packets without the timestamp, compared with those that have it, by the first one after it that the former have:
     (until, later, share, late); None where they have none.
     """
     late_way = HARDWARE_WAY[HARDWARE_WAY.index(stamp) + 1 :]

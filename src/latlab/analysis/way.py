@@ -129,7 +129,7 @@ def split(rows: pl.DataFrame, sequence: NDArray[np.uint64], from_: str, to: str)
         if column.null_count():
             present = column.is_not_null().to_numpy()
             passed[number] = present if place is None else present[place]
-            # As it is, a column with nulls would become one of floats, which cannot tell a nanosecond of TAI.
+            # As it is, a column with nulls would become one of floats, which cannot represent a nanosecond of TAI.
             column = column.fill_null(0)
         else:
             passed[number] = True

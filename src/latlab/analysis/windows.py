@@ -33,7 +33,7 @@ BY_HAND: Final = "user-defined"
 class Selection:
     """What is kept of a stream and what is cut: together all of it after the warm-up, in order of time.
 
-    chosen: whether somebody named the windows. passed_over: episodes that lie in a window that was named, though they
+    chosen: whether the windows are user-defined. passed_over: episodes that lie in a window that was named, though they
     would have been cut.
     """
 
@@ -120,7 +120,7 @@ def _texts(episodes: Sequence[Episode]) -> str:
 
 
 SAID: Final = 3
-"""So many episodes are told of in one cut."""
+"""The number of episodes that one cut lists."""
 
 
 def _kept(launch: NDArray[np.int64], whole: Span, cuts: Sequence[Span]) -> tuple[KeptWindow, ...]:
@@ -144,7 +144,7 @@ def _by_hand(launch: NDArray[np.int64], whole: Span, anomalies: Anomalies, chose
         if inside[0] >= inside[1] or not launches_within(launch, *inside):
             first, last = (duration(edge - whole[0]) for edge in (begin, end))
             raise ValueError(
-                f"the window from {first} to {last} after the first packet holds none of the stream's packets"
+                f"the window from {first} to {last} after the first packet contains no packet of the stream"
             )
         if spans and inside[0] <= spans[-1][1]:
             spans[-1] = spans[-1][0], max(spans[-1][1], inside[1])

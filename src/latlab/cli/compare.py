@@ -81,7 +81,7 @@ def compare(
         typer.Option(
             "--need-power",
             rich_help_panel=BASELINE,
-            help="Exit with 4 if the repetitions are too few to see a change of --threshold.",
+            help="Exit with 4 if there are too few repetitions to detect a change of --threshold.",
         ),
     ] = False,
     strict: Strict = False,

@@ -20,7 +20,7 @@ OPTIONS: Final = "Options"
 """The group of what is declared without one. It comes last."""
 COMMANDS: Final = "Commands"
 TERM_MAX: Final = 28
-"""So many columns has a term next to its text; a longer one is on a line of its own."""
+"""Columns of a term next to its text; a longer term is on a separate line."""
 _EXAMPLES: Final = "Examples:\n"
 
 

@@ -29,7 +29,7 @@ def image_build(
             "--flavour",
             metavar="FLAVOUR",
             rich_help_panel=CONTENT,
-            help="Debian's kernel for an image with a name of your own: cloud, standard or rt.",
+            help="Debian kernel for an image with another name: cloud, standard or rt.",
         ),
     ] = None,
     package: Annotated[
@@ -43,7 +43,7 @@ def image_build(
         typer.Option(
             "--board",
             rich_help_panel=CONTENT,
-            help="Build for an emulated board, which contains a whole test bed with its guests.",
+            help="Build for an emulated board, which contains a complete test bed with its guests.",
         ),
     ] = False,
     arch: Annotated[
@@ -61,7 +61,7 @@ def image_build(
             "--emulator-from",
             metavar="RELEASE",
             rich_help_panel=CONTENT,
-            help="Run the board by the QEMU of this release of Debian, such as trixie.",
+            help="Run the board with QEMU from this Debian release, such as trixie.",
         ),
     ] = None,
     force: Annotated[

@@ -40,7 +40,7 @@ def import_(
     name: Annotated[
         str | None,
         typer.Option(
-            "--name", metavar="NAME", rich_help_panel=FILES, help="Name the run so; after the file if not given."
+            "--name", metavar="NAME", rich_help_panel=FILES, help="Name of the run; that of the file if not given."
         ),
     ] = None,
     list_formats: Annotated[

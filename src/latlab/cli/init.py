@@ -191,10 +191,12 @@ def init(
         ),
     ] = None,
     force: Annotated[bool, typer.Option("--force", rich_help_panel=FILES, help="Overwrite FILE if it exists.")] = False,
-    ask: Annotated[bool, typer.Option("--ask", help="Ask for what no option gives, also without a terminal.")] = False,
+    ask: Annotated[
+        bool, typer.Option("--ask", help="Ask for everything that no option gives, also without a terminal.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
-    """Write a scenario of your own, with comments.
+    """Write a scenario, with comments.
 
     On a terminal, without options, it asks questions. The scenario is checked before it is written.
 

@@ -28,7 +28,7 @@ def doctor(
     ssh_config: Annotated[
         Path | None,
         typer.Option(
-            "--ssh-config", metavar="FILE", rich_help_panel=OVER_SSH, help="The configuration that ssh is to use."
+            "--ssh-config", metavar="FILE", rich_help_panel=OVER_SSH, help="The ssh configuration file to use."
         ),
     ] = None,
     as_json: Json = False,

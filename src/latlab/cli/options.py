@@ -77,7 +77,7 @@ Trigger = Annotated[
         "--trigger",
         metavar="CONDITION",
         rich_help_panel=MEASUREMENT,
-        help="Keep the kernel's events around late packets only, such as 'latency > 500us' (flight recorder).",
+        help="Keep kernel events around late packets only, such as 'latency > 500us' (flight recorder).",
     ),
 ]
 CheckRepeat = Annotated[
@@ -130,7 +130,7 @@ Formats = Annotated[
         "--picture",
         metavar="FORMAT",
         rich_help_panel=FIGURES,
-        help="Draw every metric as png, svg or pdf, or none (repeatable); the first metric as png if not given.",
+        help="Draw all metrics as png, svg or pdf, or none (repeatable); the first metric as png if not given.",
     ),
 ]
 RUNS = Path("runs")

@@ -68,7 +68,7 @@ def run(
     Examples:
         # Every virtual bridge that this machine can make, in a few minutes
         latlab run demo
-        # A scenario of your own; a suspect measurement fails, too
+        # Your own scenario; a suspect measurement fails, too
         latlab run lab.yaml --strict
         # With the streams' figures of the last second while it measures
         latlab run lab.yaml --live
@@ -336,7 +336,7 @@ def _check_metrics(names: list[str] | None) -> None:
 
 
 def _check_format(name: str) -> None:
-    """Check the name. UsageError: it is no format's."""
+    """Check the name. UsageError: it is not the name of a format."""
     if name == TERMINAL:
         return
     from latlab.model.errors import UsageError

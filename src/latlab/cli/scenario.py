@@ -17,7 +17,7 @@ def validate(scenario: ScenarioName = None, as_json: Json = False) -> None:
     It reports every mistake at once, with its line, and whether this machine can run the scenario.
 
     Examples:
-        # A scenario of your own
+        # Your own scenario
         latlab validate lab.yaml
         # What this machine is missing for a ready-made one
         latlab validate tsn-bridges
@@ -48,7 +48,7 @@ def validate(scenario: ScenarioName = None, as_json: Json = False) -> None:
         print_json(document | {"problems": [], "machine": machine})
         return
     for problem in lacking:
-        open_console().print(f"on this machine it cannot run: {problem}", highlight=False, markup=False, soft_wrap=True)
+        open_console().print(f"it cannot run on this machine: {problem}", highlight=False, markup=False, soft_wrap=True)
     measured = {"stream": len(loaded.scenario.streams), "probe": len(loaded.scenario.probes)}
     how_many = ", ".join(counted(count, what) for what, count in measured.items() if count)
     open_console().print(
@@ -65,7 +65,7 @@ def validate(scenario: ScenarioName = None, as_json: Json = False) -> None:
     for warning in warned:
         open_console().print(f"warning: {warning}", highlight=False, markup=False, soft_wrap=True)
     for doubt in doubts:
-        said = f"on this machine {doubt.severity} in any case: {as_line(doubt)}"
+        said = f"always {doubt.severity} on this machine: {as_line(doubt)}"
         open_console().print(said, highlight=False, markup=False, soft_wrap=True)
 
 

@@ -18,7 +18,7 @@ INTERRUPTED: Final = 130
 
 
 def main() -> None:
-    """Runs the command line; errors are one line on standard error and an exit code. A fault of our own has its
+    """Runs the command line; errors are one line on standard error and an exit code. A bug in latlab has its
     traceback below that line: it cannot be fixed without.
     """
     replace_characters()
@@ -44,7 +44,7 @@ def main() -> None:
             raise
         if (refused := as_system_error(error)).errno:
             sys.exit(_failed(system_error(refused)))
-        # What Python makes of it by itself is 1, which says that a limit was exceeded.
+        # Python's own exit code is 1, which means that a limit was exceeded.
         code = _failed(own_fault(error))
         traceback.print_exception(error)
         sys.exit(code)

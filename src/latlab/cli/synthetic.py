@@ -1,4 +1,4 @@
-"""The verb `latlab synthetic`: from a description to a run folder of known truth, which nobody measured."""
+"""The verb `latlab synthetic`: from a description to a run folder with known anomalies, not measured."""
 
 from __future__ import annotations
 
@@ -19,7 +19,9 @@ if TYPE_CHECKING:
 def synthetic(
     description: Annotated[
         Path,
-        typer.Argument(metavar="FILE", help="What to make, in YAML; docs/reference/synthetic.md has its keys."),
+        typer.Argument(
+            metavar="FILE", help="Description of the run, in YAML; docs/reference/synthetic.md has its keys."
+        ),
     ],
     output: Annotated[
         Path,
@@ -29,7 +31,7 @@ def synthetic(
     ] = RUNS,
     as_json: Json = False,
 ) -> None:
-    """Make a run of known truth, to test the analysis.
+    """Make a run with known anomalies, to test the analysis.
 
     The run has the noise, stalls and clock errors that FILE describes; nothing is measured. `latlab report` reads it
     like any other run. Its label is synthetic, and it is never trusted.
@@ -71,7 +73,7 @@ def _lines(described: Description, folder: RunFolder, root: Path) -> list[str]:
     made = ", ".join(f"{count} × {kind}" for kind, count in _counted(described).items()) or "noise alone"
     where = "" if root == RUNS else f" --runs {root}"
     return [
-        f"Made, not measured: {described.packets} packets, {made}",
+        f"Generated, not measured: {described.packets} packets, {made}",
         f"Run: {folder.path}",
         f"The truth of each packet: {folder.path}/cells/all/r1/truth.json, truth.parquet",
         f"What the analysis finds: latlab report {folder.id}{where}",

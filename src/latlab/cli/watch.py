@@ -1,4 +1,4 @@
-"""The verb that measures anybody's packets without touching them."""
+"""The verb that measures any program's packets without touching them."""
 
 # Without annotations as text: the command line library would evaluate each of them at every start.
 from pathlib import Path
@@ -31,7 +31,7 @@ def watch(
             "--flow",
             metavar="FLOW",
             rich_help_panel=MEASUREMENT,
-            help="Which packets, such as 'udp port 5000', 'ether proto sv and vlan 10', 'tcp and not port 22'.",
+            help="Packets to watch, such as 'udp port 5000', 'ether proto sv and vlan 10', 'tcp and not port 22'.",
         ),
     ],
     at: Annotated[
@@ -40,7 +40,7 @@ def watch(
             "--at",
             metavar="PLACE",
             rich_help_panel=MEASUREMENT,
-            help="Where (repeatable): [MACHINE/][ns:NAMESPACE/]INTERFACE; with :in or :out only that direction.",
+            help="Where (repeatable): [MACHINE/][ns:NAMESPACE/]INTERFACE[:in|:out]; MACHINE over ssh, or guest:NAME.",
         ),
     ],
     for_: Annotated[
@@ -49,7 +49,7 @@ def watch(
             "--for",
             metavar="DURATION",
             rich_help_panel=MEASUREMENT,
-            help="For how long, such as 30s; until Ctrl-C if not given.",
+            help="Duration, such as 30s; until Ctrl-C if not given.",
         ),
     ] = None,
     snap: Annotated[
@@ -60,7 +60,7 @@ def watch(
             min=70,
             max=256,
             rich_help_panel=MEASUREMENT,
-            help="Bytes of each packet that are kept, and by which it is recognised.",
+            help="Bytes of each packet to keep; packets are recognised by them.",
         ),
     ] = SNAP,
     ring: Annotated[
@@ -71,7 +71,7 @@ def watch(
             min=1,
             max=1 << 24,
             rich_help_panel=MEASUREMENT,
-            help="Packets that the kernel's ring holds until they are read.",
+            help="Size of the kernel's ring, in packets.",
         ),
     ] = RING,
     clock_bound: Annotated[
@@ -80,16 +80,16 @@ def watch(
             "--clock-bound",
             metavar="DURATION",
             rich_help_panel=MEASUREMENT,
-            help="How far the clocks of two machines differ at most, such as 1us.",
+            help="The largest difference between the clocks of two machines, such as 1us.",
         ),
     ] = None,
     ssh_config: Annotated[
         Path | None,
         typer.Option(
-            "--ssh-config", metavar="FILE", rich_help_panel=MEASUREMENT, help="The configuration that ssh is to use."
+            "--ssh-config", metavar="FILE", rich_help_panel=MEASUREMENT, help="The ssh configuration file to use."
         ),
     ] = None,
-    name: Annotated[str, typer.Option("--name", metavar="NAME", rich_help_panel=FILES, help="Name the run so.")] = (
+    name: Annotated[str, typer.Option("--name", metavar="NAME", rich_help_panel=FILES, help="Name of the run.")] = (
         "watch"
     ),
     full: Full = False,
@@ -108,6 +108,8 @@ def watch(
         latlab watch --flow 'udp port 5000' --at eth0:in --at tap0:out --for 30s
         # From a board, reached over ssh, to this machine, by clocks that PTP sets
         latlab watch --flow udp --at board1/eth0:out --at eth0:in --clock-bound 1us
+        # From the VM host's network card into a running guest, of libvirt or a lab
+        latlab watch --flow udp --at eth0:in --at guest:vm1/eth0:in --clock-bound 50us
         # Sampled values through two namespaces, until Ctrl-C
         latlab watch --flow 'ether proto sv' --at ns:merging/eth0 --at ns:bay/eth0
     """

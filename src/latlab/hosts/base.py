@@ -39,7 +39,7 @@ class Completed:
 
 @dataclass(frozen=True)
 class Lost:
-    """Why nothing more is to be heard of a machine although its QEMU runs; what to change, where that is known."""
+    """Why a machine no longer answers although its QEMU runs; what to change, where that is known."""
 
     why: str
     remedy: str = ""
@@ -55,7 +55,7 @@ class Host(ABC):
     scratch = "/run"
     """Whether its files are this machine's: if not, recordings are made in `scratch` there and have to be fetched."""
     fleeting = False
-    """Whether all that is changed there is gone with it, so that nothing has to be undone."""
+    """Whether all changes there end with the host, so that nothing has to be undone."""
     patience = 1.0
     """By how much longer than usual it is waited for what is done there."""
 
@@ -88,7 +88,7 @@ class Host(ABC):
         return self.command(argv)
 
     def passing(self, argv: Sequence[str], env: Mapping[str, str]) -> tuple[str, ...]:
-        """The same for a command that ends by itself. env: as of `lasting`."""
+        """The same for a command that ends on its own. env: as of `lasting`."""
         return self.command(argv)
 
     @property
@@ -107,11 +107,11 @@ class Host(ABC):
 
     @property
     def lost(self) -> Lost | None:
-        """Why nothing more is to be heard of it, where that is known already."""
+        """Why it no longer answers, where that is known already."""
         return self.turns.lost if self.turns else None
 
     async def silence(self) -> Lost | None:
-        """Why nothing more is to be heard of a machine whose QEMU runs; None where it answers, or nobody can tell."""
+        """Why a machine whose QEMU runs no longer answers; None if it answers, or it is not known."""
         return await self.turns.silence() if self.turns else None
 
     def command_line(self, argv: Sequence[str]) -> str:
@@ -129,7 +129,7 @@ class Host(ABC):
         stderr: int | None = asyncio.subprocess.PIPE,
         lasting: bool = True,
     ) -> Process:
-        """The started process, leader of a session of its own; LabError when the program is missing.
+        """The started process, leader of a new session; LabError when the program is missing.
 
         Its own session keeps a Ctrl-C at the terminal from it: the lab decides when and how it ends. Its pid
         is also its process group. env is added to the environment it inherits. lasting: as of `lasting`, else of
@@ -199,7 +199,7 @@ class Host(ABC):
         return False
 
     async def pause(self, seconds: float) -> None:
-        """Let so much time pass: of a machine in virtual time its own, which goes on meanwhile."""
+        """Let so much time pass: for a machine in virtual time, its time, which runs then."""
         if self.turns:
             await self.machine.run(("sleep", f"{seconds:.9f}"))  # busybox reads no exponent
         else:
@@ -224,7 +224,7 @@ class Host(ABC):
 
     def _failed(self, completed: Completed) -> LabError:
         lines = [line for line in completed.stderr.strip().splitlines() if line.strip()]
-        said = "; ".join(lines[-STDERR_LINES:]) or "it said nothing on stderr"
+        said = "; ".join(lines[-STDERR_LINES:]) or "nothing on stderr"
         # `ip netns exec` reports a program it cannot find by its own exit status 255.
         missing = completed.returncode == 255 and f'exec of "{completed.argv[0]}" failed' in completed.stderr
         return LabError(

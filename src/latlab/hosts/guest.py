@@ -50,7 +50,7 @@ class GuestHost(Host):
 
     @property
     def shared_kernel(self) -> str:
-        """The guest's own: nobody else's."""
+        """The guest's own, not shared."""
         return f"guest {self.directory}"
 
     @property

@@ -38,10 +38,10 @@ class Process(Protocol):
         """The exit status; −n for one that signal n ended; None while it runs."""
 
     async def wait(self) -> int:
-        """The exit status, once it is gone."""
+        """The exit status, once it has ended."""
 
     async def communicate(self, input: bytes | None = None) -> tuple[bytes, bytes]:
-        """What it wrote to its pipes, once it is gone. input: all it is to read."""
+        """What it wrote to its pipes, once it has ended. input: all it is to read."""
 
 
 @runtime_checkable

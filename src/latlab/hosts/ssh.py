@@ -14,7 +14,7 @@ SSH_FAILED = 255
 """ssh's own exit status when it fails (ssh(1), Exit status); a command there may end with it as well."""
 
 OPTIONS = ("BatchMode=yes", "ConnectTimeout=5", "ServerAliveInterval=5", "ServerAliveCountMax=3")
-"""Nothing is ever asked, and a machine that has gone silent is given up after 15 s."""
+"""No prompts, and a machine that does not answer for 15 s counts as unreachable."""
 
 FAULTS = (
     ("Permission denied|Too many authentication failures", "add your public key to its authorized_keys"),
@@ -32,7 +32,7 @@ class SshHost(Host):
 
     agent: the path of latlab-agent there. scratch: the folder there for recordings. options: further arguments of ssh.
     through: what is put before ssh, such as `ip netns exec NAMESPACE`. control: the socket of a connection that is kept
-    open by `keep_open`; while there is none, each command makes a connection of its own. relay: this machine's agent,
+    open by `keep_open`; while there is none, each command makes a separate connection. relay: this machine's agent,
     which runs lasting processes there; without one ssh itself does. outlives: it is there after the run, with what a
     run that was killed has left.
     """
@@ -124,7 +124,7 @@ class SshHost(Host):
 
     @property
     def shared_kernel(self) -> str:
-        """Another machine's: nobody's here."""
+        """Another machine's: not shared with any host here."""
         return f"ssh {self.destination}:{self.port}"
 
     @property

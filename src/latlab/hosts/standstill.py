@@ -18,7 +18,7 @@ from latlab.hosts.base import Lost
 
 SAMPLE_S = 1.0
 STILL_S = 60.0
-"""So long QEMU sleeps before that counts as standing still: longer than anything of its own takes."""
+"""How long QEMU must sleep to count as stalled: longer than any work of its own takes."""
 HANG_CPU_S = 120.0
 """So much CPU time QEMU may need between two looks of the machine's watch: ten times what two seconds of a busy
 machine's time take."""
@@ -39,7 +39,7 @@ class Activity:
 
 
 async def never_ends(pid_file: Path, watched: Callable[[], int]) -> Lost:
-    """Why the turn that begins now counts as one that never ends, once it does: whoever sees it end cancels this.
+    """Why the turn that begins now counts as one that never ends, once it does: its end cancels this.
 
     pid_file: where the machine's QEMU has its process id. Without one only the time that goes by counts.
     watched: the instant of the machine's own time at which its watch looked last.
@@ -55,9 +55,9 @@ async def never_ends(pid_file: Path, watched: Callable[[], int]) -> Lost:
         if watched() != look:
             look, began, alive = watched(), now, seen
         if now - began > TURN_S:
-            return Lost(f"its clock has not moved for {TURN_S:g} s: its kernel hangs")
+            return Lost(f"its clock has not advanced for {TURN_S:g} s: its kernel hangs")
         if seen and alive and seen.cpu_s - alive.cpu_s > HANG_CPU_S:
-            return Lost(f"its own clock has not moved while QEMU executed it for {HANG_CPU_S:g} s: its kernel hangs")
+            return Lost(f"its clock has not advanced while QEMU executed it for {HANG_CPU_S:g} s: its kernel hangs")
         if seen is None or before is None or first is None:
             before = first = alive = seen
             samples, busy, since = 0, 0, now
@@ -67,7 +67,7 @@ async def never_ends(pid_file: Path, watched: Callable[[], int]) -> Lost:
         before = seen
         if now - since > STILL_S:
             if busy <= SHARE * samples and seen.cpu_s - first.cpu_s <= SHARE * (now - since):
-                return Lost(f"its clock has not moved for {STILL_S:g} s: it is idle, and no timer will wake it")
+                return Lost(f"its clock has not advanced for {STILL_S:g} s: it is idle, and no timer will wake it")
             first, samples, busy, since = seen, 0, 0, now
 
 

@@ -1,7 +1,7 @@
 """Why a board in virtual time gave up its turn: real-time threads keep its ordinary threads from the CPU.
 
-The board says so itself (docs/reference/agent.md, Turns). What its threads are is told by the names that QEMU and the
-kernel give them.
+The board says so itself (docs/reference/agent.md, Turns). What its threads are is known from the names that QEMU and
+the kernel give them.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def starved(board: str, said: bytes) -> Lost:
             f"{_thread(one)}, for {100 * one['ran_ns'] / window_ns:.0f} % of {window_ns * NS:g} s" for one in held
         ]
         which = f"CPU {cpus[0]} is" if len(cpus) == 1 else f"CPUs {', '.join(map(str, cpus))} are"
-        why = f"its ordinary threads starve: {which} held by {', and by '.join(shares)}"
+        why = f"its ordinary threads starve: {which} occupied by {', and by '.join(shares)}"
         return Lost(why, _remedy(board, held[0]))
     except (ValueError, LookupError, TypeError):
         return Lost(f"its ordinary threads starve: {said.decode(errors='replace')}")

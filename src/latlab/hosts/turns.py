@@ -1,8 +1,8 @@
-"""A machine in virtual time: it runs only while somebody waits for what it does, and hears only when it is stopped.
+"""A machine in virtual time: it runs only while the lab waits for it, and takes requests only when it is stopped.
 
 The clock of such a machine counts the instructions it executes. If it ran on while the lab thinks, or if a command
 reached it at an instant that depends on this machine's speed, no two runs would be alike. So they take turns
-(docs/reference/agent.md, Turns): the machine halts as soon as it has something to say, and the lab lets it go on once
+(docs/reference/agent.md, Turns): the machine halts as soon as it has something to say, and the lab resumes it once
 there is someone who waits for more. All that the lab wants of it until then it hears at that instant, in the order of
 asking.
 """
@@ -56,15 +56,15 @@ _PIECE: Final = 64 * 1024
 _START, _INPUT, _INPUT_END, _SIGNAL, _MORE, _OUT, _ERR, _EXIT = range(1, 9)
 
 HALTED: Final = "guest-panicked"
-"""What QEMU calls the state of a machine that has told it to halt: by the device for a kernel's panic."""
+"""What QEMU calls the state of a machine that asked it to halt: by the device for a kernel's panic."""
 _PASSES: Final = 64
 """So often everything that is ready in the event loop has its turn, before the machine has: whoever was woken by what
 it said may have something to ask, and that may wake others."""
 _LINE: Final = 1 << 24
 _NO_STATUS: Final = 125
-"""Of a process whose end was told without its status."""
+"""Of a process whose end was reported without its status."""
 _LAST_CHANCE_S: Final = 30.0
-"""So long a turn may still take once somebody has waited in vain for what it was to bring."""
+"""How long a turn may still take once a wait for its result has timed out."""
 
 
 _HANG_UP_S: Final = 10.0
@@ -72,7 +72,7 @@ _HANG_UP_S: Final = 10.0
 
 @dataclass(frozen=True)
 class Turn:
-    """One turn of a machine: what it heard when it began, CLOCK_TAI when it halted, and what it said in it."""
+    """One turn of a machine: what it received when it began, CLOCK_TAI when it halted, and what it said in it."""
 
     heard: bytes
     halted_tai_ns: int
@@ -88,7 +88,7 @@ class _LostError(Exception):
 
 
 class TurnsProcess:
-    """A process on the machine, with what asyncio's have: streams, an exit status once it is gone, waiting."""
+    """A process on the machine, with what asyncio's have: streams, an exit status once it has ended, waiting."""
 
     def __init__(self, turns: Turns, number: int, stdout: int | None, stderr: int | None) -> None:
         self._turns = turns
@@ -102,14 +102,14 @@ class TurnsProcess:
         self.stderr, self._err = _output(stderr)
 
     async def wait(self) -> int:
-        """The exit status, once it is gone; the machine runs meanwhile."""
+        """The exit status, once it has ended; the machine runs until then."""
         with self._turns.waiting():
             await self._gone.wait()
         assert self.returncode is not None
         return self.returncode
 
     async def communicate(self, input: bytes | None = None) -> tuple[bytes, bytes]:
-        """What it wrote to its outputs that are pipes, once it is gone. input: all it is to read."""
+        """What it wrote to its outputs that are pipes, once it has ended. input: all it is to read."""
         if input:
             self.stdin.write(input)
         self.stdin.close()
@@ -140,7 +140,7 @@ class TurnsProcess:
             self.said += payload
 
     def ended(self, status: int) -> None:
-        """Note that it is gone."""
+        """Note that it has ended."""
         if self.returncode is not None:
             return
         self.returncode = status
@@ -171,7 +171,7 @@ class _Input:
 
 
 def _output(wanted: int | None) -> tuple[asyncio.StreamReader | None, int | None]:
-    """What a process's output goes to: a stream, or a file descriptor of our own; neither where nobody wants it."""
+    """What a process's output goes to: a stream, or a file descriptor of this process; neither if it is not needed."""
     if wanted == asyncio.subprocess.PIPE:
         return asyncio.StreamReader(limit=_LINE), None
     if wanted is None or wanted == asyncio.subprocess.DEVNULL:
@@ -187,7 +187,7 @@ class Turns:
         self.tai_ns = 0
         """The machine's CLOCK_TAI when it halted last."""
         self.lost: Lost | None = None
-        """Why nothing more is to be heard of it, though its QEMU runs; None as long as there is hope."""
+        """Why it no longer answers though its QEMU runs; None as long as it may answer."""
         self.kept: list[Turn] = []
         """Its turns, as long as `keeping` is true."""
         self.keeping = False
@@ -210,10 +210,12 @@ class Turns:
         self._halted.set()
         self._waiting = 0
         self._wanted = asyncio.Event()
+        self._taken = asyncio.Event()
+        """Set at the end of each turn, and replaced then; also once there will be no more."""
         self._driver: asyncio.Task[None] | None = None
 
     def start(self, words: Sequence[str], stdin: int | None, stdout: int | None, stderr: int | None) -> TurnsProcess:
-        """The process, which begins in the machine's next turn; it is gone at once where there will be none."""
+        """The process, which starts in the machine's next turn; it has ended at once where there is none."""
         self._numbers += 1
         process = TurnsProcess(self, self._numbers, stdout, stderr)
         if self.lost:
@@ -250,10 +252,18 @@ class Turns:
             if not self._waiting:
                 self._wanted.clear()
 
-    def ask(self, words: Sequence[str], within_s: float) -> str | None:
-        """What the command writes, once it has ended well: for those who cannot wait as others do, while nobody does.
+    async def take_one(self) -> None:
+        """Let the machine have one turn and no more: who looks at it then does so after the same turn each time."""
+        if self.lost:
+            return
+        with self.waiting():
+            await self._taken.wait()
 
-        None: it ended otherwise, or the machine is gone, or takes too long.
+    def ask(self, words: Sequence[str], within_s: float) -> str | None:
+        """What the command writes, once it has ended well: for callers that cannot await it, while no other caller
+        does.
+
+        None: it ended otherwise, or the machine has ended, or takes too long.
         """
         if self._waiting or not self._halted.is_set():
             return None
@@ -292,7 +302,7 @@ class Turns:
         return self.lost
 
     async def _drive(self) -> None:
-        """Note that the machine is gone or lost, and with it every process that was on it."""
+        """Note that the machine has ended or is lost, and with it every process that was on it."""
         client = QMPClient("latlab")
         try:
             await self._reach(client)
@@ -304,6 +314,7 @@ class Turns:
         finally:
             self._turns = self._ended = 0
             self._halted.set()
+            self._is_taken()
             if self._mailbox is not None:
                 self._mailbox.close()
                 self._mailbox = None
@@ -320,7 +331,7 @@ class Turns:
         """Connect to the machine's monitor, and stop the machine. OSError: it does not answer."""
         await client.connect(str(self._directory / MONITOR))
         if (status := await _status(client)) != HALTED:
-            raise _LostError(Lost(f"it was to be stopped between two turns, and QEMU says it is {status}"))
+            raise _LostError(Lost(f"it should be stopped between two turns, but QEMU reports that it is {status}"))
         # Those of turns that have ended before are not reported again.
         self._turns = self._ended = 0
 
@@ -350,19 +361,19 @@ class Turns:
             await self._make_fine(client)
             self._begin(mailbox)
             await client.execute("cont")
-        # Those of turns that were taken otherwise are told here, too.
+        # Those of turns that were taken otherwise are reported here, too.
         while self._ended < self._turns:
             await stops.get()
             self._ended += 1
         if not self._hear(mailbox):
-            raise _LostError(Lost(f"it stopped in the middle of its turn: QEMU says it is {await _status(client)}"))
+            raise _LostError(Lost(f"it stopped during its turn: QEMU reports that it is {await _status(client)}"))
 
     def _repeat(self) -> None:
         """Pass on what it said in its next turn. _LostError: it heard something else then."""
         turn = self._repeated.popleft()
         if self._batch() != turn.heard:
             self.differs = True
-            raise _LostError(Lost("it received other bytes than were sent"))
+            raise _LostError(Lost("the bytes it received differ from those sent"))
         self._told(turn)
 
     async def _make_fine(self, client: QMPClient) -> None:
@@ -377,7 +388,7 @@ class Turns:
         self._is_fine = self.fine
 
     def _begin(self, mailbox: mmap.mmap) -> None:
-        """Send the machine what was said, and let it go on."""
+        """Send the machine the pending requests, and resume it."""
         self._tell(mailbox)
         # It says when it halts; whatever else stops it says nothing.
         struct.pack_into("=q", mailbox, _HALTED_TAI_NS, 0)
@@ -420,6 +431,7 @@ class Turns:
         """Pass on what the machine said to the processes that it concerns."""
         self.tai_ns = turn.halted_tai_ns
         self._halted.set()
+        self._is_taken()
         at, end = 0, len(turn.said)
         while at + _HEADER.size <= end:
             number, kind, size = _HEADER.unpack_from(turn.said, at)
@@ -429,6 +441,10 @@ class Turns:
                 if kind == _EXIT:
                     del self._processes[number]
             at += size
+
+    def _is_taken(self) -> None:
+        self._taken.set()
+        self._taken = asyncio.Event()
 
 
 def _word(mailbox: mmap.mmap, at: int) -> int:
@@ -452,7 +468,7 @@ async def _status(client: QMPClient) -> str:
 async def _unless_gone(
     client: QMPClient, awaited: Coroutine[Any, Any, object], lost: Coroutine[Any, Any, Lost] | None = None
 ) -> None:
-    """Wait until that has come. EOFError: the machine is gone before. _LostError: `lost` reports it, with why."""
+    """Wait until that has come. EOFError: the machine ends first. _LostError: `lost` reports it, with why."""
     coming, gone = asyncio.ensure_future(awaited), asyncio.ensure_future(client.runstate_changed())
     losing = asyncio.ensure_future(lost) if lost else None
     futures = [future for future in (coming, gone, losing) if future]
@@ -500,5 +516,5 @@ class TurnsHost(Host):
 
     @property
     def shared_kernel(self) -> str:
-        """Its own: nobody else's."""
+        """Its own, not shared."""
         return f"guest {self.directory}"

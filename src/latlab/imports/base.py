@@ -32,7 +32,7 @@ Kept = Literal["histogram", "intervals", "summary"]
 
 @dataclass(frozen=True)
 class Given:
-    """What is told of the files, because it does not stand in them.
+    """What the user states about the files, because they do not contain it.
 
     columns: what the columns of a table without a heading are, in the tool's own letters. unit: of numbers that name
     none, ns or us. clock_bound_ns: by how much any two of the clocks that took the timestamps may differ at most.
@@ -216,7 +216,7 @@ def nothing_in(path: Path, what: str, remedy: str) -> UsageError:
 
 
 def not_what_it_says(path: Path, what: str) -> UsageError:
-    """The error for a file that begins like the format and goes on as something else."""
+    """The error for a file that begins like the format and continues as something else."""
     return UsageError(what, where=str(path), remedy="give its format with --as; latlab import --list shows the formats")
 
 
@@ -226,9 +226,9 @@ def cut_short(where: str, actual: str) -> Problem:
         "file-whole",
         "a file is cut short",
         "untrusted",
-        "the whole file",
+        "the complete file",
         actual,
-        "copy it again; the tables have what comes before the cut",
+        "copy it again; the tables have the data before the cut",
         where,
     )
 
@@ -241,7 +241,7 @@ def not_its_total(where: str, what: str, printed: int, read: int) -> Problem:
         "untrusted",
         f"{printed} values, as the program counted them ({what})",
         f"{read} in the rows that were read",
-        "copy the file again, whole and unfiltered",
+        "copy the file again, complete and unfiltered",
         where,
     )
 

@@ -107,7 +107,7 @@ class Capture:
         self.interface.append(self.names.index(name))
 
     def of_interface(self, place: int) -> Capture:
-        """Its packets that one interface saw. What is said of the whole file stays with the first."""
+        """Its packets that one interface saw. What is said of the complete file stays with the first."""
         mine = [at for at, number in enumerate(self.interface) if number == place]
         part = Capture(self.data, names=[self.names[place]])
         for whole, own in (
@@ -144,14 +144,16 @@ def read_capture(path: Path) -> Capture:
     elif head in MODIFIED:
         raise unknown_version(path, "a modified pcap of an old kernel patch", "pcap 2.4 and pcapng 1")
     else:
-        raise not_what_it_says(path, "not a capture: it begins neither like pcap nor like pcapng")
+        raise not_what_it_says(path, "not a capture: the header is neither pcap's nor pcapng's")
     if not len(capture) and capture.unread:
         raise _unread(path, capture.unread)
     if not len(capture) and capture.odd:
         raise UsageError(
             f"all of its {capture.odd} packets are of an unknown interface, or at an impossible time",
             where=str(path),
-            remedy="find out what wrote the unit of its timestamps (if_tsresol): nanoseconds are 9, microseconds 6",
+            remedy=(
+                "check which program wrote the unit of its timestamps (if_tsresol): 9 is nanoseconds, 6 microseconds"
+            ),
         )
     if not len(capture):
         raise nothing_in(path, "packet with a timestamp", "check whether the capture's filter passes packets")
@@ -199,10 +201,10 @@ def _read_classic(path: Path, data: mmap.mmap, order: str, tick_ns: int) -> Capt
         capture.cut = f"{size - place} bytes at its end, less than a packet's header"
     if beyond > len(capture) and tick_ns > 1:
         raise UsageError(
-            f"its first bytes say microseconds, and {beyond} of its {beyond + len(capture)} packets have more of them "
-            "than a second has: they are nanoseconds",
+            f"its first bytes indicate microseconds, but {beyond} of its {beyond + len(capture)} packets have more "
+            "than a second's worth: they are nanoseconds",
             where=str(path),
-            remedy="find out what wrote its first bytes: those of nanoseconds are 4d 3c b2 a1 (or a1 b2 3c 4d)",
+            remedy="check which program wrote its first bytes: for nanoseconds they are 4d 3c b2 a1 (or a1 b2 3c 4d)",
         )
     capture.odd += beyond
     if tick_ns == 1 and len(at_s) > 1 and len(capture) >= _MANY and _HALF_OF_US < most < 10**6:

@@ -20,11 +20,11 @@ from latlab.model.errors import UsageError
 from latlab.recordings.cell import LeftOut
 
 LATENCY: Final = (
-    "one way, from the first capture point to the second: what lies before and after the two is in no figure, and the "
-    "schedule of the packets is not known"
+    "one way, from the first capture point to the second: what lies before and after the two is not in any figure, and "
+    "the schedule of the packets is not known"
 )
 MOST_FLOWS: Final = 16
-"""The largest flows are streams of their own; more would fill a page."""
+"""The number of largest flows that are separate streams; more would fill a page."""
 _NAMED_FLOWS: Final = 8
 """So many flows that one capture alone has seen are named; of the others the packets are counted."""
 _FRAME: Final = 1_600
@@ -64,7 +64,7 @@ def read(paths: Sequence[Path], given: Given) -> Imported:
         LATENCY,
         streams=tuple(streams),
         notes=(
-            "the files do not say whether a network card or the kernel took their timestamps",
+            "the files do not record whether a network card or the kernel took their timestamps",
             *(["both points are in one file: one clock, if the kernel took the timestamps"] if one_file else []),
             *(f"{stream.name} goes from {stream.talker} to {stream.listener}" for stream in streams),
         ),
@@ -90,7 +90,10 @@ def _both_in_one(path: Path) -> tuple[list[Path], list[str], list[Capture]]:
     raise UsageError(
         f"packets of {number} interfaces: {', '.join(capture.names)}; two points are needed",
         where=str(path),
-        remedy="write those of each point into a file: tshark -r FILE -Y 'frame.interface_name == \"eth0\"' -w FIRST",
+        remedy=(
+            "write the packets of each point to a separate file: tshark -r FILE -Y 'frame.interface_name == \"eth0\"' "
+            "-w FIRST"
+        ),
     )
 
 
@@ -102,7 +105,7 @@ def _refuse_one_point(first: Point, second: Point) -> None:
         return
     what = "the same file twice" if same else "the same capture twice: the same packets at the same nanoseconds"
     raise UsageError(
-        f"{what}, so every packet would have taken no time",
+        f"{what}, so every packet would have taken 0 ns",
         where=str(first.path) if same else f"{first.path} and {second.path}",
         remedy="give the captures of two points: latlab import FIRST SECOND, in the order in which packets pass them",
     )
@@ -158,7 +161,7 @@ def match_points(first: Point, second: Point, *, translated: bool = False) -> Ma
 def _numbered_alike(
     first: Point, second: Point, doubled: NDArray[np.uint64]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Of packets whose payload others have (`doubled`) those that their identification tells apart, of each point."""
+    """Of packets whose payload others have (`doubled`) those that differ by their identification, of each point."""
     both = [np.flatnonzero(np.isin(point.key, doubled) & (point.numbered != 0)) for point in (first, second)]
     again = [_not_alone(point.numbered[places]) for point, places in zip((first, second), both, strict=True)]
     left, right = (
@@ -168,7 +171,7 @@ def _numbered_alike(
     _, at_left, at_right = np.intersect1d(
         first.numbered[left], second.numbered[right], assume_unique=True, return_indices=True
     )
-    # A flow whose numbers someone changes on the path has no packet with the same at both: nothing is known of it then.
+    # A flow whose numbers are changed on the path has no packet with the same at both: nothing is known of it then.
     return (
         left[np.isin(first.flow[left], first.flow[left[at_left]])],
         right[np.isin(second.flow[right], second.flow[right[at_right]])],
@@ -349,7 +352,8 @@ def _comes_early(pair: Matched, stream: str, flow: Flow) -> Problem:
         "untrusted",
         "the files in the order in which packets pass their points, and clocks that agree",
         f"{flow.text}: half of them {duration(-flow.median_ns)} or more before",
-        "name the files in the order in which packets pass them; if they are, find out by how much the clocks differ",
+        "name the files in the order in which packets pass them; if the order is right, check by how much the clocks "
+        "differ",
         stream,
     )
 
@@ -372,12 +376,12 @@ def _one_way_both(
         apart = (flow.median_ns + back) / 2
         yield Problem(
             "directions-opposite",
-            "both directions of a conversation seem to go in the same direction",
+            "both directions of a conversation appear as the same direction",
             "untrusted",
             f"packets of one direction at {pair.first.name} first, of the other at {pair.second.name}",
             f"{flow.text}: {duration(flow.median_ns)} later at {pair.second.name}, the other direction "
             f"{duration(back)}: the clock of {pair.second.name} is some {duration(abs(apart))} "
-            f"{'ahead' if apart > 0 else 'behind'}, if both directions take as long",
+            f"{'ahead' if apart > 0 else 'behind'}, if both directions take equally long",
             "set the clocks by ptp4l or chrony and capture again, or compare differences only",
         )
 
@@ -420,7 +424,7 @@ def stream_of(
         why = f"{flow.text}: before the first or after the last packet that both have"
     else:
         inside = order[starts[order] <= until_ns]
-        why = f"{flow.text}: seen at the very end, when they might still have been in flight"
+        why = f"{flow.text}: seen at the end of the capture, possibly still in flight"
     left_out.append(LeftOut(f"packets of {talker.name}", len(order) - len(inside), why))
     starts, ends, there = starts[inside], ends[inside], there[inside]
     if listener.dropped and not there.all():
@@ -462,7 +466,7 @@ def _offload_problem(name: str, flow: Flow, large: int, unmatched: int) -> Probl
         "offload-off",
         "packets are larger than a frame: segmentation offload",
         "suspect",
-        "frames of the wire at both points",
+        "frames as on the wire at both points",
         f"{flow.text}: {large} larger than a frame; {len(flow.both)} match, {unmatched} do not, and how many are lost "
         "is not known",
         _OFFLOAD_REMEDY,
@@ -510,8 +514,8 @@ def _problems(captures: Sequence[Capture], points: Sequence[Point], streams: Seq
                     "suspect",
                     "packets spread over whole seconds",
                     capture.questioned,
-                    "find out which program wrote its first bytes, which say nanoseconds; d4 c3 b2 a1 (or a1 b2 c3 d4) "
-                    "say microseconds",
+                    "find out which program wrote its first bytes, which indicate nanoseconds; d4 c3 b2 a1 (or a1 b2 "
+                    "c3 d4) indicate microseconds",
                     point.name,
                 )
             )
@@ -522,7 +526,7 @@ def _problems(captures: Sequence[Capture], points: Sequence[Point], streams: Seq
                     "a capture dropped packets",
                     "suspect",
                     "no packet dropped by the capture itself",
-                    f"{point.dropped}, as its interface statistics say: packets that it did not see may not be lost",
+                    f"{point.dropped}, as its interface statistics say: packets missing in it may not be lost",
                     "give the capture a larger buffer (-B), or a snap length (-s 96)",
                     point.name,
                 )

@@ -27,9 +27,9 @@ class Point:
     """What one capture says, in the order of the file: when each packet was seen, int64 ns [n]; a hash of its payload,
     uint64 [n], by which packets are told apart; its flow, an index into `flows`, int64 [n]; its bytes up to the end of
     its payload, int64 [n]. numbered: a hash of payload, flow and IPv4 identification, uint64 [n], by which packets with
-    the same payload are told apart where nobody has changed these; 0 where there is no identification. bare: a hash of
-    what address translation leaves alone, uint64 [n]: the payload without ports; 0 where that is too short to say much.
-    place: which of the capture's packets it is, int64 [n].
+    the same payload are distinguished by it if it is unchanged on the path; 0 where there is no identification. bare: a
+    hash of what address translation leaves alone, uint64 [n]: the payload without ports; 0 where that is too short to
+    say much. place: which of the capture's packets it is, int64 [n].
 
     name: of its file or interface. dropped: packets that the capture says it dropped. interfaces: how many of them saw
     its packets; None where that is not in the file (-i any).
@@ -111,7 +111,7 @@ def _find(view: memoryview, capture: Capture, place: int) -> Found | None:
 
 
 def _point(path: Path, name: str, capture: Capture, at_most: Mapping[bytes, int]) -> tuple[Point, int, int]:
-    """The point, how many packets lack their headers, and how many have too little of their payload."""
+    """The point, how many packets are without their headers, and how many have too little of their payload."""
     view = memoryview(capture.data)
     numbers: dict[bytes, int] = {}
     seen, flow, size, keys = array("q"), array("q"), array("q"), bytearray()

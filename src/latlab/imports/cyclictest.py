@@ -49,7 +49,7 @@ _BETWEEN: Final = ("wake_due", "wake")
 _MOST_THREADS: Final = 4096
 _DIGITS_MOST: Final = 20
 _TEXT_MEANS: Final = 2
-"""Units by less than which the mean may be too low: its values were cut to whole units, and then itself once more."""
+"""Units by less than which the mean may be too low: its values were cut to whole units, and then the mean too."""
 
 _ROW: Final = re.compile(r"^(\d{6,15})((?:[ \t]+\d{1,15})+)[ \t]*$")
 _SUMMED: Final = re.compile(r"^# ((?:Min|Avg|Max) Latencies|Histogram Overflows|Total):((?: +\d+)*)\s*$")
@@ -76,7 +76,7 @@ _SLACK: Final = 4
 
 _JSON_VERSION: Final = re.compile(rb'"rt_test_version:?"\s*:')
 _JSON_COMMAND: Final = re.compile(rb'"cmdline:?"\s*:\s*"(?:[^"\s]*/)?cyclictest(?=["\s])')
-"""rt-tests writes some keys with a colon of their own (write_stats in 2.4); its command may be called by path."""
+"""rt-tests writes some keys with a colon in them (write_stats in 2.4); its command may be called by path."""
 
 
 def recognises_text(head: bytes, path: Path) -> float:
@@ -98,7 +98,7 @@ def recognises_json(head: bytes, path: Path) -> float:
 
 @dataclass(frozen=True)
 class _Thread:
-    """A line of a thread: cycles so far, and in cyclictest's unit what they came to. interval_us: µs with -N, too."""
+    """A line of a thread: cycles so far, and their figures in cyclictest's unit. interval_us: µs with -N, too."""
 
     number: int
     pid: int
@@ -135,7 +135,7 @@ def _thread_of(line: str) -> _Thread | None:
 
 
 def runs_of_text(lines: Sequence[str]) -> list[list[int]]:
-    """The lines of each run: one begins with a histogram after another's, or with a thread's line that goes on with
+    """The lines of each run: one begins with a histogram after another's, or with a thread's line that continues with
     nothing that stands before it.
     """
     begins: list[int] = []
@@ -185,7 +185,7 @@ def read_text(paths: Sequence[Path], given: Given) -> Imported:
         elif line.strip() and not line.startswith(("#", "policy:", "WARN")):
             odd += 1
     unit: Literal["ns", "us"] = given.unit or "us"
-    notes = () if given.unit else ("its text has no unit: taken as microseconds, as without -N (else --unit ns)",)
+    notes = () if given.unit else ("its text has no unit: assumed to be microseconds, as without -N (else --unit ns)",)
     left_out = [LeftOut("lines", odd, "not cyclictest's")] if odd else []
     left_out += [LeftOut("lines", verbose, "single cycles, as -v prints them")] if verbose else []
     ran = [one for one in threads.values() if one.cycles > 0]
@@ -196,11 +196,11 @@ def read_text(paths: Sequence[Path], given: Given) -> Imported:
         figures, problems = [_of_line(thread, NS_OF[unit]) for thread in ran], []
         notes = (*notes, *_missed_periods(ran))
         idle = len(threads) - len(ran)
-        left_out += [LeftOut("threads", idle, "without a cycle yet")] if idle else []
+        left_out += [LeftOut("threads", idle, "without a completed cycle")] if idle else []
     elif verbose:
         raise nothing_in(path, "sum of what -v printed", "run cyclictest with -q instead of -v, and -h for percentiles")
     elif threads:
-        raise nothing_in(path, "thread that made a cycle", "let cyclictest run longer, to its end")
+        raise nothing_in(path, "thread that completed a cycle", "run cyclictest longer, until it ends")
     else:
         raise nothing_in(path, "histogram and no line of a thread", "run cyclictest with -q, and -h for percentiles")
     figures, early = _without_wrapped(path, figures)
@@ -223,7 +223,7 @@ def _of_histogram(
     threads = len(rows[0]) - 1
     whole = [row for row in rows if len(row) == threads + 1]
     table = np.array(whole, np.int64)
-    # With -H a last column sums all threads: it stands in no line of its own but those of the figures.
+    # With -H a last column sums all threads: it has no separate line except those of the figures.
     columns = len(summed.get("Min Latencies", ())) or threads
     overflows = summed.get("Histogram Overflows", [])
     problems = []
@@ -268,11 +268,12 @@ def _without_wrapped(path: Path, figures: Sequence[Figures]) -> tuple[list[Figur
             problems.append(
                 Problem(
                     "timestamps-possible",
-                    "a thread was awake before its timer was due",
+                    "a thread woke before its timer was due",
                     "untrusted",
                     "wake-ups after the instant that the timer was set for",
                     f"{min(told)} ns" + (": the largest value and the mean are not known" if wrapped else ""),
-                    "find out what set the clock meanwhile; leave out --clock=1, which is a clock that can be set",
+                    "check which program set the clock during the run; leave out --clock=1, which is a clock that "
+                    "can be set",
                     f"{path.name}, {one.stream}",
                 )
             )
@@ -299,7 +300,7 @@ def _missed_periods(threads: Sequence[_Thread]) -> Iterator[str]:
             yield (
                 f"thread {thread.number} made {thread.cycles} of the {due} cycles of {thread.interval_us} µs that "
                 f"{took_s:.1f} s have: it missed {due - thread.cycles} periods "
-                f"({100 * (due - thread.cycles) / due:.1f} %), which are not counted, unless it began that much later"
+                f"({100 * (due - thread.cycles) / due:.1f} %), which are not counted, unless it started that much later"
             )
 
 
@@ -458,7 +459,7 @@ def _json(path: Path) -> Document:
         raise too_large(path, JSON_BYTES)
     data = path.read_bytes()
     if not data.rstrip().endswith(b"}"):
-        remedy = "copy it again, whole; cyclictest writes it as it ends"
+        remedy = "copy it again, complete; cyclictest writes it when it ends"
         raise UsageError("cut short: its JSON has no end", where=str(path), remedy=remedy)
     try:
         document = json.loads(data)

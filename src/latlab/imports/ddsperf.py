@@ -1,4 +1,4 @@
-"""What ddsperf prints: each second's figures of each peer it pings, or hears.
+"""What ddsperf prints: each second's figures of each peer it pings, or receives from.
 
 Cyclone DDS 0.8 to 11, src/tools/ddsperf/ddsperf.c (latencystat_print, latencystat_update).
 """
@@ -97,7 +97,7 @@ def read(paths: Sequence[Path], given: Given) -> Imported:
         )
     if not figures:
         raise nothing_in(
-            path, "second of figures after the first", "let ddsperf ping for longer: ddsperf -D 10 ping listener"
+            path, "second of figures after the first", "run ddsperf ping for longer: ddsperf -D 10 ping listener"
         )
     left_out = [LeftOut("seconds", first, FIRST_SECOND)] if first else []
     left_out += [LeftOut("lines", odd, "not ddsperf's")] if odd else []
@@ -148,7 +148,7 @@ def _figures(peer: str, kind: str, size: int, kept: list[Interval], streams: int
 
 
 def round_trips(told: Sequence[Second], stream: str, talker: str, listener: str, version: str) -> Imported:
-    """The whole round trips of the seconds that one ping told of, twice what it printed. stream: what they are called.
+    """The whole round trips of the seconds that one ping reported, twice what it printed. stream: what they are called.
 
     talker, listener: who asked, who answered.
     """
@@ -179,7 +179,7 @@ def _doubled(one: Interval) -> Interval:
 def _notes(figures: Sequence[Figures]) -> tuple[str, ...]:
     notes = [EACH_SECOND]
     notes += _many(*figures)
-    notes.append("without a rate the next question waits for the answer: a stall means fewer questions, not late ones")
+    notes.append("without a rate the next question waits for the answer: a stall causes fewer questions, not late ones")
     return tuple(notes)
 
 

@@ -33,10 +33,10 @@ _OTHER, _PORTS, _ADDRESSES = 0, 1, 2
 
 
 class Found(NamedTuple):
-    """Of one frame: bytes that tell it apart next to its payload, which flow it is of, where its payload lies, how long
-    that is, and how much of it was captured. padded: it may end in padding, so its length says nothing. checksum: where
-    in the payload a checksum lies that does not count, (0, 0) without one. identification: of IPv4, by which packets
-    with the same payload differ; empty: it has none, or 0.
+    """Of one frame: bytes that identify it in addition to its payload, which flow it is of, where its payload lies, how
+    long that is, and how much of it was captured. padded: it may end in padding, so its length says nothing. checksum:
+    where in the payload a checksum lies that does not count, (0, 0) without one. identification: of IPv4, by which
+    packets with the same payload differ; empty: it has none, or 0.
     """
 
     mark: bytes
@@ -101,7 +101,7 @@ def _ends_in_trailer(payload: memoryview) -> bool:
 def _ipv4(data: memoryview, place: int, end: int, wire_end: int) -> Found | None:
     header = (data[place] & 0x0F) * 4
     (total, identification, fragment) = struct.unpack_from(">HHH", data, place + 2)
-    total = total or wire_end - place  # segments of 64 KiB and more have no length of their own
+    total = total or wire_end - place  # segments of 64 KiB and more have no length in the header
     addresses = bytes(data[place + 12 : place + 20])
     if header < 20 or total < header or place + header > end:
         return None

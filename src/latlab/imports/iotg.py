@@ -111,7 +111,7 @@ def read_taprio(paths: Sequence[Path], given: Given) -> Imported:
         else:
             odd += bool(line.strip())
     if not rows:
-        raise nothing_in(path, "packet", "let sample-app-taprio receive with -y 1 or 3 and its priority in -q")
+        raise nothing_in(path, "packet", "run sample-app-taprio as the receiver with -y 1 or 3 and its priority in -q")
     streams, left_out, problems = [], [], []
     for priority, found in sorted(rows.items()):
         table = np.array(found, np.int64)
@@ -128,7 +128,7 @@ def read_taprio(paths: Sequence[Path], given: Given) -> Imported:
     left_out += (
         [LeftOut("packets", full, "at least: the program's queue was full, and they were not logged")] if full else []
     )
-    left_out += [LeftOut("lines", odd, "not of the program, or cut")] if odd else []
+    left_out += [LeftOut("lines", odd, "not from the program, or truncated")] if odd else []
     return Imported(
         "sample-app-taprio",
         "its log (program version 1.0; the file does not say)",
@@ -143,7 +143,8 @@ def read_taprio(paths: Sequence[Path], given: Given) -> Imported:
 def _since_first(table: NDArray[np.int64]) -> NDArray[np.int64]:
     """When each packet came in after the first one, ns: the sum of the gaps; one that cannot be is counted as 0.
 
-    A packet that the program logged not is missing from the sum, so time may lack its gap; differences do not.
+    A packet that the program did not log is missing from the sum, so the time may be short by its gap; differences are
+    not.
     """
     gaps = table[:, 2].copy()
     gaps[0] = 0
@@ -182,9 +183,9 @@ def read_txrx(paths: Sequence[Path], given: Given) -> Imported:
         left_out += again
         back = went_back_ns(table[:, 3])
         problems += clock_problems(f"{path.name}, queue {queue}", back, _shift(stream, "rx_user"))
-    left_out += [LeftOut("lines", odd, "not of a packet, or cut")] if odd else []
+    left_out += [LeftOut("lines", odd, "not of a packet, or truncated")] if odd else []
     notes = [
-        "the card's timestamp (rx_hard) is in the packet table and in no figure: its time scale is not in the file"
+        "the card's timestamp (rx_hard) is in the packet table and not in any figure: its time scale is not in the file"
     ]
     notes += [f"in {apart} lines the first column differs from the timestamps, which are used"] if apart else []
     return Imported(

@@ -175,7 +175,7 @@ def _heading(line: str) -> str | None:
 
 
 def read_csv(paths: Sequence[Path], given: Given) -> Imported:
-    """One stream, `packets`. UsageError: nobody says what the columns are, or there is no packet."""
+    """One stream, `packets`. UsageError: the columns are not named, or there is no packet."""
     (path,) = paths
     lines = [line for line in lines_of(path) if line.strip()]
     heading = _heading(lines[0]) if lines else None
@@ -196,7 +196,9 @@ def read_csv(paths: Sequence[Path], given: Given) -> Imported:
     taken, place = _places(column, len(table))
     again = len(table) - len(taken)
     if not len(taken):
-        raise nothing_in(path, "row with a sequence number from 1 on", "check whether --columns has q in its place")
+        raise nothing_in(
+            path, "row with a sequence number from 1 on", "check that q is at the right position in --columns"
+        )
     stream = _stream({letter: _spread(values[taken], place) for letter, values in column.items()}, place)
     left_out = [LeftOut("lines", odd, f"not {len(letters)} whole numbers or times")] if odd else []
     left_out += [LeftOut("rows", again, "with a sequence number that came before, or 0")] if again else []
@@ -360,7 +362,7 @@ def read_summary(paths: Sequence[Path], given: Given) -> Imported:
         figures=tuple(figures),
         notes=(
             numbered_from(1),
-            "packets with missing timestamps are in none of its figures; the file does not count them",
+            "packets with missing timestamps are not in its figures; the file does not count them",
         ),
         left_out=tuple(LeftOut("metrics", 1, f"isochron's {name!r}: latlab has no such metric") for name in others),
     )

@@ -21,7 +21,7 @@ COARSE: Final = (
     "percentiles are of netperf's histogram, whose bins are 1 µs wide below 10 µs, and above as wide as a tenth of the "
     "decade they are in, between whose ends netperf interpolates"
 )
-_CLOSED: Final = "a closed loop: a stall delays what follows, and counts once"
+_CLOSED: Final = "a closed loop: a stall delays what follows and counts once"
 _PACED: Final = "one transaction each period, counted from its send call: a stall counts once"
 _LINE: Final = re.compile(r"^([A-Z][A-Z0-9_]*)=(.*)$")
 _NUMBER: Final = re.compile(r"^-?\d{1,15}(\.\d{1,9})?$")
@@ -35,7 +35,7 @@ def read_round_trips(
     """The round trips of one run, of which netperf kept sums and a histogram. stream: what they are called.
 
     talker, listener: who asked, who answered. paced: one each period, not a closed
-    loop. ValueError: a figure is not there, or is no number: what and where.
+    loop. ValueError: a figure is not there, or is not a number: what and where.
     """
     said = {match[1]: match[2].strip() for line in printed.splitlines() if (match := _LINE.match(line.strip()))}
     lacking = [name for name in (*_NEEDED, *_PERCENTILES) if not _NUMBER.match(said.get(name, ""))]
@@ -43,7 +43,7 @@ def read_round_trips(
         raise ValueError(f"no number for {', '.join(lacking)} in what it printed: {printed.strip()[-200:]!r}")
     n = round(float(said["ELAPSED_TIME"]) * float(said["TRANSACTION_RATE"]))
     if n < 1:
-        raise ValueError("it completed no transaction: check that it reaches the server, on its data port, too")
+        raise ValueError("it completed no transaction: check that it reaches the server, including its data port")
     figures = Figures(
         stream,
         "round_trip",

@@ -90,8 +90,8 @@ def shifted_ns(start_ns: NDArray[np.int64], end_ns: NDArray[np.int64]) -> int:
     """By how much delays shift at once and stay shifted, ns; 0 if they do not.
 
     start_ns, end_ns: int64 [n] of packets in order of their start. The largest change between the least delay before
-    and the least delay after any packet: a stall changes neither, a clock that is set changes them for good. So does a
-    queue that from then on is never empty: delays alone cannot tell these two apart.
+    and the least delay after any packet: a stall changes neither, a clock that is set changes them permanently. So does
+    a queue that from then on is never empty: delays alone cannot distinguish the two.
     """
     delay = end_ns - start_ns
     held = max(20, len(delay) // _SHIFT_SHARE)
@@ -121,6 +121,6 @@ def clock_problems(where: str, back_ns: int, shift_ns: int) -> list[Problem]:
         found.append(Problem("clock-stepped", "a clock was stepped back", "untrusted", expected, actual, remedy, where))
     if shift_ns:
         actual = f"all delays from some packet on differ by {shift_ns / 1e6:.3f} ms or more from those before"
-        finding = "a clock was stepped, or a queue stayed full"
+        finding = "a clock was stepped, or a queue remained full"
         found.append(Problem("clock-stepped", finding, "suspect", expected, actual, remedy, where))
     return found

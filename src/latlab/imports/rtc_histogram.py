@@ -94,7 +94,7 @@ def read(paths: Sequence[Path], given: Given) -> Imported:
         LATENCY,
         figures=tuple(figures),
         notes=(f"{zeros} round trips of 0 µs are frames whose sending time was lost",) if zeros else (),
-        left_out=(LeftOut("lines", odd, "not of a histogram, or cut"),) if odd else (),
+        left_out=(LeftOut("lines", odd, "not of a histogram, or truncated"),) if odd else (),
         problems=(*_whole(path, whole, len(table)), *_ordered(path, ordered)),
     )
 
@@ -114,7 +114,7 @@ def _ordered(path: Path, ordered: bool) -> list[Problem]:
             "untrusted",
             "bins that ascend, each once",
             "bins that do not",
-            "copy the file again, whole and unfiltered",
+            "copy the file again, complete and unfiltered",
             path.name,
         )
     ]

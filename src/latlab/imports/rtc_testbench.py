@@ -196,7 +196,7 @@ def _unanswered(name: str, found: _Class) -> list[str]:
     if not most:
         return []
     lost = f"{least} to {most}" if least else f"at most {most}"
-    return [f"{name}: {counted(most, 'frame')} not back when the log ends, some of them in flight: {lost} are lost"]
+    return [f"{name}: {counted(most, 'frame')} not returned when the log ends, some of them in flight: {lost} are lost"]
 
 
 def _lost_problem(path: Path, name: str, found: _Class) -> list[Problem]:
@@ -209,7 +209,7 @@ def _lost_problem(path: Path, name: str, found: _Class) -> list[Problem]:
             "frames were lost",
             "suspect",
             "no more frames in flight at the end than a round trip takes",
-            f"{most} were not back: at least {least} of them are lost",
+            f"{most} had not returned: at least {least} of them are lost",
             "find out where frames are dropped: ethtool -S, tc -s qdisc",
             f"{path.name}, {name}",
         )
@@ -235,9 +235,9 @@ def _frames(name: str, found: _Class) -> tuple[PacketStream | None, list[LeftOut
     last = max(counter for counter in found.sent if counter in found.received)
     counters = sorted(counter for counter in found.sent if counter <= last)
     first = counters[0]
-    left_out = [LeftOut("lines", found.again, "of frames that have one already")] if found.again else []
+    left_out = [LeftOut("lines", found.again, "of frames that already have one")] if found.again else []
     if under_way := len(found.sent) - len(counters):
-        left_out.append(LeftOut("frames", under_way, "sent after the last one that came back before the log ends"))
+        left_out.append(LeftOut("frames", under_way, "sent after the last one that returned before the log ends"))
     unknown = sum(counter not in found.sent for counter in found.received)
     left_out += [LeftOut("frames", unknown, "received, and sent before the log begins")] if unknown else []
     tx = np.array([found.sent[counter] for counter in counters], np.int64)

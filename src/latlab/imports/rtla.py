@@ -50,15 +50,15 @@ _CONTEXTS: Final[Mapping[str, tuple[str, tuple[str, str]]]] = {
     "IRQ": ("interrupt", ("expiry", "interrupt")),
     "Thr": ("wakeup", ("expiry", "wake")),
     "Usr": ("user_return", ("expiry", "user space")),
-    "CPU": ("noise", ("", "time taken without a break")),
+    "CPU": ("noise", ("", "time taken without interruption")),
 }
 """{column: (metric, the two moments)}. All of timerlat's count from when the timer was to expire, and do not add up.
 """
 
 _LATENCY: Final = {
     "timerlat": "no packets: from the instant a timer was to expire until its interrupt (IRQ), the thread it wakes "
-    "(Thr) and the return to user space (Usr); each counts from the expiry, so the later ones hold the earlier",
-    "osnoise": "no packets: how long without a break something else had the CPU of a thread that only runs",
+    "(Thr) and the return to user space (Usr); each counts from the expiry, so the later ones include the earlier ones",
+    "osnoise": "no packets: how long something else ran without interruption on the CPU of a thread that only runs",
 }
 
 
@@ -74,7 +74,7 @@ def recognises(head: bytes, path: Path) -> float:
 
 def runs(lines: Sequence[str]) -> list[list[int]]:
     """The lines of each run: one begins with each histogram's title, with a table behind one, and with a table whose
-    time does not go on.
+    time does not advance.
     """
     begins, title, last_s, cleared, kind = list[int](), 0, -1, False, ""
     for place, raw in enumerate(lines):
@@ -110,7 +110,7 @@ def read(paths: Sequence[Path], given: Given) -> Imported:
     if not columns and tool == "osnoise" and any(re.match(r"^(over|count): *0 *$", line) for line in lines):
         return _of_no_noise(path, lines)
     if not columns:
-        raise nothing_in(path, "CPU's column", "let rtla run with its index and header (no --no-header, no --no-index)")
+        raise nothing_in(path, "CPU's column", "run rtla with its index and header (no --no-header, no --no-index)")
     return _of_histogram(path, lines, tool, columns, 1 if unit == "nanoseconds" else 1_000)
 
 
@@ -139,7 +139,7 @@ def _of_histogram(path: Path, lines: list[str], tool: str, columns: list[tuple[s
     largest = max((int(_nth(summed.get("max"), place) or 0) for place in range(len(columns))), default=0)
     width, notes = _width(table[:, 0].tolist(), largest, unit_ns)
     if tool == "osnoise":
-        notes += ("intervals shorter than its threshold (-T, 5 µs if not given) are in no figure",)
+        notes += ("intervals shorter than its threshold (-T, 5 µs if not given) are not in any figure",)
     problems = _missed(path, lines)
     if "over" not in summed or ("count" in summed) != ("max" in summed):  # with --no-summary it ends with "over"
         problems.append(cut_short(path.name, f"{len(whole)} bins, without the totals that follow them"))
@@ -209,7 +209,7 @@ def _unit_problems(path: Path, lines: list[str], figures: Sequence[Figures], uni
             actual = f"{one.n} times the {what} {one.metric} are {together_ns / 1e9:.0f} s"
         else:
             continue
-        remedy = "find out what changed the line `# Time unit is …`: rtla prints nanoseconds with -n, microseconds else"
+        remedy = "check what changed the line `# Time unit is …`: rtla prints nanoseconds with -n, microseconds else"
         where = f"{path.name}, {one.stream}"
         problems.append(Problem("unit-possible", finding, "untrusted", expected, actual, remedy, where))
     return problems
@@ -237,11 +237,11 @@ def _ns(value: float | None, unit_ns: int) -> int | None:
 
 
 def _missed(path: Path, lines: list[str]) -> list[Problem]:
-    """rtla says itself when the tracer lost events: what they would have shown is in no figure."""
+    """rtla says itself when the tracer lost events: what they would have shown is not in any figure."""
     said = next((line.strip() for line in lines if _MISSED in line), None)
     if said is None:
         return []
-    remedy = "give rtla CPUs of its own (-H) or larger buffers (--trace-buffer-size)"
+    remedy = "give rtla separate CPUs (-H) or larger buffers (--trace-buffer-size)"
     return [Problem("events-seen", "events were lost", "suspect", "no missed events", said, remedy, path.name)]
 
 
@@ -279,7 +279,7 @@ def _of_top(path: Path, lines: list[str]) -> Imported:
         )
     rows = {int(match[1]): match for line in lines if (match := _TOP.match(line))}
     if not rows:
-        raise nothing_in(path, "CPU's row", "let rtla run until it prints its table (-q -d 10s)")
+        raise nothing_in(path, "CPU's row", "run rtla until it prints its table (-q -d 10s)")
     figures = tuple(
         Figures(
             stream=f"cpu-{cpu}",

@@ -34,7 +34,7 @@ from latlab.recordings.cell import LeftOut
 
 LATENCY: Final = (
     "round trip, from just before the client's send call until it has the answer: rxTime − txTime of the log, "
-    "whatever the log's last column is (RTT / 2 without --full-rtt)"
+    "regardless of the log's last column (RTT / 2 without --full-rtt)"
 )
 _HEADING: Final = re.compile(r"^packet, txTime\(sec\), rxTime\(sec\), (?:rtt|latency)\(usec\)\s*$")
 _SEPARATOR: Final = ", "
@@ -107,9 +107,9 @@ def read(paths: Sequence[Path], given: Given) -> Imported:
                 remedy="give the log as sockperf wrote it; a spreadsheet writes another format",
             )
         raise nothing_in(path, "observation", "run sockperf for longer than its warm-up, with --full-log FILE")
-    left_out = [LeftOut("rows", odd, "not a row of a log, or cut")] if odd else []
+    left_out = [LeftOut("rows", odd, "not a row of a log, or truncated")] if odd else []
     left_out += [
-        LeftOut("messages", late, "sockperf leaves answers that came out of order out of its log")
+        LeftOut("messages", late, "sockperf omits out-of-order answers from its log")
         for server in servers
         if (late := server.counted.get("out of order", 0))
     ]
@@ -131,7 +131,7 @@ def read(paths: Sequence[Path], given: Given) -> Imported:
         LATENCY,
         streams=tuple(streams),
         notes=(
-            "counted from the send call, not from a schedule: a client that stalls hides its stall",
+            "counted from the send call, not from a schedule: a stall of the client is not visible",
             "answered messages of the valid time only: sockperf leaves out warm-up and cool-down",
             *_apart(servers),
         ),

@@ -109,9 +109,12 @@ def _unknown(path: Path, head: bytes) -> UsageError:
         line = next((line for line in lines if one.mark and re.search(one.mark, line)), None)
         if line is not None:
             return UsageError(
-                f"its lines are {one.name}'s with other text around them, as in {line.strip()[:80]!r}",
+                f"its lines are {one.name}'s with other text added, as in {line.strip()[:80]!r}",
                 where=str(path),
-                remedy=f"keep only the output of {one.name}, each line from its beginning, and import it again",
+                remedy=(
+                    f"remove the other text from each line, so that only {one.name}'s output remains, and import it "
+                    "again"
+                ),
             )
     known = ", ".join(one.name for one in FORMATS)
     return UsageError(

@@ -24,17 +24,28 @@ from latlab.imports.capture_pair import MOST_FLOWS, Matched, flows_of, match_poi
 from latlab.imports.capture_points import Point, points_of
 from latlab.imports.frames import flow_text
 from latlab.imports.numbering.base import Frame, frame_of
-from latlab.imports.numbering.table import numbers_of
+from latlab.imports.numbering.prp import LANS
+from latlab.imports.numbering.table import Numbered, numbers_of
 from latlab.imports.packets import clock_problems, usual_gap_ns, went_back_ns
+from latlab.imports.prp_ends import PrpEnd, Watching, prp_ends
 from latlab.model.errors import LabError
 from latlab.recordings.arrow import read_recording
-from latlab.recordings.cell import ClockEdge, LeftOut, OtherFlow, Watched, WatchedFlow, WatchedPoint, WatchReady
+from latlab.recordings.cell import (
+    ClockEdge,
+    LeftOut,
+    OtherFlow,
+    Watched,
+    WatchedBy,
+    WatchedFlow,
+    WatchedPoint,
+    WatchReady,
+)
 from latlab.recordings.clock_offset import offset_between
 
 TOOL: Final = "latlab watch"
 LATENCY: Final = (
     "one way, from the first point to the second, as the kernel saw the packet at each: what lies before and after the "
-    "two is in no figure, and the schedule of the packets is not known"
+    "two is not in any figure, and the schedule of the packets is not known"
 )
 _ETHERNET: Final = 1
 _RAW_IP: Final = 101
@@ -45,7 +56,8 @@ _LARGER_RING: Final = "narrow the flow (--flow), keep less of each packet (--sna
 class _Seen:
     """One point and direction: its name, the kernel it is of, and what it saw: packets, and their first bytes.
     segments: how many packets of the wire each packet of the capture stands for. host: by whose name the kernel's clock
-    is known. until_ns: packets that it saw later might still have been in flight when watching ended.
+    is known. until_ns: packets that it saw later might still have been in flight when watching ended. lans: those of
+    PRP that its frames name. end: where both begin or end, of which it has the first copies; None: it is no such.
     """
 
     name: str
@@ -55,6 +67,8 @@ class _Seen:
     capture: Capture
     segments: NDArray[np.int64]
     until_ns: int
+    lans: frozenset[int] = frozenset()
+    end: PrpEnd | None = None
 
     @property
     def short(self) -> str:
@@ -79,6 +93,8 @@ def read_watched(watch: Watched, folder: Path, clocks: Sequence[ClockEdge] | Non
     streams, notes = list[PacketStream](), list[str]()
     ambiguous = Counter[str]()
     for first, other in combinations(seen, 2):
+        if not _may_pass_both(first, other):
+            continue
         second, bound_ns = _by_clock_of(first, other, watch, clocks)
         pair = match_points(first.point, second.point, translated=True)
         if not (pair.match >= 0).any():
@@ -95,7 +111,7 @@ def read_watched(watch: Watched, folder: Path, clocks: Sequence[ClockEdge] | Non
         problems.append(_nothing_between(seen))
     problems += _told_apart(ambiguous, seen)
     left_out += [
-        LeftOut(f"packets at {name}", count, "another one is alike: they cannot be told apart")
+        LeftOut(f"packets at {name}", count, "identical to another one: they cannot be told apart")
         for name, count in ambiguous.items()
         if count
     ]
@@ -115,6 +131,13 @@ def read_watched(watch: Watched, folder: Path, clocks: Sequence[ClockEdge] | Non
         facts={"packets": {one.name: len(one.point.seen_ns) for one in seen}, "flow": watch.flow},
         by_latlab=True,
     )
+
+
+def _may_pass_both(first: _Seen, second: _Seen) -> bool:
+    """Whether a frame may pass the one and the other: no frame of LAN A comes to LAN B, it is another copy."""
+    if (first.end is None) != (second.end is None):
+        return False
+    return not (first.lans and second.lans) or not first.lans.isdisjoint(second.lans)
 
 
 def _by_clock_of(
@@ -138,7 +161,7 @@ def _by_clock_of(
 
 def _seen(watch: Watched, folder: Path) -> tuple[list[_Seen], list[LeftOut], list[Problem]]:
     """Every point and direction that saw a packet, what is in none, and what is doubtful of the recordings."""
-    places, captures, problems = list[tuple[str, int, NDArray[np.int64]]](), list[Capture](), list[Problem]()
+    points, captures, problems = list[Watching](), list[Capture](), list[Problem]()
     for number, kernel in enumerate(watch.kernels):
         path = folder / f"{kernel.recording}.watched.arrow"
         recording = read_recording(path, "watched", run_id=watch.run_id)
@@ -147,24 +170,54 @@ def _seen(watch: Watched, folder: Path) -> tuple[list[_Seen], list[LeftOut], lis
             # One program is attached after the other, and one agent after the other.
             since_ns = said.tai_ns if kernel.from_tai_ns is None else kernel.from_tai_ns
             table = table.filter(pl.col("tai_ns") >= since_ns)
-        lost = (kernel.totals.lost or 0) + kernel.totals.ring_full
+        lost = _not_recorded(kernel)
         for point in (one for one in watch.points if one.kernel == number):
             for name, direction in zip(point.each, point.directions, strict=True):
                 rows = table.filter((pl.col("point") == point.number) & (pl.col("out") == (direction == "out")))
                 problems += clock_problems(name, went_back_ns(rows["tai_ns"].to_numpy()), 0)
                 rows = rows.sort("tai_ns", maintain_order=True)
                 captures.append(_capture(name, rows, lost))
-                places.append((name, number, rows["segments"].to_numpy().astype(np.int64)))
+                points.append(Watching(name, _place_of(point.name, watch), direction, number, rows))
         problems += _of_recording(kernel.host, lost, complete=recording.complete, gaps=bool(recording.gaps))
-    names = [name for name, _, _ in places]
-    points, left_out = points_of([folder] * len(names), names, captures)
-    until_ns = _until_ns(watch, [(kernel, point) for (_, kernel, _), point in zip(places, points, strict=True)])
+    ends = list(prp_ends(points))
+    captures += [_capture(end.name, end.rows, _not_recorded(watch.kernels[end.kernel])) for end in ends]
+    own: list[tuple[Watching | PrpEnd, frozenset[int], PrpEnd | None]] = [
+        *((point, point.lans, None) for point in points),
+        *((end, frozenset(LANS), end) for end in ends),
+    ]
+    names = [one.name for one, _, _ in own]
+    found, left_out = points_of([folder] * len(names), names, captures)
+    until_ns = _until_ns(watch, [(one.kernel, point) for (one, _, _), point in zip(own, found, strict=True)])
     kept = [
-        _Seen(name, kernel, watch.kernels[kernel].host, point, capture, segments, until_ns[kernel])
-        for (name, kernel, segments), point, capture in zip(places, points, captures, strict=True)
+        _Seen(
+            name=one.name,
+            kernel=one.kernel,
+            host=watch.kernels[one.kernel].host,
+            point=point,
+            capture=capture,
+            segments=one.rows["segments"].to_numpy().astype(np.int64),
+            until_ns=until_ns[one.kernel],
+            lans=lans,
+            end=end,
+        )
+        for (one, lans, end), point, capture in zip(own, found, captures, strict=True)
     ]
     problems += (*_gone(watch), *_unseen(watch, kept))
     return [one for one in kept if len(one.point.seen_ns)], left_out, problems
+
+
+def _not_recorded(kernel: WatchedBy) -> int:
+    """Packets for which its ring or its recording had no room."""
+    return (kernel.totals.lost or 0) + kernel.totals.ring_full
+
+
+def _place_of(name: str, watch: Watched) -> str:
+    """Where a point's interface is, as it stands before the interface's name: a host, or a machine and a namespace."""
+    if isinstance(watch, WatchedFlow):
+        host, dot, _ = name.partition(".")
+        return host + dot
+    place, slash, _ = name.rpartition("/")
+    return place + slash
 
 
 def _capture(name: str, rows: pl.DataFrame, lost: int) -> Capture:
@@ -193,19 +246,19 @@ def _of_recording(host: str, lost: int, *, complete: bool, gaps: bool) -> Iterat
             "records were lost, as a ring was full",
             "untrusted",
             "a record of every packet",
-            f"{counted(lost, 'record')} lost: their packets are in no figure, and how many are lost on the path is not "
-            "known",
+            f"{counted(lost, 'record')} lost: their packets are not in any figure, and how many are lost on the path "
+            "is not known",
             _LARGER_RING,
             host,
         )
     if gaps or not complete:
         yield Problem(
             "recordings-whole",
-            "a recording is not whole",
+            "a recording is incomplete",
             "suspect",
-            "the whole recording",
-            "it is damaged: rows are missing" if gaps else "it ends early, as of an agent that was killed",
-            "what is in it is in the figures; watch again for the rest",
+            "the complete recording",
+            "it is damaged: rows are missing" if gaps else "it ends early, as after an agent was killed",
+            "the figures include what was recorded; watch again for the rest",
             host,
         )
 
@@ -216,11 +269,11 @@ def _gone(watch: Watched) -> Iterator[Problem]:
         if point.became:
             yield Problem(
                 "points-stayed",
-                "an interface did not stay as it was",
+                "an interface changed",
                 "suspect",
-                "each interface there to the end, by its name",
-                f"{point.became}: packets are those of the interface that was there at first, as long as it was",
-                "watch again once it stays",
+                "each interface present until the end, under its name",
+                f"{point.became}: packets are those of the original interface, as long as it existed",
+                "watch again when it no longer changes",
                 point.name,
             )
 
@@ -356,14 +409,14 @@ def _at(one: _Seen) -> tuple[list[PacketStream], list[str]]:
             continue
         name = f"at-{one.short}" + (f".flow-{place}" if len(largest) > 1 else "")
         counts: dict[str, int | None] = {"lost": None, "duplicated": None, "reordered": None}
+        every = np.ones(len(seen_ns) - 1, np.bool_)
+        stamps = {"previous": Stamps(seen_ns[:-1], every), "first_point": Stamps(seen_ns[1:], every)}
         if found := numbers_of([_frame(one.capture, at) for at in one.point.place[rows].tolist()]):
             gaps = found.gaps
             counts = {"lost": gaps.lost, "duplicated": gaps.duplicated, "reordered": gaps.reordered}
-            notes.append(
-                f"{name}: by the {found.numbering.title} of {counted(found.sources, 'source')} {gaps.lost} are missing "
-                f"here, {gaps.duplicated} came again and {gaps.reordered} late"
-            )
-        every = np.ones(len(seen_ns) - 1, np.bool_)
+            notes.append(f"{name}: {_numbers_text(found)}")
+            if found.counted:
+                stamps["counted"] = _counted(found, seen_ns)
         gap_ns = usual_gap_ns(seen_ns)
         text = flow_text(one.point.flows[number])
         streams.append(
@@ -372,8 +425,8 @@ def _at(one: _Seen) -> tuple[list[PacketStream], list[str]]:
                 talker=one.name,
                 listener=one.name,
                 described=f"{text} · {one.name} · a packet every {gap_ns / 1000:g} µs (median)",
-                stamps={"previous": Stamps(seen_ns[:-1], every), "first_point": Stamps(seen_ns[1:], every)},
-                metrics=("interarrival",),
+                stamps=stamps,
+                metrics=("interarrival", "jitter") if "counted" in stamps else ("interarrival",),
                 sent=every,
                 arrived=every,
                 arrival=np.arange(len(every), dtype=np.int64),
@@ -385,6 +438,26 @@ def _at(one: _Seen) -> tuple[list[PacketStream], list[str]]:
             )
         )
     return streams, notes
+
+
+def _numbers_text(found: Numbered) -> str:
+    """What the numbers of senders say, for people."""
+    gaps = found.gaps
+    every = "".join(f", one every {ns / 1000:g} µs," for ns in found.periods_ns)
+    said = "".join(f"; {count} with: {what}" for what, count in sorted(found.said.items()))
+    return (
+        f"by the {found.numbering.title} of {counted(found.sources, 'source')}{every} {gaps.lost} are missing here, "
+        f"{gaps.duplicated} came again and {gaps.reordered} late{said}"
+    )
+
+
+def _counted(found: Numbered, seen_ns: NDArray[np.int64]) -> Stamps:
+    """When each packet but the first would have come, had it taken as long as the one before it of its source."""
+    due_ns, there = np.zeros(len(seen_ns), np.int64), np.zeros(len(seen_ns), np.bool_)
+    for place, since in enumerate(found.counted):
+        if since:
+            due_ns[place], there[place] = seen_ns[since.before] + since.ns, True
+    return Stamps(due_ns[1:], there[1:])
 
 
 def _frame(capture: Capture, place: int) -> Frame | None:
@@ -400,7 +473,7 @@ def _nothing_between(seen: Sequence[_Seen]) -> Problem:
         "no packet was recognised at two points",
         "suspect",
         "packets that pass two points and can be told apart",
-        f"none; packets that others are alike: {', '.join(alike)}",
+        f"none; packets identical to others: {', '.join(alike)}",
         "watch points that the same packets pass; packets are recognised by their payload: keep more of it (--snap)",
     )
 
@@ -411,10 +484,10 @@ def _told_apart(ambiguous: Mapping[str, int], seen: Sequence[_Seen]) -> Iterator
     if told and any(ambiguous.values()):
         yield Problem(
             "packets-distinct",
-            "packets are alike and cannot be told apart",
+            "packets are identical and cannot be told apart",
             "suspect",
-            "each packet differs from all others: by its payload, or by an IPv4 identification that nothing changes",
-            f"{', '.join(told)}: they are in no latency and in no loss",
+            "each packet differs from all others, by its payload or by an unchanged IPv4 identification",
+            f"{', '.join(told)}: they are not counted in latencies or losses",
             "keep more of each packet (--snap), or narrow the flow",
         )
 
@@ -440,20 +513,21 @@ def _notes(watch: Watched, seen: Sequence[_Seen]) -> Iterator[str]:
     if is_alone:
         yield f"watched: {watch.flow}; nothing was sent and nothing was changed"
         yield (
-            "`in` is where the kernel takes a packet in (tracepoint netif_receive_skb), `out` where it hands it to a "
+            "`in` is where the kernel receives a packet (tracepoint netif_receive_skb), `out` where it hands it to a "
             "driver (net_dev_start_xmit)"
         )
     if is_alone and len({one.kernel for one in seen}) == 1:
-        yield "all points are of one kernel: one clock, ± 0"
+        yield "all points are in one kernel: one clock, ± 0"
     if is_alone:
-        yield "the verdict is on the recordings alone: CPUs, interrupts and settings of the machines were not looked at"
-    yield from filter(None, map(_superpackets, seen))
-    if fragments := sum(_fragments(one) for one in seen):
+        yield "the verdict is on the recordings alone: CPUs, interrupts and settings of the machines were not checked"
+    yield from (one.end.note for one in seen if one.end)
+    yield from filter(None, map(_superpackets, (one for one in seen if not one.end)))
+    if fragments := sum(_fragments(one) for one in seen if not one.end):
         yield (
-            f"{counted(fragments, 'record')} of fragments of IP packets: each is a packet of its own here, and only "
-            "the first one of a packet has ports"
+            f"{counted(fragments, 'record')} of fragments of IP packets: each counts as a packet here, and only the "
+            "first fragment has ports"
         )
     if not all((kernel.said.watch or WatchReady()).reads_pages for kernel in watch.kernels):
-        yield "where a kernel is older than Linux 6.12, only the part of a packet that its headers are in was read"
+        yield "on kernels older than Linux 6.12 only the linear part of a packet, with its headers, was read"
     yield f"a packet counts as lost if it has not come within {watch.grace_ns // 1_000_000} ms before the end"
     yield from watch.notes

@@ -234,7 +234,7 @@ def _decompress(path: Path, name: str, opened: Callable[[Path], Any], copy: Path
                 plain.write(piece)
     except (OSError, EOFError, lzma.LZMAError, zlib.error) as error:
         raise UsageError(
-            f"its {name} cannot be decompressed: {error}", where=str(path), remedy="copy the file again, whole"
+            f"its {name} cannot be decompressed: {error}", where=str(path), remedy="copy the complete file again"
         ) from error
     return copy
 

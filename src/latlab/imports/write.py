@@ -23,7 +23,7 @@ from latlab.recordings.cell import ClockEdge, ImportedFound, RecordedCell, Recor
 from latlab.recordings.run_folder import CELL_FORMAT, CellFolder, RunFolder, publishing
 
 LABEL: Final = "imported"
-_TOLD: Final = "stated at the import"
+_TOLD: Final = "given at the import"
 _PLAIN: Final = re.compile(r"[^A-Za-z0-9._-]+")
 
 
@@ -39,7 +39,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What an import came to."""
+    """The result of an import."""
 
     format: Format
     folder: RunFolder
@@ -57,7 +57,7 @@ def import_files(
     """The files in a new run folder in `root`: a cell a measurement. Nothing is written before all are read.
 
     name: of the run; else the first file's. as_format: the format's name; else the one that the files have, or the
-    only one whose columns are told.
+    only one whose columns are stated.
     LatlabError: what is wrong with the files, and what to do.
     """
     if not paths:
@@ -109,7 +109,7 @@ def _measurement(kind: Format, group: Sequence[Source], given: Given) -> Importe
 
 
 def _named(read: Sequence[tuple[tuple[Source, ...], Imported]]) -> list[Cell]:
-    """Each measurement with a name of its own: its file's, with a number where two files have the same."""
+    """Each measurement with a different name: its file's, with a number where two files have the same."""
     if len(read) == 1:
         sources, found = read[0]
         return [Cell(tuple(source.given for source in sources), "all", {}, found)]
@@ -127,7 +127,7 @@ def _named(read: Sequence[tuple[tuple[Source, ...], Imported]]) -> list[Cell]:
 
 
 def _plainly_named(imported: Imported) -> Imported:
-    """With streams of names that can be files' names, each of its own."""
+    """With streams renamed so that each name can be a file's, and is unique."""
     taken: dict[str, str] = {}
     for name in (*(one.name for one in imported.streams), *(one.stream for one in imported.figures)):
         plain, number = (base := _PLAIN.sub("-", name).strip("-.")[:64] or "stream"), 2
@@ -288,7 +288,7 @@ def figures_entry(one: Figures) -> ToolFigures:
 
 
 def _clocks(imported: Imported, bound: int | None) -> list[ClockEdge]:
-    """What is told of the clocks, for each pair of ends whose clocks are two. bound: how far they may differ, ns."""
+    """What is known of the clocks, for each pair of ends whose clocks are two. bound: how far they may differ, ns."""
     if bound is None:
         return []
     every: list[PacketStream | Figures] = [*imported.streams, *imported.figures]

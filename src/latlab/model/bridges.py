@@ -1,6 +1,6 @@
 """Which virtual bridges there are, and what each is and can do whatever the machine (docs/reference/bridges.md).
 
-How one is made is in latlab.testbed.bridges, a file a kind. Nobody compares a kind's name: what matters of it is here.
+How one is made is in latlab.testbed.bridges, a file a kind. No other code compares a kind's name: its facts are here.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ class BridgeKind:
     must have; all in words.
     takes_uplink: the uplink becomes a port of it. hands_over_card: the uplink's card becomes the guest's own.
     many_guests: several guests can be on one uplink. keeps_uplink: the uplink stays as it is, and other bridges can be
-    on it, too. leaves_nothing: why nobody else gets a packet that comes in at the uplink; empty: others do.
+    on it, too. leaves_nothing: why the host does not get packets that arrive at the uplink; empty: others do.
     translates: the guest is behind the host's address (NAT). has_vhost: vhost-net can carry the guest's packets, in
     threads that can be tuned. carries_frames: raw Ethernet frames reach the guest, VLAN tags among them. reaches_host:
     the guest and the host it runs on reach each other; reaches_guests: guests on it do. counts_packets: it reports how
@@ -28,8 +28,8 @@ class BridgeKind:
     needs_uplink: without an uplink it is nothing; needs_card: that is a network card. takes_functions: the card gets a
     virtual function for each guest (SR-IOV). gives_device: the guest gets a PCI device of the machine's and drives it
     itself: it has no snapshots, and the machine needs an IOMMU. modules: those of the kernel that it needs and that a
-    board may lack (Open vSwitch without its own forwards in user space). forms: how it is made → its facts then, where
-    they differ.
+    board may be without (Open vSwitch without its module forwards in user space). forms: how it is made → its facts
+    then, where they differ.
     """
 
     name: BridgeName
@@ -141,7 +141,7 @@ VFIO: Final = BridgeKind(
     "VFIO",
     carried_by="nothing: the card belongs to the guest",
     between_guest_and_host="the card",
-    needs="a PCI card in an IOMMU group of its own, `vfio-pci`",
+    needs="a PCI card in a separate IOMMU group, `vfio-pci`",
     takes_uplink=False,
     hands_over_card=True,
     many_guests=False,

@@ -1,4 +1,4 @@
-"""What latlab says when it cannot go on: what happened, where, what to do next, and the exit code."""
+"""What latlab prints when it cannot continue: what happened, where, what to do next, and the exit code."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 HOME = Path(__file__).parents[1]
 SAID = 300
-"""So much is told of what an exception says: a library may quote all that it read."""
+"""The length to which an exception's text is cut: a library may quote all that it read."""
 
 EXIT_OK = 0
 EXIT_ACCEPT = 1
@@ -31,7 +31,7 @@ class LatlabError(Exception):
     """A failure a person can act on; printed as one line, never as a traceback.
 
     what: what was tried and what came back. where: host, file or path. remedy: what to do next. parts: the failures
-    it sums up, each a line of its own.
+    it sums up, each on a separate line.
     """
 
     exit_code = EXIT_LAB
@@ -71,9 +71,9 @@ class UnreachedError(LabError):
 
 
 class StartError(LabError):
-    """A machine did not get ready, and may if all is made once more.
+    """A machine did not get ready, but may if all is made again.
 
-    which: by it who makes it once more knows that it was. again: what that is, in words.
+    which: identifies it to the code that makes it again. again: what that is, in words.
     """
 
     def __init__(self, error: LabError, *, which: str, again: str) -> None:
@@ -82,14 +82,14 @@ class StartError(LabError):
 
 
 class SnapshotError(StartError):
-    """A machine did not get ready from the snapshot at `path`, which has been removed: the next start makes it anew."""
+    """A machine did not get ready from the snapshot at `path`, now removed: the next start makes a new one."""
 
     def __init__(self, path: Path, error: LabError) -> None:
         what = f"{error.what}\n  its snapshot has been removed: {path}"
         super().__init__(
             LabError(what, where=error.where, remedy=error.remedy),
             which=str(path),
-            again=f"starting again without the snapshot {path.name}, which did not work",
+            again=f"starting again without the snapshot {path.name}, which failed",
         )
 
 
@@ -104,7 +104,7 @@ def rejection_remedy(number: int | None, port: str, words: str = "") -> str:
     """
     if number not in REJECTIONS and not any(os.strerror(one) in words for one in REJECTIONS):
         return ""
-    remedy = f"a firewall rejects {port}: let it in there (`nft list ruleset`, `iptables -S`)"
+    remedy = f"a firewall rejects {port}: allow it there (`nft list ruleset`, `iptables -S`)"
     if number == errno.ECONNREFUSED or os.strerror(errno.ECONNREFUSED) in words:
         return f"{remedy}, or the program that listened there has ended"
     return f"{remedy}, or there is no route, or no answer to ARP (`ip route get`, `ip neigh`)"
@@ -122,7 +122,7 @@ def file_remedy(error: OSError, path: Path | str | None = None) -> str:
         case errno.EROFS:
             return "the file system is mounted read-only: choose another folder for the runs"
         case errno.EISDIR:
-            return "there is a folder in the place of a file: remove it, or give it another name"
+            return "there is a folder where a file is expected: remove it, or rename it"
         case errno.EMFILE | errno.ENFILE:
             return "raise the limit of open files: `ulimit -n`"
         case errno.EACCES | errno.EPERM:
@@ -148,7 +148,7 @@ def _ownership(path: Path) -> str:
     except OSError:
         return "run with sudo"
     if owner == os.geteuid():
-        return f"{found} is yours, and protected: `ls -ld {found}`"
+        return f"{found} is yours and protected: `ls -ld {found}`"
     return f"{found} belongs to {'root' if owner == 0 else f'user {owner}'}: run with sudo"
 
 
@@ -165,8 +165,8 @@ def system_error(error: OSError) -> LabError:
 def making_sense_of(where: Path | str, remedy: str = "") -> Iterator[None]:
     """A context in which files of a run become values, or values that stood in them are worked with.
 
-    LabError: that failed, as of damaged files; it says where in the program, as only who reads it can tell those from a
-    fault of ours. remedy: what to do, if that is known better.
+    LabError: that failed, as of damaged files; it says where in the program, as only the caller can distinguish those
+    from a fault of ours. remedy: what to do, if that is known better.
     """
     try:
         yield
@@ -230,7 +230,7 @@ def own_fault(error: BaseException) -> LabError:
 
 
 def after_that(first: BaseException, then: BaseException) -> BaseException:
-    """What to raise when `then` happened while `first` was being dealt with: first stays the reason, then is told too.
+    """What to raise when `then` happened while `first` was being dealt with: the reason stays first, with then added.
 
     Two failures become one that says "…; after that, …"; what has been said already is not said again. A cancellation,
     whenever it came, stays one and carries the other as a note; so does what is no failure of ours.

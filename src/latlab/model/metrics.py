@@ -19,7 +19,7 @@ launch time it did not refuse; those that arrived. Of a timer's instants: those 
 
 POPULATIONS: Final[Mapping[Population, str]] = {
     "handed over": "packets handed over",
-    "sent": "packets that the kernel took and no qdisc refused",
+    "sent": "packets that the kernel accepted and no qdisc refused",
     "received": "packets received",
     "waited for": "instants that a timer was set for",
 }
@@ -139,7 +139,7 @@ PROBE_METRICS: Final[tuple[Metric, ...]] = (
     Metric(
         "turn",
         "Turn",
-        "answer_submit − rx_user, of who answers",
+        "answer_submit − rx_user, at the answering host",
         (("rx_user", "answer_submit"),),
         "received",
     ),
@@ -165,7 +165,7 @@ TIMER_METRICS: Final[tuple[Metric, ...]] = (
         more_less=SLOWER,
     ),
 )
-"""Of a timer: the two parts of its `wakeup`, where the kernel told when its interrupt ran."""
+"""Of a timer: the two parts of its `wakeup`, where the kernel reports when its interrupt ran."""
 
 TIMED: Final[tuple[Metric, ...]] = (next(one for one in METRICS if one.name == "wakeup"), *TIMER_METRICS)
 """Of a timer: the whole, and its parts."""
@@ -213,6 +213,15 @@ IMPORTED_METRICS: Final[tuple[Metric, ...]] = (
         (("previous", "first_point"),),
         "received",
     ),
+    # RFC 3550, 6.4.1: D(i, j) = (Rj − Ri) − (Sj − Si).
+    Metric(
+        "jitter",
+        "Jitter against the sender's cycle counter",
+        "first_point − (first_point of its sender's previous packet + cycles that the sender counted between the two)",
+        (("counted", "first_point"),),
+        "received",
+        more_less=LATER,
+    ),
     Metric(
         "user_return",
         "Return to the application",
@@ -221,7 +230,9 @@ IMPORTED_METRICS: Final[tuple[Metric, ...]] = (
         "handed over",
         more_less=LATER,
     ),
-    Metric("noise", "Noise of the operating system", "taken without a break from a thread that only runs", (), "sent"),
+    Metric(
+        "noise", "Noise of the operating system", "taken without interruption from a thread that only runs", (), "sent"
+    ),
 )
 """What other programs measure and we do not, in imported cells only. Those without pairs are never of single packets.
 """

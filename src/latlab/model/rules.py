@@ -60,15 +60,15 @@ RULES: Final[tuple[Rule, ...]] = (
     ),
     Rule(
         "agents-ended",
-        "the agents came to their end",
+        "the agents finished",
         "untrusted",
         finding="an agent did not finish",
         when=DURING,
         looks_at="cell.json: `done` and `error` of each agent",
         broken_when="an agent failed; in a cell that is `ok`, one has no `done`",
         remedy=(
-            "see cell.json and its host's log for the cause: without an agent's totals nothing shows that its "
-            "recordings are complete"
+            "see cell.json and the host's log for the cause: without an agent's totals its recordings cannot be "
+            "checked for completeness"
         ),
     ),
     Rule(
@@ -81,20 +81,20 @@ RULES: Final[tuple[Rule, ...]] = (
         broken_when="in a cell that is `ok`, a host with an agent has none",
         remedy=(
             "restore a complete copy of the file, or run again: the rules that use facts (tuning, interrupts, "
-            "throttling) cannot judge this host"
+            "throttling) are not checked for this host"
         ),
     ),
     Rule(
         "recordings-whole",
-        "recordings are whole",
+        "recordings are complete",
         "untrusted",
         finding="a recording is cut short, damaged or absent",
         when=DURING,
         looks_at="each recording",
         broken_when="it is absent, its end marker is missing, or a batch of it differs from its checksum",
         remedy=(
-            "packets after its end count as unknown: find out why the agent ended early: its error in cell.json, the "
-            "disk, the kernel's log"
+            "packets after its end count as unknown. Find out why the agent ended early: see its error in cell.json, "
+            "the disk, the kernel's log"
         ),
     ),
     Rule(
@@ -105,7 +105,7 @@ RULES: Final[tuple[Rule, ...]] = (
         when=DURING,
         looks_at="agents' `ring_full`",
         broken_when="above 0",
-        remedy="lower the rate, or give the agent's writer a CPU of its own",
+        remedy="lower the rate, or give the agent's writer thread a dedicated CPU",
     ),
     Rule(
         "counts-agree",
@@ -115,8 +115,8 @@ RULES: Final[tuple[Rule, ...]] = (
         when=DURING,
         looks_at="`done` of each agent, its recordings, packet table",
         broken_when=(
-            "a recording has another number of rows than its agent counted; a talker or a listener counted another "
-            "number than the table has; a listener counted more than its talker; or packets arrived that were not "
+            "the number of rows in a recording differs from its agent's count; a talker's or a listener's count "
+            "differs from the packet table; a listener counted more than its talker; or packets arrived that were not "
             "handed over"
         ),
         remedy=(
@@ -126,17 +126,17 @@ RULES: Final[tuple[Rule, ...]] = (
     ),
     Rule(
         "timestamps-possible",
-        "timestamps are possible",
+        "timestamps are plausible",
         "untrusted",
-        finding="a timestamp cannot be right",
+        finding="a timestamp is impossible",
         when=DURING,
         looks_at="timestamps; each agent's first and last reading of the clocks",
         broken_when=(
             "any before the first or after the last reading, a wake-up before it was due, or one before an earlier "
             "stage's: `submit` before `wake`, `tx_sched` or `tx_soft` before `submit`, `tx_hard` before `wake`, "
             "`rx_soft` or `rx_hard` after `rx_user`; an `rx_user` that equals the previous packet's and is before its "
-            "own `rx_soft`; a `wake` or `rx_user` that goes back in the order of its recording. Such timestamps are "
-            "left out of the packet table; a card's stay if most of its stream's are affected"
+            "own `rx_soft`; a `wake` or `rx_user` that is out of order in its recording. Such timestamps are left out "
+            "of the packet table; those of a card are kept if most of the stream's are affected"
         ),
         remedy=(
             "compare the recording with the agent's readings of the clocks: a clock was set, a card's clock is not "
@@ -152,7 +152,7 @@ RULES: Final[tuple[Rule, ...]] = (
         when=DURING,
         looks_at="launch times as sent and as received",
         broken_when="any differs from start + offset + n × period",
-        remedy="the agent and cell.json disagree about start, offset or period: use the agent of this latlab version",
+        remedy="the agent and cell.json have different start, offset or period: use the agent of this latlab version",
     ),
     Rule(
         "launches-honoured",
@@ -220,7 +220,7 @@ RULES: Final[tuple[Rule, ...]] = (
         finding="frames arrived without their VLAN tag",
         when=DURING,
         looks_at="listener's `untagged`",
-        broken_when="above 0: such frames are in no recording, and count as lost",
+        broken_when="above 0: such frames are not recorded, and count as lost",
         remedy=(
             "find what removes the tags: a card that strips them before XDP or AF_XDP (`ethtool -K IF rxvlan off`), or "
             "a switch whose port is an access port of that VLAN"
@@ -234,7 +234,7 @@ RULES: Final[tuple[Rule, ...]] = (
         when=DURING,
         looks_at="minimum of `path`, `latency`, `latency_user`, `delivery`",
         broken_when="below −uncertainty; for latencies with launch time also below −lead",
-        remedy="the clocks differ by more than their bound: synchronise them, or have them compared again",
+        remedy="the clocks differ by more than their bound: synchronise them, or measure again",
     ),
     Rule(
         "clock-bound",
@@ -243,9 +243,10 @@ RULES: Final[tuple[Rule, ...]] = (
         finding="the offset between the two clocks is not bounded",
         when=DURING,
         looks_at="`path`, `latency`, `latency_user` and their `unbounded`",
-        broken_when="no bound, for any packet",
+        broken_when="any packet has no bound",
         remedy=(
-            "set clock: {sync: exchange}, which compares the clocks; hosts of one kernel share a clock: {sync: auto}"
+            "set clock: {sync: exchange}, which compares the clocks; for hosts of one kernel, which share a clock, set "
+            "{sync: auto}"
         ),
     ),
     Rule(
@@ -262,16 +263,15 @@ RULES: Final[tuple[Rule, ...]] = (
         "ptp-locked",
         "PTP was locked",
         "suspect",
-        finding="a PTP port was not locked all the time",
+        finding="a PTP port was not locked throughout",
         when=DURING,
         looks_at="`ptp` of the result: `unlocked`",
         broken_when=(
-            "any port was for a time neither master nor locked slave, or changed its role: no answer, no Sync for "
+            "any port was temporarily neither master nor locked slave, or changed its role: no answer, no Sync for "
             "three intervals, another state, an offset beyond its limit or unknown"
         ),
         remedy=(
-            "see ptp4l's log, and its series next to the packets': what was measured meanwhile is by a clock that was "
-            "not synchronised"
+            "see ptp4l's log, and the PTP series next to the packets': during that time the clock was not synchronised"
         ),
     ),
     Rule(
@@ -335,9 +335,9 @@ RULES: Final[tuple[Rule, ...]] = (
             "schedule: a queue that does not drain"
         ),
         remedy=(
-            "latency shows the queue's length, not the path: see what waits there (`tc -s qdisc show dev IF`: "
-            "backlog). A queue that drains only as fast as it fills keeps the backlog of a stall or of the start: give "
-            "the class more or longer windows than the stream needs (`latlab gates`), move other streams out of it, or "
+            "latency shows the queue's length, not the path: check the queue (`tc -s qdisc show dev IF`: backlog). A "
+            "queue that drains only as fast as it fills keeps the backlog from a stall or from the start: give the "
+            "class more or longer windows than the stream needs (`latlab gates`), move other streams out of it, or "
             "lengthen the period"
         ),
     ),
@@ -416,7 +416,7 @@ RULES: Final[tuple[Rule, ...]] = (
         when=DURING,
         looks_at="join of the recordings",
         broken_when="any row without a packet, any second row of a packet, any timestamp without clock readings",
-        remedy="see stray_stamps in cell.json, and findings in the packet table's metadata",
+        remedy="see stray_stamps in cell.json and the findings in the packet table's metadata",
     ),
     Rule(
         "launch-dropped",
@@ -462,7 +462,7 @@ RULES: Final[tuple[Rule, ...]] = (
         broken_when="above 0",
         remedy=(
             "the figures include a stall and every expiry that it delayed; if every expiry is overdue, the machine "
-            "cannot serve this period: use a longer one, a real-time priority, or a CPU of its own"
+            "cannot serve this period: use a longer one, a real-time priority, or a dedicated CPU"
         ),
     ),
     Rule(
@@ -472,23 +472,25 @@ RULES: Final[tuple[Rule, ...]] = (
         finding="the kernel did not report a timer's interrupts",
         when=DURING,
         looks_at="`trace_problem`, `trace_lost` of timers' agents",
-        broken_when="the kernel was to report them, and did not report all",
+        broken_when="the kernel should have reported them, and did not report all",
         remedy=(
-            "how late the thread ran is known, the interrupt's part of it is not: fix the reported cause, or set "
+            "the thread's lateness is known, but the interrupt's part of it is not: fix the reported cause, or set "
             "`trace: false`"
         ),
     ),
     Rule(
         "trace-whole",
-        "the trace is whole",
+        "the trace is complete",
         "suspect",
         finding="the kernel lost events of a trace",
         when=DURING,
         looks_at="`lost` and `kept.overran` of agents that trace",
-        broken_when="above 0: a buffer of the kernel's was full, or a window was asked for after its events were gone",
+        broken_when=(
+            "above 0: a buffer of the kernel was full, or a window was requested after its events had been overwritten"
+        ),
         remedy=(
-            "latencies are not affected; for packets of those times the path from the interrupt to the thread is not "
-            "known: keep other traffic off that host; rows with `event` 0 in the recording are the losses"
+            "latencies are not affected, but for packets of those times the stages from the interrupt to the thread "
+            "are unknown: keep other traffic off that host; rows with `event` 0 in the recording mark the losses"
         ),
     ),
     Rule(
@@ -542,7 +544,7 @@ RULES: Final[tuple[Rule, ...]] = (
         when=BEFORE_AND_AFTER,
         looks_at="facts: steal time of all CPUs together",
         broken_when="above 1 % of the time between the facts (`steal_share`)",
-        remedy="pin this machine's vCPUs to CPUs of the host that nothing else uses",
+        remedy="pin this machine's vCPUs to dedicated CPUs of its host",
     ),
     Rule(
         "preempt-rt",
@@ -561,7 +563,7 @@ RULES: Final[tuple[Rule, ...]] = (
         finding="the agents' CPUs are not isolated",
         when=BEFORE,
         looks_at="CPUs of each agent, facts",
-        broken_when="any that is not isolated",
+        broken_when="any CPU is not isolated",
         remedy="boot with isolcpus=nohz,domain,managed_irq,N and pin the agent to N",
     ),
     Rule(
@@ -572,8 +574,8 @@ RULES: Final[tuple[Rule, ...]] = (
         when=BEFORE_AND_AFTER,
         looks_at="facts: time in idle states, of CPUs that agents and virtual CPUs are bound to, else of all",
         broken_when=(
-            "a CPU was in an idle state with an exit latency over 20 µs (`idle_wakeup`) for longer than the facts were "
-            "taken before and after the streams, so it was while they ran"
+            "a CPU was in an idle state with an exit latency over 20 µs (`idle_wakeup`) for longer than it took to "
+            "record the facts before and after the streams, so it was idle while they ran"
         ),
         remedy=(
             "keep /dev/cpu_dma_latency open with 0 on this host (an agent does with cpu_dma_latency: 0), or disable "
@@ -590,9 +592,9 @@ RULES: Final[tuple[Rule, ...]] = (
         looks_at="facts: governor and range of CPUs that agents and virtual CPUs are bound to, else of all",
         broken_when=(
             "○ the governor changes them: it is neither performance nor userspace, and the range has more than one "
-            "frequency; or it was another afterwards"
+            "frequency; or the governor had changed afterwards"
         ),
-        remedy="`cpupower frequency-set -g performance`, and turbo off where that matters, too",
+        remedy="`cpupower frequency-set -g performance`; also turn turbo off if it matters",
     ),
     Rule(
         "siblings-quiet",
@@ -619,7 +621,7 @@ RULES: Final[tuple[Rule, ...]] = (
     ),
     Rule(
         "vcpus-apart",
-        "virtual CPUs are apart",
+        "virtual CPUs run on different CPUs",
         "suspect",
         finding="all virtual CPUs of a guest ran on one CPU",
         when=BEFORE_AND_AFTER,
@@ -627,12 +629,12 @@ RULES: Final[tuple[Rule, ...]] = (
         broken_when="several may run on several isolated CPUs, and all ran on the same one, before and after",
         remedy=(
             "pin each one, tuning: {HOST: {guests: {GUEST: {vcpus: {cpus: [2, 3]}}}}}: the scheduler does not balance "
-            "isolated CPUs, and leaves all threads on the first one"
+            "isolated CPUs and leaves all threads on the first one"
         ),
     ),
     Rule(
         "ptp-cpus",
-        "PTP has CPUs of its own",
+        "PTP has separate CPUs",
         "suspect",
         finding="PTP shares a CPU with measured threads, and its priority is not above theirs",
         when=BEFORE,
@@ -645,7 +647,7 @@ RULES: Final[tuple[Rule, ...]] = (
     ),
     Rule(
         "irq-cpus",
-        "interrupts have CPUs of their own",
+        "interrupts run on separate CPUs",
         "suspect",
         finding="a network card's interrupts ran on a measured thread's CPU",
         when=ALL_THE_TIME,
@@ -660,7 +662,7 @@ RULES: Final[tuple[Rule, ...]] = (
         finding="a network card's interrupts moved",
         when=BEFORE_AND_AFTER,
         looks_at="facts: counts of the interrupts of measured interfaces, by CPU, and their affinity",
-        broken_when="either is another afterwards",
+        broken_when="either has changed afterwards",
         remedy=(
             "bind them, tuning: {HOST: {irq: …}}, with the interface up: bringing it up makes its driver request them "
             "again, on the default CPUs; and stop irqbalance"
@@ -668,7 +670,7 @@ RULES: Final[tuple[Rule, ...]] = (
     ),
     Rule(
         "irqbalance",
-        "nothing moves interrupts",
+        "interrupts are not moved",
         "suspect",
         finding="irqbalance moves interrupts",
         when=BEFORE_AND_DURING,
@@ -708,10 +710,10 @@ RULES: Final[tuple[Rule, ...]] = (
         finding="a link went up or down during the measurement",
         when=BEFORE_AND_AFTER,
         looks_at="facts: `carrier_changes` of measured interfaces",
-        broken_when="any differs afterwards",
+        broken_when="any has changed afterwards",
         remedy=(
-            "look into the kernel's log for what took it down, and check the cable: packets are lost meanwhile, "
-            "interrupts may be on other CPUs afterwards, and the gates of a software taprio stop"
+            "check the kernel's log for the cause, and the cable: while a link is down packets are lost and the gates "
+            "of a software taprio stop; afterwards interrupts may be on other CPUs"
         ),
     ),
     Rule(
@@ -721,10 +723,10 @@ RULES: Final[tuple[Rule, ...]] = (
         finding="a network card's driver did not deliver every timestamp",
         when=BEFORE_AND_AFTER,
         looks_at="facts: the driver's `tx_hwtstamp_skipped`, `tx_hwtstamp_timeouts`, `rx_hwtstamp_cleared`",
-        broken_when="any grew",
+        broken_when="any counter increased",
         remedy=(
-            "igb reads a transmitted packet's timestamp in a kworker, one at a time: give kworkers CPU time that "
-            "real-time threads do not take (taskset, chrt), and more time between packets that are stamped"
+            "igb reads a transmitted packet's timestamp in a kworker, one at a time: give kworkers CPU time (taskset, "
+            "chrt), and leave more time between timestamped packets"
         ),
     ),
     Rule(
@@ -780,7 +782,7 @@ RULES: Final[tuple[Rule, ...]] = (
         finding="a guest's memory can be reclaimed by its host",
         when=ALL_THE_TIME,
         looks_at="facts of guests: memory, modules",
-        broken_when="its size is another afterwards; ○ virtio_balloon is loaded",
+        broken_when="its size has changed afterwards; ○ virtio_balloon is loaded",
         remedy="no balloon: <memballoon model='none'/> in the domain's XML",
     ),
     Rule(
@@ -790,9 +792,9 @@ RULES: Final[tuple[Rule, ...]] = (
         finding="the kernel uses a slow clock source",
         when=BEFORE_AND_AFTER,
         looks_at="facts: `clock.source`",
-        broken_when="a device or a tick (hpet, acpi_pm, pit, jiffies); or another one afterwards",
+        broken_when="a device or a tick (hpet, acpi_pm, pit, jiffies); or the source has changed afterwards",
         remedy=(
-            "see in the kernel's log why it rejects the CPU's counter; in a guest use kvm-clock, or an invariant tsc"
+            "check the kernel's log for why it rejects the CPU's counter; in a guest use kvm-clock or an invariant tsc"
         ),
     ),
     Rule(
@@ -813,7 +815,7 @@ RULES: Final[tuple[Rule, ...]] = (
     ),
     Rule(
         "kernel-complaints",
-        "the kernels did not complain",
+        "the kernels logged no problem",
         "suspect",
         finding="a kernel logged something that makes packets late",
         when=BEFORE_AND_AFTER,
@@ -826,21 +828,21 @@ RULES: Final[tuple[Rule, ...]] = (
 
 OTHERS: Final[tuple[RuleName, ...]] = (
     RuleName("cell-measured", "a cell was measured", "untrusted"),
-    RuleName("measured-by-latlab", "latlab measured it itself", "suspect"),
-    RuleName("timestamps-in-order", "a machine's own timestamps are in order", "untrusted"),
+    RuleName("measured-by-latlab", "latlab measured the figures", "suspect"),
+    RuleName("timestamps-in-order", "timestamps of one machine are in order", "untrusted"),
     RuleName("one-time-scale", "timestamps are of one time scale", "untrusted"),
-    RuleName("file-whole", "the file is whole", "untrusted"),
-    RuleName("rows-whole", "all rows are there, each once", "untrusted"),
-    RuleName("unit-possible", "the figures can be of their unit", "untrusted"),
+    RuleName("file-whole", "the file is complete", "untrusted"),
+    RuleName("rows-whole", "every row is present exactly once", "untrusted"),
+    RuleName("unit-possible", "the figures fit their unit", "untrusted"),
     RuleName("points-in-order", "the first point sees packets first", "untrusted"),
-    RuleName("directions-opposite", "the two directions of a conversation go opposite ways", "untrusted"),
+    RuleName("directions-opposite", "the two directions of a conversation are opposite", "untrusted"),
     RuleName("offload-off", "packets were captured as they are on the wire", "suspect"),
     RuleName("packets-distinct", "packets can be told apart", "suspect"),
     RuleName("points-stayed", "the interfaces stayed as they were", "suspect"),
     RuleName("capture-whole", "the captures have all packets", "suspect"),
     RuleName("cards-synchronised", "the network cards' clocks are synchronised", "untrusted"),
-    RuleName("frames-returned", "all frames came back", "suspect"),
-    RuleName("events-seen", "every event was seen", "suspect"),
+    RuleName("frames-returned", "all frames returned", "suspect"),
+    RuleName("events-seen", "every event was recorded", "suspect"),
 )
 """What a run as a whole, or another program's files, are compared with where they are read. severity: the usual one."""
 
@@ -855,6 +857,23 @@ FORMER: Final[dict[str, str]] = {
     "no CPU slept deeply": "deep-idle",
     "links do not rest": "eee-off",
     "timestamps are there": "timestamps-there",
+    "the agents came to their end": "agents-ended",
+    "PTP has CPUs of its own": "ptp-cpus",
+    "interrupts have CPUs of their own": "irq-cpus",
+    "virtual CPUs are apart": "vcpus-apart",
+    "recordings are whole": "recordings-whole",
+    "the trace is whole": "trace-whole",
+    "the file is whole": "file-whole",
+    "all rows are there, each once": "rows-whole",
+    "the figures can be of their unit": "unit-possible",
+    "the two directions of a conversation go opposite ways": "directions-opposite",
+    "the kernels did not complain": "kernel-complaints",
+    "timestamps are possible": "timestamps-possible",
+    "all frames came back": "frames-returned",
+    "every event was seen": "events-seen",
+    "a machine's own timestamps are in order": "timestamps-in-order",
+    "latlab measured it itself": "measured-by-latlab",
+    "nothing moves interrupts": "irqbalance",
 }
 """{name in earlier versions: id}."""
 

@@ -28,7 +28,7 @@ PLACES: Final[Mapping[str, str]] = {
 """Where packets can be held, as far as timestamps show, and how that is said; in the order of their path."""
 
 STAGES: Final[Mapping[str, str]] = {
-    "wake-up": "the talker's thread wakes; below zero where it wakes ahead (lead, busy wait)",
+    "wake-up": "the talker's thread wakes; below zero if it wakes ahead (lead, busy wait)",
     "prepare": "builds the packet; waits for the launch time if it woke ahead",
     "socket": "send call, IP and UDP or packet socket, up to the qdisc",
     "qdisc": "waits there: gates, launch time, queue; up to the driver",
@@ -149,6 +149,13 @@ TIMESTAMPS: Final[tuple[Timestamp, ...]] = (
         not_before="wake",
     ),
     Timestamp("previous", "of watched packets: when the first point saw the packet before", "talker", "kernel"),
+    Timestamp(
+        "counted",
+        "of watched packets whose sender counts its cycles: `first_point` of its previous packet plus the "
+        "time that it counted between the two",
+        "talker",
+        "kernel",
+    ),
     Timestamp("first_point", "of imported and of watched packets: when the first point saw it", "talker", "kernel"),
     Timestamp("second_point", "the same of the second point", "listener", "kernel"),
     Timestamp(
@@ -173,14 +180,14 @@ TIMESTAMPS: Final[tuple[Timestamp, ...]] = (
     ),
     Timestamp(
         "rx_user",
-        "the listening application had it",
+        "the listening application received it",
         "listener",
         "thread",
         recorded="received.rx_user_tai_ns",
         place=APPLICATION,
         ends={"rx_soft": "delivery", "rx_hard": "delivery"},
     ),
-    Timestamp("answered", "the application that asks had the answer", "talker", "thread"),
+    Timestamp("answered", "the asking application received the answer", "talker", "thread"),
 )
 """All of them, in the order of a packet's path."""
 

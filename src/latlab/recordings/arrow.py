@@ -132,7 +132,7 @@ SCHEMAS: Final[dict[str, pa.Schema]] = {
 """The columns of each table, by name."""
 
 _ADDED: Final[dict[str, tuple[str, ...]]] = {"sent": ("late",), "watched": ("segments",)}
-"""Columns at the end of a table that recordings of earlier agents lack: 0 in all rows, timestamps null."""
+"""Columns at the end of a table that recordings of earlier agents do not have: 0 in all rows, timestamps null."""
 
 # Arrow columnar format, "Encapsulated message format": a marker, then a metadata length; zero ends it.
 _CONTINUATION: Final = b"\xff\xff\xff\xff"
@@ -203,9 +203,7 @@ def _read(path: Path, table: str, run_id: str | None) -> Recording:
         except (pa.ArrowInvalid, OSError):
             if _is_cut(bytes(source.read_at(size, 0))):
                 return no_recording(table)
-            raise LabError(
-                "its header is damaged, so no row of it can be read", where=str(path), remedy=DAMAGED
-            ) from None
+            raise LabError("its header is damaged, so no row can be read", where=str(path), remedy=DAMAGED) from None
         metadata = {
             key.decode(): value.decode()
             for key, value in (reader.schema.metadata or {}).items()
@@ -219,7 +217,7 @@ def _read(path: Path, table: str, run_id: str | None) -> Recording:
             batches, complete, gaps = _checked_batches(source, reader)
     if gaps and not batches:
         raise LabError(
-            "no row of it can be trusted: its header, or every batch in it, differs from its checksum",
+            "no row can be trusted: its header, or every batch, differs from its checksum",
             where=str(path),
             remedy=DAMAGED,
         )

@@ -31,7 +31,7 @@ class LaunchTime(Recorded):
 
 
 class TimerSettings(Recorded):
-    """How a timer waits, and what is told of it."""
+    """How a timer waits, and what is recorded of it."""
 
     how: str = ""
     threshold_ns: int
@@ -43,7 +43,8 @@ class RecordedStream(Recorded):
 
     interface: where it leaves; port: the same, or of a VLAN interface the one below. stream: its number, 0 without
     packets. period_ns: None of a closed loop. metrics, counts, send_errnos, two_clocks, described: of what was imported
-    or measured by a tool. flow: of which flow's packets it is, where these were watched.
+    or measured by a tool. flow: of which flow's packets it is, where these were watched. pair: of a PRP pair the
+    numbers of its streams by LAN A and by LAN B.
     """
 
     name: str
@@ -65,6 +66,7 @@ class RecordedStream(Recorded):
     probe: str | None = None
     leg: Leg | None = None
     flow: str | None = None
+    pair: tuple[int, int] | None = None
     frames: int | None = None
     timer: TimerSettings | None = None
     tool: str | None = None
@@ -91,13 +93,13 @@ class RecordedStream(Recorded):
     @property
     def asked(self) -> TimerSettings:
         """Of a timer: how it waits."""
-        assert self.timer, f"{self.name} is no timer"
+        assert self.timer, f"{self.name} is not a timer"
         return self.timer
 
 
 @dataclass(frozen=True)
 class Interval:
-    """What a tool said of one interval of time by itself, ns; percentiles None where it said none."""
+    """What a tool reported for one interval of time, ns; percentiles None where it reports none."""
 
     start_ns: int
     n: int
@@ -450,8 +452,8 @@ class WatchedBy(RecordedAgent):
 
 class Watched(Recorded):
     """Packets that were watched: `watch` of run.json. flow: the expression as it was written; filter: as agents have
-    it. for_ns: None: until somebody ended it. snap: bytes of each packet that are kept. clock_bound_ns: how far the
-    clocks of two kernels differ at most, where somebody has said it. grace_ns: as GRACE_NS.
+    it. for_ns: None: until it was ended. snap: bytes of each packet that are kept. clock_bound_ns: how far the
+    clocks of two kernels differ at most, where that is stated. grace_ns: as GRACE_NS.
     """
 
     flow: str
@@ -570,7 +572,7 @@ class Guest(Recorded):
 
 
 class RecordedStep(Recorded):
-    """A step of the test bed, or a setting that was read again. why: the error, where the run goes on without it."""
+    """A step of the test bed, or a setting that was read again. why: the error, where the run continues without it."""
 
     host: str
     title: str

@@ -172,7 +172,7 @@ def _edge(entry: ClockEdge) -> Edge | None:
     """An entry of cell.json's `clocks`; None if it bounds nothing.
 
     Packets over a network bound so loosely that only a line through all exchanges is narrow: it is taken where there
-    is one. A page's looks are narrow by themselves, so its windows are taken, and rates may change. Windows that do not
+    is one. A page's looks are narrow already, so its windows are taken, and rates may change. Windows that do not
     bound the drift say nothing beyond their instant. Without any window the entry's interval holds all the time.
     """
     span = None

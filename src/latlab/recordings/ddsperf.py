@@ -1,4 +1,4 @@
-"""The lines in which ddsperf tells what each second was like. Cyclone DDS 0.8 to 11, src/tools/ddsperf/ddsperf.c
+"""The lines in which ddsperf prints the figures of each second. Cyclone DDS 0.8 to 11, src/tools/ddsperf/ddsperf.c
 (latencystat_print, latencystat_update).
 """
 
@@ -24,7 +24,7 @@ _SLACK_NS: Final = 500_000_000
 
 @dataclass(frozen=True)
 class Second:
-    """What ddsperf said of one second by itself, of half a round trip (`ping`) or of one way (`sublat`), ns.
+    """What ddsperf printed for one second, of half a round trip (`ping`) or of one way (`sublat`), ns.
 
     peer: as ddsperf names it, host:process. size: bytes of the sample. start_ns: since ddsperf began; 0 is the first
     second, in which peers discover each other. Percentiles are of the first SAMPLES samples.
@@ -44,7 +44,7 @@ class Second:
 
 
 def seconds(lines: Iterable[str]) -> list[Second]:
-    """Every second that is told of, the first one included, in the order of the lines; others are passed over."""
+    """Every second that is reported, including the first, in the order of the lines; other lines are skipped."""
     return [_second(match) for line in lines if (match := _FIGURES.match(line))]
 
 

@@ -23,15 +23,15 @@ _BEFORE: Final = {one.name: (one.not_before, _BEFORE_WHY[one.not_before]) for on
 """What a timestamp cannot be before, and what is said of it then."""
 _AFTER_WHY: Final = {"rx_user": "after the application had the same packet"}
 _AFTER: Final = {
-    "irq": ("wake", "after the thread had come to the same instant"),
+    "irq": ("wake", "after the thread had reached the same instant"),
     **{one.name: (one.not_after, _AFTER_WHY[one.not_after]) for one in TIMESTAMPS if one.not_after},
 }
 """What a timestamp cannot be after."""
 _TOO_EARLY: Final = "before the agent's first reading of the clocks"
 _TOO_LATE: Final = "after the agent's last reading of the clocks"
 _NOT_DUE: Final = "before it was due"
-_FROZEN: Final = "that of the packet before, from before the kernel had this one"
-_OUT_OF_ORDER: Final = "before that of a packet recorded earlier, or after that of a later one"
+_FROZEN: Final = "that of the previous packet, from before the kernel had this one"
+_OUT_OF_ORDER: Final = "out of order with packets recorded before or after it"
 
 MOST: Final = 0.5
 """Of a card's timestamps: where more of them than this are impossible, its clock is another than the system's."""

@@ -25,7 +25,7 @@ _ANSWERERS_OWN: Final = tuple(one.column for one in RECORDED if one.side == "tal
 
 def recorded_streams(cell: RecordedCell) -> list[RecordedStream]:
     """Those of cell.json's streams whose packets our agents record: neither tools' nor timers'."""
-    return [stream for stream in cell.streams if stream.has_packets]
+    return [stream for stream in cell.streams if stream.has_packets and not stream.pair]
 
 
 def with_counts(folder: CellFolder, cell: RecordedCell) -> list[RecordedStream]:

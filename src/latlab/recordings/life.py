@@ -15,7 +15,7 @@ from pathlib import Path
 @contextmanager
 def held(path: Path) -> Iterator[None]:
     """Make `is_held(path)` true in every process while the context lasts. OSError: there is no such file."""
-    # Open for writing: network file systems give an exclusive lock to nobody else.
+    # Open for writing: network file systems give an exclusive lock only then.
     descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
@@ -25,9 +25,9 @@ def held(path: Path) -> Iterator[None]:
 
 
 def is_held(path: Path) -> bool:
-    """Whether a living process holds the file; False if there is no such file, or nobody may lock it there."""
+    """Whether a living process holds the file; False if there is no such file, or locks are not allowed there."""
     try:
-        # Opening a pipe for reading would wait until somebody writes to it.
+        # Opening a pipe for reading would wait until a writer opens it.
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:
         return False

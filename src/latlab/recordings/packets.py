@@ -26,6 +26,7 @@ from latlab.recordings.cell import RecordedCell, RecordedStream, Totals
 from latlab.recordings.clock_offset import offset_between
 from latlab.recordings.impossible import Readings, drop_impossible
 from latlab.recordings.legs import has_schedule, onto_askers_clock, with_counts
+from latlab.recordings.prp_pairs import first_copies
 from latlab.recordings.real_to_tai import RealToTai
 from latlab.recordings.recording_findings import (
     TRACED,
@@ -125,7 +126,7 @@ def is_joined(folder: CellFolder) -> bool:
     """Whether packets.parquet holds all there is: a recording without its end may still have grown since, a damaged
     one may have been replaced, and earlier versions of latlab joined otherwise.
 
-    An agent whose lab was killed finishes its recordings by itself, a moment later. LabError: the file is damaged, and
+    An agent whose lab was killed finishes its recordings on its own, a moment later. LabError: the file is damaged, and
     there is nothing to build it from.
     """
     try:
@@ -185,7 +186,9 @@ def join_cell(folder: CellFolder) -> Joined:
     join.onto_one_clock()
     join.see_others()
     others = [*_tool_tables(folder, cell), *timer_tables(folder, cell, join.findings)]
-    return Joined(_with_others(join.frame(), others), join.findings)
+    packets = join.frame()
+    pairs = [first_copies(packets, stream) for stream in cell.streams if stream.pair]
+    return Joined(_with_others(packets, [*pairs, *others]), join.findings)
 
 
 @dataclass(frozen=True)
@@ -247,7 +250,7 @@ class _Join:
         self.stated = stated_rows(cell)
         self.heard_until: dict[_Agent, int] = {}
         self.is_scheduled = all(map(has_schedule, slots.streams))
-        # Zeroed memory is taken from the machine when it is written: a column nobody fills costs nothing.
+        # Zeroed memory is taken from the machine when it is written: a column that is not filled costs nothing.
         self.columns = {name: Column(dtype, slots.total) for name, dtype in _COLUMNS.items()}
         for name in _SENT_COLUMNS:
             self.columns[name].valid = self.columns["wake_tai_ns"].valid
@@ -366,7 +369,7 @@ class _Join:
         return RecordingFindings.of(recording, present=present, stated=self.stated.get(name))
 
     def warm_up(self) -> None:
-        """Tell which packets of legs without a schedule were launched in the warm-up; an answer is as its question."""
+        """Mark which packets of legs without a schedule were launched in the warm-up; an answer is as its question."""
         launch, warmup = self.columns["launch_tai_ns"], self.columns["warmup"].values
         for legs in self.slots.probes.values():
             up, down = (self.slots.slice_of[legs[leg].stream] for leg in ("up", "down"))
@@ -527,7 +530,7 @@ def _pieces(recording: Recording) -> Iterator[pl.DataFrame]:
 def _locate(
     piece: pl.DataFrame, finder: Finder, seen: Mask, found: RecordingFindings, *, once: bool = True
 ) -> tuple[Rows, Take]:
-    """Table rows of the piece's rows that are to be taken, and which those are; the rest is counted stray.
+    """Table rows of the piece's rows that are to be taken, and which those are; the rest is counted as unmatched.
 
     once: a packet has one such row at most; otherwise further ones are counted as `again`.
     """
@@ -543,7 +546,7 @@ def _locate(
 
 
 def _numbers(piece: pl.DataFrame, name: str) -> NDArray[Any]:
-    """A column that has no nulls, as an array of its own type. LabError: it has some, and no agent of ours wrote it."""
+    """A column that has no nulls, as an array of its type. LabError: it has some: no agent wrote it so."""
     if piece[name].null_count():
         raise LabError(
             f"a recording has rows without {name}, which every row has",

@@ -21,7 +21,7 @@ class Impossible:
     """Timestamps that cannot be: how many of one kind, of one stream, and the first packet that has one.
 
     why: as "before the packet was due". left_out: the packet table does not have them. They stay where most of a
-    stream's are so: then it is the card's clock that is another, and differences of its own readings still hold.
+    stream's are so: then the card's clock is a different one, and differences of its readings are still valid.
     """
 
     stream: int
@@ -37,7 +37,7 @@ class RecordingFindings:
     """What the join saw of one recording.
 
     rows: read. complete: its end was there. present: there is such a file. stated: how many rows its agent said at its
-    end that it recorded; None: it did not say. stray: rows of no scheduled packet, of an unknown kind, or of a
+    end that it recorded; None: not stated. stray: rows of no scheduled packet, of an unknown kind, or of a
     packet that had such a row before (the first one counts). again: further software stamps of a packet, one
     for each device it passes after the first: below a VLAN interface, and at a bridge's ports on the same kernel.
     launch_mismatched: rows whose launch time is not the schedule's. unconverted: software timestamps dropped, since
@@ -84,8 +84,8 @@ class RecordingFindings:
 def stated_rows(cell: RecordedCell) -> dict[str, int]:
     """{recording: rows that its agent said at its end that it recorded}, as `talker-sensor.sent`.
 
-    Not of agents that dropped rows: which ones is not known. What a verb does not count by itself, its readings of the
-    clocks, is what is left of all its rows.
+    Not of agents that dropped rows: which ones is not known. What a verb does not count, its readings of the clocks,
+    is what is left of all its rows.
     """
     stated = {
         f"clock-{clock.from_}-{clock.to}.exchanges": clock.exchanges

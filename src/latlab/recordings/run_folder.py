@@ -34,8 +34,8 @@ CELL_FORMAT: Final = "latlab.cell/1"
 RESULT_FORMAT: Final = "latlab.result/1"
 _KEPT_ONCE: Final = "restore a complete copy, or repeat the run: there are no recordings to build it from"
 
-KILLED: Final = Failure(what="the lab was killed while it measured", where="", remedy="run it again")
-"""The reason of a cell that cell.json calls `running` though its lab is gone."""
+KILLED: Final = Failure(what="latlab was killed while it measured", where="", remedy="run it again")
+"""The reason of a cell that cell.json calls `running` though its lab has ended."""
 
 PREFIX_OF_VERB: Final = {"talk": "talker", "listen": "listener"}
 """Where it is another word than the verb."""
@@ -52,7 +52,7 @@ def write_json(path: Path, document: Any) -> None:
 def publishing(path: Path) -> Iterator[Path]:
     """A new file next to `path` to write to; at the end it has taken that name, and both are on the disk.
 
-    If the writing fails, the new file is gone and `path` is what it was. The file's name is random and it is made
+    If the writing fails, the new file is removed and `path` is what it was. The file's name is random and it is made
     exclusively, so that nothing lying in the folder, a link least of all, is written through.
     """
     descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
@@ -66,7 +66,7 @@ def publishing(path: Path) -> Iterator[Path]:
     except BaseException as error:
         temporary.unlink(missing_ok=True)
         if isinstance(error, OSError):
-            error.filename = str(path)  # a write that fails does not say by itself to which file
+            error.filename = str(path)  # a write that fails does not name the file
         raise
     _fsync(path.parent)
 
@@ -154,7 +154,7 @@ class CellFolder:
         return int(self.path.name.removeprefix("r"))
 
     def cell(self) -> RecordedCell:
-        """cell.json; `running` becomes `interrupted` once its lab is gone. LabError: it is not there or broken."""
+        """cell.json; `running` becomes `interrupted` once its lab has ended. LabError: it is missing or damaged."""
         path = self.path / "cell.json"
         remedy = f"restore a complete copy, or remove {self.path} from the run: then the other cells can be reported"
         document = read_document(path, ("slug", "repeat", "status", "streams"), format_=CELL_FORMAT, remedy=remedy)
@@ -175,7 +175,7 @@ class CellFolder:
     def facts(self, when: str) -> Facts:
         """{host: facts} of facts-`when`.json, when = `before` or `after`; empty if they were never taken."""
         path = self._facts_path(when)
-        remedy = "restore a complete copy, or remove it: the rules that rest on it are not judged then"
+        remedy = "restore a complete copy, or remove it: then the rules that use it are not checked"
         return read_json(path, remedy) if path.exists() else {}
 
     def write_facts(self, when: str, facts: Facts) -> None:
@@ -188,7 +188,7 @@ class CellFolder:
         return self.path / f"facts-{when}.json"
 
     def prefix(self, verb: str, host: str) -> Path:
-        """What an agent is told as `recording`: `talker-HOST` for talk, `listener-HOST` for listen, `ptp-PORT`, and
+        """What an agent gets as `recording`: `talker-HOST` for talk, `listener-HOST` for listen, `ptp-PORT`, and
         `ping-PROBE` and `pong-PROBE`.
         """
         return self.path / f"{PREFIX_OF_VERB.get(verb, verb)}-{host}"
@@ -212,7 +212,7 @@ class CellFolder:
             path.replace(earlier / path.name) if keep else path.unlink()
 
     def clock_prefix(self, initiator: str, responder: str) -> Path:
-        """What the clock verb's initiator is told as `recording`: `clock-INITIATOR-RESPONDER`."""
+        """What the clock verb's initiator gets as `recording`: `clock-INITIATOR-RESPONDER`."""
         return self.path / f"clock-{initiator}-{responder}"
 
     def recording(self, verb: str, host: str, table: str) -> Path:
@@ -290,7 +290,7 @@ class CellFolder:
 class RunSummary:
     """One line of `latlab list`; what the run never wrote is None. Times are UTC, ISO 8601.
 
-    status: `running`, `ended` or `interrupted`; `killed` where the lab was gone before it could report it.
+    status: `running`, `ended` or `interrupted`; `killed` where the lab ended before it could report it.
     """
 
     run: str
@@ -315,7 +315,7 @@ def _refuse_anothers(root: Path) -> None:
         shared = path.parent.stat().st_mode
         if shared & stat.S_IWOTH and shared & stat.S_ISVTX:
             raise UsageError(
-                f"{path} belongs to user {path.lstat().st_uid}, in a folder where all may write",
+                f"{path} belongs to user {path.lstat().st_uid}, in a world-writable folder",
                 where=str(root),
                 remedy="choose another folder with --runs",
             )
@@ -388,7 +388,7 @@ class RunFolder:
         except OSError as error:
             remedy = file_remedy(error, self.path)
             if self.path.stat().st_uid != os.geteuid() and error.errno in (errno.EACCES, errno.EPERM):
-                remedy += f", or take it over: `sudo chown -R $USER {self.path}`"
+                remedy += f", or take ownership of it: `sudo chown -R $USER {self.path}`"
             what = f"the report cannot be written: {error.strerror}"
             raise LabError(what, where=str(self.path), remedy=remedy) from None
 

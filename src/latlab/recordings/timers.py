@@ -1,6 +1,6 @@
-"""Timers in the packet table: one row an instant that was due, whether its thread came to it or not.
+"""Timers in the packet table: one row an instant that was due, whether its thread woke for it or not.
 
-Columns of their own are `irq_tai_ns` and `overdue`; launch and planned wake are the instant. All of it is of one clock.
+Additional columns are `irq_tai_ns` and `overdue`; launch and planned wake are the instant. All of it is of one clock.
 """
 
 from __future__ import annotations

@@ -1,6 +1,4 @@
-"""What is on record of how packets and instants came to who waited for them, where that was traced: by the own clock of
-its host.
-"""
+"""What is recorded of how packets and instants reached the threads that waited for them, by their host's clock."""
 
 from __future__ import annotations
 
@@ -186,7 +184,7 @@ def _inside(spans: pl.DataFrame, from_ns: pl.Series, to_ns: pl.Series) -> NDArra
 
 
 def _is_ours(ready: Ready) -> bool:
-    """Whether it receives by a thread of its own; Cyclone does by Cyclone's."""
+    """Whether it receives in its own thread; Cyclone receives in Cyclone's."""
     return ready.realtime is not None and not ready.cyclone
 
 

@@ -30,10 +30,10 @@ _FIGURES: Final = (
 )
 WINDOW_HEADINGS: Final = ("cell", "repeat", "stream", "of", "n", *(heading for _, heading in _FIGURES), "cut because")
 WINDOW_NOTE: Final = (
-    "All other figures are of the whole run after its warm-up. Clean windows leave out what the path did not cause; "
-    "each cut is listed."
+    "All other figures cover the whole run after its warm-up. Clean windows leave out events that the path did not "
+    "cause; each cut is listed."
 )
-CHOSEN_NOTE: Final = "These windows are user-defined. They change no other figure."
+CHOSEN_NOTE: Final = "These windows are user-defined. They do not change other figures."
 CHOSEN_TITLE: Final = "User-defined windows, with the whole run and the clean windows: latency, µs"
 CHOSEN_HEADINGS: Final = (*WINDOW_HEADINGS[:-1], "why")
 WINDOW_NUMBERS: Final = range(4, 5 + len(_FIGURES))
@@ -42,8 +42,8 @@ NONE_FOUND: Final = "none found"
 NOT_LOOKED_FOR: Final = "not evaluated"
 NOT_TOLD: Final = "Tail too heavy"
 _NO_SCHEDULE: Final = "the schedule of its packets is not known"
-_CLOSED_LOOP: Final = "a closed loop: each answer starts the next question, so a delay of one delays all that follow"
-_TIMER: Final = "expiries of a timer are not packets: the tables of timers have their lateness"
+_CLOSED_LOOP: Final = "a closed loop: each answer triggers the next question, so one delay delays all that follow"
+_TIMER: Final = "timer expiries are not packets: their lateness is in the tables of timers"
 _NOT_KEPT: Final = "the individual values were not kept"
 _NOT_JUDGED: Final = "no packet after the warm-up has the timestamps that are compared with the schedule"
 _CUTS_TOLD: Final = 4
@@ -54,7 +54,7 @@ _METRICS: Final = ("latency", "latency_user")
 class AnomalyRow:
     """One class of one stream, or that it has none. texts: as many as HEADINGS.
 
-    episodes: a sentence for each that is told, by time.
+    episodes: a sentence for each that is listed, by time.
     """
 
     texts: tuple[str, ...]
@@ -139,7 +139,7 @@ def window_rows(result: Result) -> Iterator[WindowRow]:
             f"{_cuts_told(found, start_ns)}"
         )
         if not sides or not (sides.whole.n or sides.clean.n):
-            # What was cut is told anyway, once.
+            # What was cut is listed anyway, once.
             told = "; ".join(filter(None, (_no_figures(block), told)))
             yield WindowRow((*whose, "clean windows", *_figures(None), told), tuple(_cuts(found, start_ns)))
             continue
@@ -157,7 +157,7 @@ def _no_figures(block: Stream) -> str:
 
 
 def cut_lines(result: Result) -> list[str]:
-    """What was cut of each stream and why, a line each; behind it every cut by itself, where there are several."""
+    """What was cut of each stream and why, a line each; then each cut, where there are several."""
     lines = []
     for row in window_rows(result):
         cell, repeat, stream, *_, why = row.texts
@@ -174,7 +174,9 @@ def uncut_text(result: Result) -> str:
     if not uncut:
         return ""
     all_of_them = uncut == len(found)
-    where = "Nothing is cut from any stream" if all_of_them else f"Nothing is cut from {uncut} of {len(found)} streams"
+    where = (
+        "No packet is cut from any stream" if all_of_them else f"No packet is cut from {uncut} of {len(found)} streams"
+    )
     return f"{where}: the figures of the whole run are those of its clean windows"
 
 
@@ -197,7 +199,7 @@ def chosen_rows(result: Result) -> Iterator[tuple[str, ...]]:
 
 def _chosen(found: Chosen, metric: str) -> Iterator[tuple[str, ...]]:
     """What stands in the rows of windows that were named together, behind the stream."""
-    how = "user-defined, after the fact" if found.after_the_fact else "user-defined"
+    how = "user-defined, set after the measurement" if found.after_the_fact else "user-defined"
     passed = "; ".join(dict.fromkeys(one.text for one in found.passed_over))
     besides = f"not cut there: {passed}" if passed else ""
     single = len(found.kept) == 1
@@ -268,17 +270,18 @@ def _after(at_tai_ns: int, start_tai_ns: int | None) -> str:
 
 LIMITS_TITLE: Final = "Lateness thresholds of each stream, least … greatest over the run, µs"
 LIMITS_HEADINGS: Final = (
-    *("cell", "repeat", "stream", "packets judged", "latency up to", "usual", "late beyond usual by", "late from"),
-    *("or later than its neighbours by", "late sender: before submit more than", "wake-up suspect beyond", "in bursts"),
+    *("cell", "repeat", "stream", "packets judged", "latency up to", "usual", "late if above usual by", "late from"),
+    *("or above its neighbours by", "late sender: before submit more than", "wake-up suspect beyond", "in bursts"),
 )
 LIMITS_NUMBERS: Final = range(5, 11)
 """The columns of figures."""
 UNKNOWN: Final = "the usual latency is not known: the clocks are not bounded"
 NOTE: Final = (
-    "The usual latency is the median of the packets around. A packet is late if it exceeds that by more than noise "
-    "does; only late packets are examined. Where consecutive packets differ little, a packet that is much later than "
-    "those before and after it is late, too. Its class is late sender if {share} of its lateness, and more than the "
-    "limit here, arose before it was submitted. The last column is a trust rule: no wake-up later than a period."
+    "The usual latency is the median of the surrounding packets. A packet is late if it exceeds the usual latency by "
+    "more than noise explains; only late packets are examined. If consecutive packets differ little, a packet that is "
+    "much later than those before and after it is also late. Its class is late sender if {share} of its lateness, and "
+    "more than the limit here, arose before it was submitted. The last column is a trust rule: no wake-up later than a "
+    "period."
 )
 
 
@@ -296,7 +299,7 @@ def late_text(block: Stream) -> str:
     heavy = ""
     if limits.heavy and limits.exponential_ns is not None:
         heavy = f"; with an exponential tail, not this heavy one, at {duration(usual + limits.exponential_ns)}"
-    beyond = "" if known else "beyond the packets around "
+    beyond = "" if known else "above the surrounding packets "
     late = f"lateness threshold {duration(begins.middle)} {beyond}{way} (median{moves}; {level}{heavy})"
     if beside := limits.beside_ns:
         late += f", or {duration(beside.middle)} later than the packets before and after it"
@@ -304,7 +307,7 @@ def late_text(block: Stream) -> str:
 
 
 def level_known(block: Stream) -> bool:
-    """Whether latencies from launch to where lateness is told are differences of clocks that something bounds."""
+    """Whether latencies from launch to where lateness is measured are differences of clocks with a bounded offset."""
     ends = ("launch", block.late_limits.until if block.late_limits else "")
     return all(one.uncertainty_ns is not None for one in block.metrics.values() if (one.from_, one.to) == ends)
 
@@ -319,7 +322,7 @@ def reach_text(block: Stream) -> str:
     least = f"{duration(limits.from_ns.middle - usual_ns)}{' beyond usual' if usual_ns else ''}"
     beside = limits.beside_ns
     unless = f", unless {duration(beside.middle)} later than their neighbours" if beside else ""
-    why = "the tail is heavy up to there" if limits.heavy else "noise may reach that far"
+    why = "the tail is heavy up to that value" if limits.heavy else "noise may explain such values"
     return (
         f"single late packets cannot be told from the tail below {least} from launch to {limits.until}{unless}: {why}, "
         f"and the latest packet took {more}"
@@ -333,7 +336,7 @@ def parted_text(limits: LateLimits) -> str:
         return ""
     share = percent(found.packets / found.of)
     return (
-        f"{found.packets} of {found.of} packets ({share}) form a separate group, {duration(found.begins_ns)} and more "
+        f"{found.packets} of {found.of} packets ({share}) form a separate group, {duration(found.begins_ns)} or more "
         f"later than usual, with a gap from {duration(found.ends_ns)} on"
     )
 
@@ -345,7 +348,7 @@ def bursts_text(limits: LateLimits) -> str:
         return ""
     interval = duration(found.every_ns)
     every = f"every {interval}" if found.regular else f"at irregular intervals, {interval} in the median"
-    usual = ", as throughout the run: these are not reported as stalls" if found.usual else ""
+    usual = ", as throughout the run: they are not reported as stalls" if found.usual else ""
     return (
         f"{found.packets} of {found.of} packets ({percent(found.share)}) came in {found.times} bursts, "
         f"of {found.size} in the median, {every}{usual}"

@@ -130,7 +130,7 @@ def load_of(summary: rows.Summary, row: rows.Row) -> str:
 
 
 def side_by_side(summaries: Sequence[rows.Summary]) -> list[str] | None:
-    """The loads whose figures stand side by side; None: each has a row of its own."""
+    """The loads whose figures stand side by side; None: each has a separate row."""
     values = list(dict.fromkeys(load_of(summary, row) for summary in summaries for row in summary.rows))
     return values if 1 < len(values) <= SIDE_BY_SIDE else None
 
@@ -524,7 +524,7 @@ def next_commands(result: Result) -> list[tuple[str, str]]:
     streams = [stream for cell in result.cells for stream in cell.streams.values()]
     anomalies = [one for stream in streams for one in (stream.anomalies or {}).values()]
     wanted = {
-        "trust": (result.verdict != "trusted", "why the verdict is as it is, and what to do"),
+        "trust": (result.verdict != "trusted", "the reasons for the verdict, and what to do"),
         "missing": (any(cell.status != "ok" for cell in result.cells), "which cells have no figures, and why"),
         "stages": (any(map(worst_of_longest, streams)), "where typical and late packets spent their time"),
         "anomalies": (any(one.episodes for one in anomalies), "which events made packets late"),

@@ -66,7 +66,7 @@ def _steps(stream: RecordedStream, clocks: Mapping[str, pl.DataFrame]) -> Iterat
 def ptp_offset(cell: RecordedCell, stream: RecordedStream, ports: Sequence[PtpSeries]) -> Series | None:
     """What PTP says that the listener's clock is ahead of the talker's, by the talker's TAI; None: it says nothing.
 
-    A slave's offset is from its master. Where the other end is that master, or has no port that follows anybody, it is
+    A slave's offset is from its master. Where the other end is that master, or has no port that is a slave, it is
     all there is; where both follow the same grandmaster, it is the difference.
     """
     listener, talker = (_slave(cell, host, ports) for host in (stream.listener, stream.talker))

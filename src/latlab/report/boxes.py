@@ -21,7 +21,7 @@ TICKS: Final = 6
 
 @dataclass(frozen=True)
 class Box:
-    """What one load is drawn as: places on the axis, 0 to 100. tone: the number of the load; told: it in words."""
+    """What one load is drawn as: places on the axis, 0 to 100. tone: the number of the load; told: its text."""
 
     tone: int
     least: float

@@ -65,7 +65,7 @@ def table_lines(table: Table, width: int, sentences: int) -> Iterator[Text]:
 
     Where the table is too wide, headings over figures are broken between words. If that does not do, long texts of the
     last columns stand below their rows, and those of the first columns above theirs. If not even that does, some of the
-    columns follow in a table of their own, and as the last resort each text is a line.
+    columns follow in a separate table, and as the last resort each text is a line.
     """
     if not table.rows:
         return

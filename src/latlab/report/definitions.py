@@ -17,12 +17,12 @@ TIMESTAMPS: tuple[tuple[str, str], ...] = (
 )
 
 STATISTICS: tuple[tuple[str, str], ...] = (
-    ("n", "packets with a value; packets launched during the warm-up are in no statistic"),
+    ("n", "packets with a value; packets launched during the warm-up are not included"),
     ("lost", "packets handed to the kernel that never arrived (RFC 7680)"),
     (
         "unknown",
-        "packets whose fate is not known: a recording was cut short before them, is absent, or has fewer rows than its "
-        "agent counted; they count neither as lost nor as unsent",
+        "packets for which nothing is recorded: the recording was cut short before them, is absent, or has fewer "
+        "rows than its agent counted; they count neither as lost nor as unsent",
     ),
     (
         "launch silent",
@@ -43,7 +43,7 @@ STATISTICS: tuple[tuple[str, str], ...] = (
     ("stddev", "standard deviation of the population"),
     (
         "p50 … p99.99",
-        "the value that this share of the packets does not exceed; blank where there are too few to say",
+        "the value that this share of the packets does not exceed; blank if there are too few packets",
     ),
     (
         "±",
@@ -52,28 +52,28 @@ STATISTICS: tuple[tuple[str, str], ...] = (
     ),
     (
         "unbounded",
-        "packets at which the offset of the two hosts' clocks is not bounded: they are in no figure, and the cell is "
-        "untrusted",
+        "packets at which the offset of the two hosts' clocks is not bounded: they are not in any figure, and the "
+        "cell is untrusted",
     ),
     (
         "of each",
-        "the least, the middle and the greatest figure of the repetitions, which are not pooled",
+        "the smallest, the median and the largest figure of the repetitions, which are not pooled",
     ),
     (
         "stddev within, between",
-        "the middle one of the repetitions' standard deviations, and the standard deviation of their means",
+        "the median of the repetitions' standard deviations, and the standard deviation of their means",
     ),
 )
 
 LABELS: tuple[tuple[str, str], ...] = (
     ("measured", "on real hardware or KVM"),
-    ("functional only", "in software emulation: shows that it works, not how fast"),
+    ("functional only", "in software emulation: shows that it works, not how fast it is"),
     (
         "imported",
         "measured by another program, by that program's own definition, which is shown with it; never compared with "
         "figures that latlab measured",
     ),
-    ("synthetic", "generated from a description, not measured: to try the analysis; says nothing about a machine"),
+    ("synthetic", "generated from a description, not measured: for testing the analysis; says nothing about a machine"),
     (
         "virtual time",
         "the clock counts instructions: reproducible, compares configurations, says nothing about this machine's speed",

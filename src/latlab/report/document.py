@@ -118,7 +118,7 @@ class OneOf:
 
 @dataclass(frozen=True)
 class Lines:
-    """Sentences, each a line of its own; without any the title is not shown either."""
+    """Sentences, each on a separate line; without any the title is not shown either."""
 
     lines: Sequence[str]
     title: str = ""

@@ -25,7 +25,7 @@ def flow_reasons(cell: RecordedCell, streams: Mapping[str, Stream]) -> Iterator[
             "untrusted",
             ", ".join(unknown),
             "a bound of the offset between the two clocks",
-            "nothing compares the clocks of their points all the time",
+            "the clocks of their points are not compared continuously",
             "add a stream between hosts of the two kernels (clock: {sync: auto}): their clocks are compared then, too",
         )
     for where, least, bound in before_they_left(watched):
@@ -36,7 +36,7 @@ def flow_reasons(cell: RecordedCell, streams: Mapping[str, Stream]) -> Iterator[
             where,
             f"{duration(-bound)} or more",
             duration(least),
-            "a clock was changed while packets were watched: see what sets it (chrony, ptp4l, phc2sys)",
+            "a clock was changed while packets were watched: check what sets it (chrony, ptp4l, phc2sys)",
         )
 
 

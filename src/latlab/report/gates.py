@@ -1,4 +1,4 @@
-"""A scenario's gate schedules: what leaves by each port that has one, and what it is promised, as data."""
+"""A scenario's gate schedules: what leaves by each port that has one, and its bounds, as data."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Group:
 
 @dataclass(frozen=True)
 class Promised:
-    """A port, what each of its streams is promised and may meet, and the warnings."""
+    """A port, each stream's bound and what may delay it, and the warnings."""
 
     port: Port
     promises: tuple[Promise, ...]
@@ -75,16 +75,16 @@ def schedules(every: Sequence[Cell]) -> list[Group]:
 
 Scheduled = Sequence[tuple[Sequence[str], Sequence[Promised]]]
 """Groups of cells, by their slugs, and their ports."""
-ENTRY_HEADINGS = ("from [µs]", "to [µs]", "length [µs]", "open classes, and who is in them")
+ENTRY_HEADINGS = ("from [µs]", "to [µs]", "length [µs]", "open classes and their streams")
 KEPT_BY = {
-    "software": "the kernel keeps the gates",
-    "txtime-assist": "an etf beneath keeps the gates, by launch times the kernel computes",
-    "offload": "the NIC keeps the gates",
+    "software": "the kernel implements the gates",
+    "txtime-assist": "a child etf implements the gates, by launch times that the kernel computes",
+    "offload": "the NIC implements the gates",
 }
 
 
 def promised_groups(every: Sequence[Cell]) -> Scheduled:
-    """The cells' schedules, those of a group with what they promise. UsageError: no cell has one."""
+    """The cells' schedules, those of a group with their bounds. UsageError: no cell has one."""
     return [(group.cells, [Promised.of(port) for port in group.ports]) for group in schedules(every)]
 
 
@@ -250,7 +250,7 @@ def _port(scenario: Scenario, end: End, shaper: Taprio) -> Port:
         ),
         loads=(
             *others,
-            # What has no schedule of its own comes one at a time: questions of closed loops, answers, tools' messages.
+            # What has no schedule comes one at a time: questions of closed loops, answers, tools' messages.
             *(
                 GateLoad(
                     flow.name,

@@ -38,7 +38,7 @@ _EARLY: Final = "arrived-early"
 def imported_result(folder: CellFolder, cell: RecordedCell) -> JudgedCell:
     """The cell: what is common to all cells, and `imported` as cell.json has it, its figures left out.
 
-    The verdict on another program's figures is `suspect` at best, since nobody looked at the machines. It is
+    The verdict on another program's figures is `suspect` at best, since the machines were not inspected. It is
     `untrusted` where figures are between two clocks of which nothing is reported.
     """
     imported = _found(cell)
@@ -154,7 +154,7 @@ def _contradicted(folder: CellFolder, cell: RecordedCell) -> Iterator[Reason]:
                 where,
                 f"{duration(-bound)} or more, by --clock-bound",
                 duration(least) + (f": {scales}" if scales else ""),
-                "set the network card's clock by phc2sys and state the difference of the clocks, or leave out "
+                "set the network card's clock by phc2sys and give the difference of the clocks, or leave out "
                 "--clock-bound",
             )
 
@@ -182,7 +182,7 @@ def _reasons(imported: ImportedFound, streams: Mapping[str, Stream]) -> Iterator
             where,
             f"{duration(-bound)} or more",
             duration(least),
-            "the clocks differ by more than was stated: find out by how much, or compare differences only; name two "
+            "the clocks differ by more than --clock-bound: check by how much, or compare differences only; name two "
             "captures in the order in which packets pass them",
         )
     for scales, found in on_two_scales(streams).items():
@@ -199,10 +199,10 @@ def _reasons(imported: ImportedFound, streams: Mapping[str, Stream]) -> Iterator
         return
     yield reason_of(
         "measured-by-latlab",
-        "another program measured it",
+        "the figures are from another program",
         "suspect",
         "",
-        "clocks, priorities, CPUs and interrupts looked at before, during and after",
+        "clocks, priorities, CPUs and interrupts checked before, during and after",
         "the files have no record of them",
-        "compare it only with results of the same program; where more is needed, measure with latlab",
+        "compare it only with results of the same program; otherwise measure with latlab",
     )

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from latlab.analysis.confidence import HEAVY, TOO_SHORT
+from latlab.analysis.confidence import HEAVY, TOO_HEAVY, TOO_SHORT
 from latlab.report import rows
 from latlab.report.places import cell_title
 from latlab.report.text import microseconds, whole
@@ -34,9 +34,8 @@ NO_CLOCKS: Final = "no packet is in the figures: the clocks are not bounded"
 NONE_LEFT: Final = "no packet is in the figures: nothing arrived"
 MEANINGS: Final[Mapping[str, str]] = {
     "": "too few independent values",
-    SHORT: "values depend on each other over so much of the run that neither an interval nor the length "
-    "needed can be given",
-    LARGE: HEAVY,
+    SHORT: "values are correlated over so much of the run that neither an interval nor the length needed can be given",
+    LARGE: TOO_HEAVY,
     UNBOUNDED: NO_CLOCKS,
     LOST: NONE_LEFT,
 }
@@ -47,8 +46,8 @@ MEANINGS: Final[Mapping[str, str]] = {
 class Intervals:
     """One metric's: a row a cell, repeat and stream, as many texts as there are HEADINGS; what is said of tails.
 
-    An interval is "low … high" in µs; where n does not support one, "(n)" says how many values would, and where nobody
-    can tell, a word of MEANINGS why. supports: the same in words, of FEW rows at most.
+    An interval is "low … high" in µs; where n does not support one, "(n)" gives how many values would, and if that is
+    unknown, a word of MEANINGS gives the reason. supports: the same in words, of FEW rows at most.
     """
 
     rows: tuple[tuple[str, ...], ...]
@@ -114,7 +113,7 @@ def intervals(result: Result, metric: str) -> Intervals | None:
 
 
 def _folded(tails: Mapping[str, str], untold: Mapping[str, Sequence[str]]) -> Iterator[str]:
-    """What is said of each tail, but for those that are many and are not told for one reason: these in one line."""
+    """What is said of each tail; where many have no estimate for the same reason, these in one line."""
     many = {why: names for why, names in untold.items() if len(names) > _SINGLY}
     folded = {name for names in many.values() for name in names}
     yield from (f"{name}: {words}" for name, words in tails.items() if name not in folded)
@@ -124,7 +123,7 @@ def _folded(tails: Mapping[str, str], untold: Mapping[str, Sequence[str]]) -> It
 
 
 def _of_no_packet(figures: Metric) -> str:
-    """The word of MEANINGS that says why no packet is in the figures; empty where some are, or nobody knows."""
+    """The word of MEANINGS that says why no packet is in the figures; empty if some are, or the reason is unknown."""
     if figures.n:
         return ""
     return LOST if figures.nothing_arrived else UNBOUNDED if figures.unbounded else ""
@@ -139,7 +138,7 @@ def _interval(figure: Interval) -> str:
         if figure.needs_n:
             return f"({figure.needs_n:,})"
         why = figure.why or ""
-        return SHORT if why.startswith(TOO_SHORT) else LARGE if why == HEAVY else ""
+        return SHORT if why.startswith(TOO_SHORT) else LARGE if why.startswith(HEAVY) else ""
     return f"{microseconds(figure.low)} … {microseconds(figure.high)}"
 
 

@@ -1,4 +1,4 @@
-"""Results and comparisons as JUnit XML, as Jenkins and Surefire have it: for whoever runs latlab next to tests.
+"""Results and comparisons as JUnit XML, as Jenkins and Surefire have it: for running latlab next to tests.
 
 A suite is a cell's repetition, or a pair of cells; a test case is what can be right or wrong of it.
 """
@@ -52,8 +52,8 @@ def result_junit(result: Result, *, strict: bool = False) -> str:
 
     Cases: that it was measured (an error where it failed or never ran, skipped where this machine cannot build it);
     each reason not to trust it, or one that passes where there is none; each `accept` limit. What makes a case fail is
-    what makes the exit code: a reason of severity `untrusted`, and with `strict` one of `suspect`, which else is told
-    in the output of a case that passes.
+    what makes the exit code: a reason of severity `untrusted`, and with `strict` one of `suspect`, which else is
+    reported in the output of a case that passes.
     """
     suites = [_cell_suite(result, cell, strict) for cell in result.cells]
     keys = [cell.key for cell in result.cells]

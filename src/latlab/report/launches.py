@@ -41,5 +41,5 @@ def early_notes(blocks: Sequence[tuple[str, Stream]], metric: str) -> Iterator[s
         early = " or ".join(map(duration, deltas))
         yield (
             f"{name}: below zero because etf sends each packet {early} (its delta) before the launch time, and no "
-            "network card holds it until then; arrival_offset does not include that"
+            "network card delays it until then; arrival_offset does not include this"
         )

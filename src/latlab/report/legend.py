@@ -1,4 +1,4 @@
-"""What colour, dash and marker say: a dimension of the matrix each, so that a line's look tells its cell."""
+"""What colour, dash and marker say: a dimension of the matrix each, so that a line's style identifies its cell."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class _Dimension:
 
 
 def is_of_bridges(key: str) -> bool:
-    """Whether the values of a matrix's key tell bridges apart: a guest's bridge, a guest, or all guests."""
+    """Whether the values of a matrix's key distinguish bridges: a guest's bridge, a guest, or all guests."""
     first, *rest = key.split(".")
     return first == "guests" and (len(rest) < 2 or rest[-1] == "bridge")
 
@@ -64,7 +64,7 @@ class Looks:
 
     The first dimension that varies is the colour, the second the dash, all others together the marker; the repeat is
     the last of them. The bridge comes before all others, so that each one has its colour in every picture. Where a
-    dimension has more values than there are such, each cell has a look of its own; of the bridge's colour still.
+    dimension has more values than there are such, each cell has a different look, still in the bridge's colour.
     """
 
     def __init__(self, result: Result) -> None:
@@ -123,7 +123,7 @@ def _look(dimensions: Sequence[_Dimension], cell: str) -> Look:
 
 
 def _own_looks(first: _Dimension, cells: Sequence[str]) -> dict[str, Look]:
-    """{cell: a look of its own}. first: the dimension that is the colour, where it is the bridge and has few values."""
+    """{cell: its look}, each different. first: the colour's dimension, where it is the bridge and has few values."""
     if not first.is_bridge or len(first.values) > len(COLOURS):
         return {cell: _own_look(number) for number, cell in enumerate(cells)}
     found: dict[str, Look] = {}

@@ -19,7 +19,7 @@ def way(load: Load) -> str:
 def work(load: Load) -> str:
     """What it did a second of what is no traffic: "exits 812 k/s"; blank of one that does nothing else than send.
 
-    Of stress-ng what it was told to do stands before its bogus operations, which say nothing without that.
+    Of stress-ng its options precede its bogus operations, which say nothing without them.
     """
     rates = [f"{name} {text.rate(per_s, '/s')}" for name, per_s in load.work_per_s.items()]
     asked = load.work

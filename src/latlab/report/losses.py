@@ -16,7 +16,7 @@ from latlab.result.types import DropsWatched, Losses, LostAt
 
 TITLE: Final = "Where lost packets were dropped"
 HEADINGS: Final = ("cell", "repeat", "of", "packets", "where", "reason", "kernel function")
-WATCHED_TITLE: Final = "Kernels whose drops were recorded; losses elsewhere have no place"
+WATCHED_TITLE: Final = "Kernels whose drops were recorded; the place of other losses is unknown"
 WATCHED: Final = ("cells", "watched on", "is the kernel of", "drops recorded", "note")
 UNPLACED: Final = "where no kernel was watched"
 NO_REASON: Final = "no reason given"

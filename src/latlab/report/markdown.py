@@ -38,7 +38,7 @@ class Markdown(TextFormat):
         yield from listed(line.strip() for line in part.lines)
 
     def finding(self, part: Finding) -> Iterator[str]:
-        """An item with a list of its own."""
+        """An item with a sublist."""
         yield f"- **{part.severity}**: {escaped(part.text)} (`{part.id}`)"
         for what, said in part.printed:
             yield f"  - {escaped(f'{what}: {said}' if what else said)}"

@@ -1,6 +1,6 @@
-"""What is marked in series over time: anomalies by class, what clean windows cut, what somebody chose to look at.
+"""What is marked in series over time: anomalies by class, what clean windows cut, user-defined windows.
 
-A class is told by a letter in a shape, never by a colour: squares are what happened to packets on their path, circles
+A class is marked by a letter in a shape, never by a colour: squares are what happened to packets on their path, circles
 what single late packets were, diamonds what moved all of them, hexagons what is the measurement's own.
 """
 
@@ -37,7 +37,7 @@ _HAPPENS: Final[Mapping[str, frozenset[str]]] = {one.name: frozenset(one.places)
 CUT_LABEL: Final = "cut from the clean windows"
 CHOSEN_LABEL: Final = "user-defined window"
 MARKED_MOST: Final = 400
-"""So many episodes of a class are marked in one series of the page; which ones: those that are told, then evenly."""
+"""The number of episodes of a class marked in one series of the page: those that are listed first, then evenly."""
 
 
 Payload = dict[str, Any]
@@ -80,7 +80,7 @@ class Stretch:
 class Marks:
     """All that is marked in one series. episodes: {class: how many there are}, of those that can be marked.
 
-    told: the episodes that the result has one by one. cuts: what clean windows leave out; chosen: windows by hand.
+    told: the episodes that the result lists. cuts: what clean windows leave out; chosen: user-defined windows.
     """
 
     episodes: Mapping[str, int]

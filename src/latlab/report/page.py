@@ -73,7 +73,7 @@ _PLACED: Final = frozenset(
         *("talkers", "gates", "ptp", "clocks", "testbed", "tools", "limits", "trust"),
     )
 )
-"""The report's sections that the page has at places of its own."""
+"""The report's sections that the page puts elsewhere."""
 
 
 def page_metrics(result: Result) -> tuple[str, ...]:
@@ -109,7 +109,7 @@ def page_sections(shown: Shown, folder: RunFolder, sweeps: Sequence[Sweep], sche
 
 
 def other_sections(shown: Shown) -> Iterator[Section]:
-    """The report's sections that have no place of their own on the page, by their names."""
+    """The report's sections that the page does not put elsewhere, by their names."""
     for name in SECTIONS:
         if name not in _PLACED:
             yield Section(name, parts_of(name, shown), name.capitalize(), shown.label)
@@ -184,7 +184,7 @@ def _streams(shown: Shown, sweeps: Sequence[Sweep]) -> Iterator[Section]:
             table = replace(chain_table(view), remarks=chain_remarks(view))
             found: list[Part] = [Chart("drawn", chain_chart(view)), Fold("As a table", [table])]
             if of == stream:
-                # What a trace tells is of no metric: it is seen next to every one.
+                # A trace does not belong to a metric: it is shown next to every one.
                 parts += found if metric == RECEPTION else [OfMetric(metric, found)]
         for (of, metric), tail in tails.items():
             if of == stream:
@@ -204,7 +204,7 @@ def _anomalies(shown: Shown) -> Iterator[Part]:
 
 
 def _imported(result: Result) -> Iterator[Part]:
-    """Files that were read, and what they measure by the program's own definition."""
+    """Imported files, and what they measure by the program's own definition."""
     cells = [(cell, cell.imported) for cell in result.cells if cell.imported]
     if not cells:
         return
@@ -214,7 +214,7 @@ def _imported(result: Result) -> Iterator[Part]:
         told = (found.tool, found.version, found.latency, "; ".join(found.notes), left_out)
         read.append((cell.cell.get("file", "all"), "; ".join(found.files), *told))
     headings = ("cell", "files", "program", "version", "its latency", "note", "left out")
-    yield Table(headings, read, title="Files that were read, and what they measure by the program's own definition")
+    yield Table(headings, read, title="Imported files, and what they measure by the program's own definition")
     names = page_metrics(result)
     yield Table(_METRICS, [_metric_row(METRICS_BY_NAME[name]) for name in names], title="Its metrics")
     for cell, _ in cells:
@@ -241,7 +241,7 @@ def _kept(whose: str, figures: Metric) -> Iterator[Part]:
     if series := figures.intervals:
         ends = {name: getattr(series, name) for name in ("min", "mean", "p50", "p90", "p99", "max")}
         found = [(name, *map(microseconds, each)) for name, each in ends.items() if each]
-        title = f"{whose}: the least and the greatest figure of its {series.count} intervals, each alone, µs"
+        title = f"{whose}: the smallest and the largest figure of its {series.count} intervals, each separately, µs"
         yield Table(("figure", "least", "greatest"), found, (1, 2), title)
 
 
@@ -259,7 +259,7 @@ def _testbed(shown: Shown) -> Iterator[Part]:
 
 def _schedules(shown: Shown, scheduled: Scheduled) -> Iterator[Part]:
     if scheduled:
-        yield Lines([f"What was asked for, and read back before and after each cell · {shown.label}."])
+        yield Lines([f"What was requested, and what was read back before and after each cell · {shown.label}."])
     titles = {cell.slug: cell_title(cell) for cell in rows.ordered_cells(shown.result)}
     for slugs, ports in scheduled:
         where = "" if len(scheduled) == 1 else ", ".join(titles[slug] for slug in slugs if slug in titles)
@@ -287,7 +287,10 @@ def _counts(shown: Shown) -> Iterator[Part]:
         if any(found.values())
     ]
     yield _counted(
-        "Packets that listeners refused, and wake-ups without a packet: in no figure above", "listener", refused, ()
+        "Packets that listeners refused, and wake-ups without a packet: not in any figure",
+        "listener",
+        refused,
+        (),
     )
     if not any(cell.loads for cell in cells):
         yield Lines(["No load ran."])

@@ -11,7 +11,7 @@ from latlab.report.document import bad_if
 from latlab.report.places import cell_title
 from latlab.result.types import Cell, PtpCheck, PtpPort, Result, Spread, Unlocked
 
-TITLE = "PTP: what ptp4l reported while streams ran, and independent readings of the clocks"
+TITLE = "PTP: reports of ptp4l while streams ran, and independent readings of the clocks"
 HEADINGS = (
     "cell",
     "repeat",
@@ -91,7 +91,7 @@ def _frequency(found: Spread | None) -> str:
 
 
 def _spell(spell: Unlocked) -> str:
-    """`no Sync was heard, from 1.5 s on`, or for how long."""
+    """`no Sync was received, from 1.5 s on`, or for how long."""
     if spell.to_ns is None:
         return f"{spell.why}, from {duration(spell.from_ns)} on"
     return f"{spell.why}, at {duration(spell.from_ns)} for {duration(spell.to_ns - spell.from_ns)}"

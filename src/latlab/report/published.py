@@ -1,4 +1,4 @@
-"""Published figures: next to the measured ones in tables of their own, or in one table with those of the headline."""
+"""Published figures: next to the measured ones in separate tables, or in one table with those of the headline."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ class Reason:
 
 
 def grouped_reasons(result: Result) -> list[Reason]:
-    """The verdict's reasons, the gravest first. A place that stands in many cells is told once for all of them."""
+    """The verdict's reasons, the gravest first. A place that is in many cells is listed once for all of them."""
     known = Places(result)
     groups: dict[tuple[str, str, str, str], dict[tuple[str, str], list[str]]] = {}
     for reason in result.reasons:
@@ -62,7 +62,7 @@ def grouped_reasons(result: Result) -> list[Reason]:
 
 
 def _places(where: Sequence[str], known: Places) -> tuple[str, ...]:
-    """The places, each "CELL: place" or "CELL"; a place found in several cells is told with the fewest names."""
+    """The places, each "CELL: place" or "CELL"; a place found in several cells is written with the fewest names."""
     cells: dict[str, list[str]] = {}
     for one in filter(None, where):
         cell, _, place = one.partition(": ")

@@ -22,7 +22,7 @@ FIGURES: Final = ("mean", "p50", "p90", "p99", "max")
 """Of which the mean of the repetitions is shown, with its 95 % interval."""
 NOTE: Final = (
     "Each repetition builds a new test bed. A bar spans the middle 90 % of its packets, with the median in it; the "
-    "tick beyond is its maximum."
+    "tick beyond it is its maximum."
 )
 LOW, HIGH = 0.05, 0.95
 """What share of a repetition's packets lies below a strip's two ends."""
@@ -47,7 +47,9 @@ class Spread:
     together: Pooled | None
 
     def text(self, figure: str) -> str:
-        """Return the repetitions' mean and its 95 % interval: "84.5 [81.2, 87.8]", µs; blank where one lacks it."""
+        """Return the repetitions' mean and its 95 % interval: "84.5 [81.2, 87.8]", µs; blank if one does not have
+        it.
+        """
         values = self.figures[figure]
         if not values:
             return ""

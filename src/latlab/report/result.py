@@ -55,7 +55,7 @@ from latlab.scenario.load import read_text
 
 _FAILED = frozenset({"failed", "interrupted", "not run"})
 _WHAT_ENDED_IT = {
-    "running": "the lab was killed before this cell was measured",
+    "running": "latlab was killed before this cell was measured",
     "interrupted": "the run was interrupted before this cell was measured",
 }
 
@@ -65,7 +65,7 @@ def make_result(folder: RunFolder, later: Sequence[Named] = ()) -> Result:
     """The result, which has been written to result.json.
 
     Cells that were cut short are summarised as far as their recordings go; those without any, and those the run
-    never came to, are listed with their reason. later: windows that are chosen next to the scenario's. UsageError: the
+    never reached, are listed with their reason. later: windows that are chosen next to the scenario's. UsageError: the
     run is still being measured, or has nothing in such a window. LabError: the folder cannot be written.
     """
     if folder.is_live():
@@ -299,14 +299,14 @@ def read_scenario(path: Path) -> Loaded | None:
     """The scenario as it was run; None where a later version of latlab reads it differently.
 
     The measurement is still shown: its order is lost then, and its limits are not evaluated (`unread_limits`).
-    LabError: it is there, and no scenario of any version: whoever had limits would be told that none was exceeded.
+    LabError: it exists, but is not a scenario of any version: its limits would be reported as not exceeded.
     """
     try:
         return load_scenario(path)
     except LatlabError as error:
         if path.exists() and not isinstance(_plain(path), dict):
             raise LabError(
-                f"the run's scenario is damaged, and with it the limits that were set: {_first_line(error)}",
+                f"the run's scenario is damaged, including its limits: {_first_line(error)}",
                 where=str(path),
                 remedy="restore a complete copy of it; or remove it: then no limit is evaluated",
             ) from error
@@ -355,7 +355,7 @@ def made_not_measured(cell: RecordedCell) -> Iterator[Reason]:
             "",
             "packets that were sent and received",
             "packets that a program generated",
-            "compare the findings with truth.json, which is with its packets; they say nothing about machines",
+            "compare the findings with truth.json in the cell's folder; they say nothing about machines",
         )
 
 

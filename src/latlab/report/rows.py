@@ -28,7 +28,7 @@ class Column:
         """The value as written in a table: µs with one decimal, or digits; blank where it is null.
 
         A maximum has a ≥ where packets without one of its timestamps may be above it.
-        What is known only of each interval of time by itself is the least and the greatest of these, as "98.6…100.8".
+        What is known only of each interval of time is the least and the greatest of these, as "98.6…100.8".
         """
         value = getattr(statistics, self.key)
         if value is None and (each := getattr(statistics.intervals, self.key, None)):
@@ -162,10 +162,10 @@ class Summary:
         """Which packets its figures are of. What another program measured has no warm-up that is known of."""
         labels = {row.label for row in self.rows if row.statistics}
         if all(row.watched for row in self.rows if row.statistics):
-            return "all that was watched"
-        which = "all that was imported" if labels == {IMPORTED} else "after warm-up"
+            return "all watched packets"
+        which = "all imported packets" if labels == {IMPORTED} else "after warm-up"
         if IMPORTED in labels and len(labels) > 1:
-            which += "; of what was imported all"
+            which += "; of imported files all"
         return which + (" · each repetition separately" if self.shows_repeat else "")
 
     @property
@@ -195,8 +195,8 @@ class Summary:
         return row.dimensions + stream + repeat
 
     def dimensions(self, row: Row) -> tuple[str, ...]:
-        """What tells the row from others, but for its repetition, each a word: without loads it is idle, and a value
-        that says nothing by itself has its heading with it.
+        """What distinguishes the row from others, apart from its repetition, each a word: without loads it is idle, and
+        a value that says nothing alone has its heading with it.
         """
         told = zip(self.headings, self.labels(row), strict=True)
         return tuple(_told(heading, value) for heading, value in told if heading != "repeat")
@@ -266,9 +266,9 @@ def _may_have(result: Result, name: str, metric: str) -> bool:
     if any(metric in block.metrics for block in blocks):
         return True
     if metric in {one.name for one in TIMER_METRICS} or any(block.timer for block in blocks):
-        return False  # a timer whose interrupts are not told of has no parts
+        return False  # a timer whose interrupts are not recorded has no parts
     if all(cell.imported for cell in result.cells if name in cell.streams):
-        return False  # what another program has not measured, nobody expects
+        return False  # another program need not have measured it
     if metric in {one.name for one in IMPORTED_METRICS} or any(block.flow for block in blocks):
         return False  # of packets that are watched is known what their flow has, and of all others what they have
     is_whole = any(block.probe and block.probe.leg is None for block in blocks)
@@ -363,14 +363,14 @@ def metric_names(result: Result, order: Sequence[str]) -> tuple[str, ...]:
 
 
 def remarks(result: Result) -> list[str]:
-    """A line for each cell in which packets had another fate than to be sent and received once, with which and how
+    """A line for each cell in which packets were not sent and received exactly once, with what happened and how
     many: what listeners refused, then what was counted of each stream, warm-up included.
     """
     lines = []
     for cell in ordered_cells(result):
         said = []
         for host, found in cell.refused.items():
-            # A listener that spins wakes for nothing all the time: that is no packet's fate.
+            # A listener that spins wakes for nothing all the time: that concerns no packet.
             words = counted({kind: count for kind, count in found.items() if kind != "empty_wakeups"})
             said += [f"listener {host}: {words}"] if words else []
         for stream, block in cell.streams.items():

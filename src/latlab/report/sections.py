@@ -77,7 +77,7 @@ LIMITS: Final = ("", "limit on", "cell", "repeat", "limit", "actual")
 LOADS: Final = ("cell", "repeat", "load", "from", "to", "asked", "sent", "received", "packets", "work")
 REPEATS: Final = ("cell", "of packet", "timestamp", "ns", "packets", "timestamps in one only")
 _NARROW: Final = (rows.MOMENTS + rows.COUNTS, rows.PERCENTILES)
-_WATCHED: Final = ("transit", "interarrival")
+_WATCHED: Final = ("transit", "interarrival", "jitter")
 _WAITED: Final = ("wakeup", *(metric.name for metric in TIMER_METRICS))
 """Of timers: the whole, and its parts."""
 _WINDOWS_PRINTED: Final = 100
@@ -157,7 +157,7 @@ def figures_of(shown: Shown, metric: str) -> Iterator[Part]:
     yield Lines(few)
     if few != lines:
         yield Fold(
-            "The slowest of each cell", [Lines(lines)], "(of all cells; each cell's own slowest is in the report)"
+            "The slowest of each cell", [Lines(lines)], "(of all cells; the report has the slowest of each cell)"
         )
 
 
@@ -378,7 +378,7 @@ def _clocks(shown: Shown) -> Iterator[Part]:
         for outcome, cell in shown.documents
         for clock in cell.clocks
     ]
-    title = "Clocks: the second host's clock − the first one's lies between these bounds, µs"
+    title = "Clocks: bounds of the second host's clock − the first host's, µs"
     yield Table(CLOCKS, found, (5, 6), title)
 
 
@@ -392,9 +392,9 @@ def _testbed(shown: Shown) -> Iterator[Part]:
         ("Settings that had changed at the end of a cell", NOT_KEPT, testbed.not_kept(shown.result, by_key)),
     ):
         yield Table(headings, found, (), title)
-    yield Table(STAMPS, testbed.stamps_taken(shown.result), (), "Kernel timestamps: who took them")
+    yield Table(STAMPS, testbed.stamps_taken(shown.result), (), "Kernel timestamps: how they were taken")
     compared = testbed.stamps_compared(shown.result)
-    yield Table(STAMPS_COMPARED, compared, (3, 4, 5, 6), "Kernel timestamps: eBPF's less the socket's")
+    yield Table(STAMPS_COMPARED, compared, (3, 4, 5, 6), "Kernel timestamps: eBPF's minus the socket's")
 
 
 def _tools(shown: Shown) -> Iterator[Part]:
@@ -475,7 +475,7 @@ def reasons_of(result: Result) -> Iterator[Part]:
         details = [(what, line) for what, line in said if line]
         yield Finding(reason.severity, reason.finding, reason.id, details, more, reason.remedy)
     if reasons:
-        yield Lines([f"{EXPLAINED} prints more on an id in parentheses"])
+        yield Lines([f"{EXPLAINED} explains an id in parentheses"])
 
 
 def rules_of(result: Result) -> Iterator[Part]:
@@ -489,7 +489,7 @@ def rules_of(result: Result) -> Iterator[Part]:
             outcome = Toned(f"{rule.severity}, {plural(count, 'finding')}", "bad")
         found.append((rule.id, rule.name, outcome))
     quiet = sum(one.id not in broken and one.id not in off for one in RULES)
-    summary = f"{quiet} of {len(found)} rules found nothing"
+    summary = f"{quiet} of {len(found)} rules found no problem"
     table = Table(("rule", "check", "outcome"), found)
     yield Fold(f"{summary}: all rules", [table], f"{summary}; the report lists every rule")
     given = [

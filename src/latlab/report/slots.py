@@ -1,4 +1,4 @@
-"""What the gates promised each stream, and when its packets left: a row for each stream that has gates."""
+"""When the gates let each stream's packets leave, and when they left: a row for each stream that has gates."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from latlab.report.gates import short
 from latlab.report.places import cell_title
 from latlab.result.types import Gates, Result, Statistics
 
-TITLE = "Gates: what the schedule guarantees, and when packets left, after their launch"
+TITLE = "Gates: guaranteed and measured departures, after the launch"
 HEADINGS = ("cell", "repeat", "stream", "class", "promised", "left", "missed their slot", "latency without those")
 
 

@@ -21,7 +21,7 @@ ACCELERATIONS: Final = {"kvm": "KVM", "tcg": "software emulation (TCG)"}
 
 def sent_otherwise(result: Result, streams: Collection[str]) -> list[str]:
     """A sentence for each of these streams, and each load, that is not the same in all cells and whose cells do not say
-    so by their names: whoever compares them has to know it.
+    so by their names: readers who compare them must know it.
     """
     found: dict[tuple[str, str], dict[str, list[Cell]]] = {}
     for cell in result.cells:
@@ -78,8 +78,8 @@ def _one_course(result: Result) -> list[str]:
     if not virtual or (max(cell.repeat for cell in virtual) > 1 and not result.repeats):
         return []
     return [
-        "one repetition has one set of phases of streams, load and timer ticks, and says nothing about others: compare "
-        "cells over several repetitions (repeat: 4)"
+        "one repetition covers only one set of phases of streams, load and timer ticks: compare cells over several "
+        "repetitions (repeat: 4)"
     ]
 
 
@@ -219,7 +219,7 @@ def _imported(result: Result) -> Iterator[str]:
             by = "" if found.by_latlab else "imported: measured by "
             said[f"{by}{found.tool}, {found.version}; its latency: {found.latency}"] = None
             if found.clock_bound_ns is not None:
-                said[f"stated at the import: its clocks differ by {found.clock_bound_ns} ns at most"] = None
+                said[f"given at the import: its clocks differ by {found.clock_bound_ns} ns at most"] = None
             said |= dict.fromkeys(f"note: {note}" for note in found.notes)
             said |= dict.fromkeys(f"left out: {left_out_text(one.count, one.what, one.why)}" for one in found.left_out)
     yield from said

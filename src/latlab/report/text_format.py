@@ -1,4 +1,4 @@
-"""What every output has in common that is text of its own format: a format says how it writes each kind of part."""
+"""What all text outputs have in common: a format says how it writes each kind of part."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ class Line:
 
 
 def threshold_lines(result: Result) -> list[Line]:
-    """Every threshold of a result; none of one that was made by a latlab that did not tell them."""
+    """Every threshold of a result; none of one that was made by a latlab that did not record them."""
     return [
         Line(_key(name), _text(name, one.value), _text(name, one.default), one.given)
         for name, one in result.thresholds.items()

@@ -21,8 +21,8 @@ HEADINGS: Final = ("n", "min", *(name.replace("_", ".") for name in PERCENTILES)
 
 NOTE: Final = (
     "All packets as one sample: the merged buckets are exact to 0.8 % for percentiles, and to the nanosecond for the "
-    "smallest and the largest. This describes these packets; only the single repetitions show how much deployments "
-    "differ."
+    "smallest and the largest. This describes these packets only; how much deployments differ is seen from the single "
+    "repetitions."
 )
 BINS: Final = 40
 HEIGHT: Final = 16
@@ -33,9 +33,10 @@ HEIGHT: Final = 16
 class Together:
     """One configuration's repetitions as one sample.
 
-    figures: as many texts as HEADINGS, µs; a percentile is told as the smallest and the largest value it can be, where
-    these differ in the last digit shown. heights: of its histogram's BINS, 0 to HEIGHT, counts on a log scale; empty
-    where nothing is drawn of the metric. colour: index into COLOURS; ANY_COLOUR where repetitions have different ones.
+    figures: as many texts as HEADINGS, µs; a percentile is written as the smallest and the largest value it can be,
+    where these differ in the last digit shown. heights: of its histogram's BINS, 0 to HEIGHT, counts on a log scale;
+    empty where nothing is drawn of the metric. colour: index into COLOURS; ANY_COLOUR where repetitions have different
+    ones.
     """
 
     name: str

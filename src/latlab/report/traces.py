@@ -1,4 +1,4 @@
-"""Listeners and timers that were traced: what woke them, what the interrupts came to, and the intervals on the way."""
+"""Traced listeners and timers: what woke them, what the interrupts interrupted, and the intervals on the path."""
 
 from __future__ import annotations
 
@@ -23,23 +23,23 @@ from latlab.result.types import Breakdown, CameTo, Cell, Result, Trace
 
 TITLE: Final = "How packets and timers woke their thread, warm-up left out"
 HEADINGS: Final = (
-    *("cell", "repeat", "stream", "n", "woke it", "it was awake", "unknown", "interrupts arrived in"),
-    *("softirq raised by", "path into the guest", "the VM host's arrived in", "whole", "events", "lost"),
+    *("cell", "repeat", "stream", "n", "woke it", "thread was awake", "unknown", "interrupts arrived in"),
+    *("softirq raised by", "path into the guest", "VM host's interrupt arrived in", "whole", "events", "lost"),
 )
-MISSING_TITLE: Final = "Incomplete breakdowns: the first stage that is not known, and why, warm-up left out"
+MISSING_TITLE: Final = "Incomplete breakdowns: the first missing stage and the reason, warm-up left out"
 MISSING_HEADINGS: Final = ("cell", "repeat", "stream", "n", "of", "reason", "what it means")
 INTERVAL_TITLE: Final = "From the interrupt to the thread, µs, warm-up left out"
 INTERVAL_HEADINGS: Final = (
     *("cell", "repeat", "stream", "interval", "from", "to", "n", "min", "avg", "p50", "p99", "max"),
 )
-FLIGHT_TITLE: Final = "Flight recorder: what was kept of traces"
+FLIGHT_TITLE: Final = "Flight recorder: kept parts of traces"
 FLIGHT_HEADINGS: Final = (
     *("cell", "repeat", "host", "trigger", "packets judged", "late", "kept as typical", "not judged"),
-    *("windows kept", "windows not whole"),
+    *("windows kept", "incomplete windows"),
 )
 _FIGURES: Final = ("min", "mean", "p50", "p99", "max")
 _NAMED: Final = 3
-"""So many of whom interrupts came to are named, those with the most; all are in result.json."""
+"""The number of interrupted threads that are named, those with the most interrupts; all are in result.json."""
 
 
 def traces_of(folder: CellFolder, cell: RecordedCell) -> dict[str, Trace]:
@@ -77,7 +77,7 @@ def _flight(traced: Traced, cell: RecordedCell) -> dict[str, Any] | None:
 
 
 def _vm_host(traced: Traced, cell: RecordedCell) -> VmHost | None:
-    """What the VM host of a traced guest told, with how its clock is related to the guest's."""
+    """What the VM host of a traced guest recorded, with how its clock is related to the guest's."""
     name, entries = traced.vm_host, traced.entries
     if name is None or entries is None:
         return None
@@ -92,7 +92,7 @@ def _vm_host(traced: Traced, cell: RecordedCell) -> VmHost | None:
 
 
 def _not_entered(traced: Traced, cell: RecordedCell) -> str | None:
-    """Why the VM host of a traced guest tells nothing; None where it does, and of a host."""
+    """Why the VM host's trace of a traced guest has nothing; None if it does, and for a host."""
     guest = next((one for one in cell.guests if one.name == traced.host), None)
     if guest is None or traced.vm_host is not None:
         return None
@@ -122,8 +122,8 @@ def trace_tables(result: Result) -> list[Table]:
 
 
 def whom_text(whom: CameTo) -> str:
-    """What an interrupt came to: "idle", "thread stress-ng (guest user)"; what it is, its name where it has one, and
-    where its vCPU was.
+    """What an interrupt interrupted: "idle", "thread stress-ng (guest user)"; what it is, its name where it has one,
+    and where its vCPU was.
     """
     text = " ".join(filter(None, (whom.what, whom.comm)))
     return f"{text} ({whom.vcpu})" if whom.vcpu else text
@@ -172,7 +172,7 @@ def _entry(cell: Cell, trace: Trace) -> str:
 def _row(place: tuple[str, str, str], trace: Trace, entry: str) -> tuple[str, ...]:
     woken, awake = str(trace.told), str(trace.awake)
     if trace.shared:
-        woken += f", {trace.shared} of them with one before"
+        woken += f", {trace.shared} of them together with an earlier one"
     whom = _counted([(whom_text(one), one.n or 0) for one in trace.interrupted])
     asked = _counted([(one.comm or "unknown", one.n or 0) for one in trace.raised_by])
     events, lost = ("not said" if one is None else str(one) for one in (trace.events, trace.lost))
@@ -193,7 +193,7 @@ def _row(place: tuple[str, str, str], trace: Trace, entry: str) -> tuple[str, ..
 
 
 def _ran(trace: Trace) -> str:
-    """What the VM host's interrupts came to there, of a guest's; blank where that is not known."""
+    """What the VM host's interrupts interrupted, of a guest's; blank where that is not known."""
     return _counted([(whom_text(one), one.n or 0) for one in trace.entry.ran]) if trace.entry else ""
 
 

@@ -12,8 +12,8 @@ from latlab.result.types import Result
 
 TITLE: Final = "delay variation (RFC 5481), µs"
 NOTE: Final = (
-    "PDV: each packet's delay less the least of all; IPDV: less that of the packet before it, undefined where one of "
-    "the two has none. Offsets between two clocks that do not change are in neither."
+    "PDV: each packet's delay minus the smallest of all; IPDV: minus that of the previous packet, undefined if one of "
+    "the two has none. A constant offset between two clocks affects neither."
 )
 FORMS: Final[Mapping[str, str]] = {"pdv": "PDV", "ipdv": "IPDV"}
 _TIMES: Final = (

@@ -136,7 +136,7 @@ def _note(chain: Chain, latest: WorstStages) -> str:
     whom = f", whose interrupt arrived in {whom_text(last.interrupted)}" if last.interrupted else ""
     found.append(f"worst: {of} {last.sequence}{whom}")
     found += [
-        f"dominant in: how many of the worst {late} {of}s lost most time there, against the typical one; "
+        f"dominant in: how many of the worst {late} {of}s lost most time there, compared with the typical one; "
         f"{_NONE}: no {of} took longer there"
     ] * bool(late)
     return "; ".join(found)

@@ -1,4 +1,4 @@
-"""User-defined windows: those of a scenario, and those that somebody asks for once the run has been measured."""
+"""User-defined windows: those of a scenario, and those requested after the run."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def _chosen(text: str) -> Named:
     try:
         from_ns, to_ns = parse_duration(_zero(begin)), parse_duration(_zero(end))
     except PydanticCustomError as error:
-        what = (error.context or {})["what"] if dots else f"{text!r} is no window"
+        what = (error.context or {})["what"] if dots else f"{text!r} is not a window"
         raise UsageError(what, where=OPTION, remedy=f"give {_FORM}") from error
     if to_ns <= from_ns:
         raise UsageError(f"{span} ends before it begins", where=OPTION, remedy=f"give {_FORM}")

@@ -128,7 +128,7 @@ class Beside(Part):
 
 
 class ChosenWindow(Part):
-    """A window that somebody named, ns from the start of the streams."""
+    """A user-defined window, ns from the start of the streams."""
 
     from_ns: int
     to_ns: int
@@ -145,7 +145,7 @@ class PassedOver(Part):
 
 
 class Chosen(Part):
-    """Windows that somebody named, by the scenario or after the fact, and statistics of all of them together."""
+    """User-defined windows, of the scenario or chosen after the run, and statistics of all of them together."""
 
     after_the_fact: bool
     kept: list[ChosenWindow]
@@ -156,7 +156,7 @@ class Chosen(Part):
 
 
 class Windows(Part):
-    """Clean windows next to the whole run; chosen: windows that somebody named."""
+    """Clean windows next to the whole run; chosen: user-defined windows."""
 
     kept: list[KeptWindow]
     cuts: list[Cut]

@@ -169,7 +169,7 @@ class Differing(Part):
 class ComparisonDocument(Part):
     """What `latlab compare --json` prints. together: all repetitions of each side; lost: the new run's failed cells.
 
-    unmatched: cells that only one side has; left_out: repetitions that are in no figure; differs: circumstances.
+    unmatched: cells that only one side has; left_out: repetitions that are not in any figure; differs: circumstances.
     """
 
     format: str

@@ -51,7 +51,7 @@ class Variation(Part):
 class Interval(Part):
     """A statistic and its confidence interval, ns; those of percentiles are values that were measured, whole ones.
 
-    effective_n: as many independent values tell as much (effective sample size). block: length of the bootstrap's
+    effective_n: the effective sample size. block: length of the bootstrap's
     blocks. needs_n: values it takes for an interval. why: there is none.
     """
 
@@ -264,7 +264,7 @@ class Series(Part):
 class Counted(Part):
     """What is known of a metric beside its statistics.
 
-    from_, to: its two timestamps. missing: packets that lack one of them; unbounded: whose clocks nothing bounds.
+    from_, to: its two timestamps. missing: packets without one of them; unbounded: whose clocks nothing bounds.
     uncertainty_ns: how far any value may be off, ±.
     """
 
@@ -283,7 +283,7 @@ class Metric(Statistics, Counted):
     """One metric of a stream after the warm-up.
 
     max_at_least, max_at_most: bounds of the largest value where
-    packets lack a timestamp. kept: of an imported metric `histogram`, `intervals` or `summary`; bins: of its
+    packets are without a timestamp. kept: of an imported metric `histogram`, `intervals` or `summary`; bins: of its
     percentiles, from and to; below, above: values outside of its histogram.
     """
 
@@ -304,7 +304,7 @@ class Metric(Statistics, Counted):
 
     @property
     def nothing_arrived(self) -> bool:
-        """Whether packets were sent and none arrived, the warm-up left out: there is no value, though no packet lacks
-        a timestamp or a bound of its clocks.
+        """Whether packets were sent and none arrived, the warm-up left out: there is no value, although no packet is
+        without a timestamp or a bound of its clocks.
         """
         return bool(not self.n and self.lost and not self.missing and not self.unbounded)

@@ -16,7 +16,7 @@ class Silent(Part):
 
 
 class Unstamped(Part):
-    """Packets that lack a timestamp. later: how many of them are among the latest by `until`; late: chance does not
+    """Packets without a timestamp. later: how many of them are among the latest by `until`; late: chance does not
     explain that.
     """
 
@@ -163,7 +163,7 @@ class TracedOn(Part):
 class Breakdown(Part):
     """The path of packets or instants from the interrupt to the thread (docs/explanation/where-the-time-went.md).
 
-    told: the wake-up is known; awake: the thread did not sleep; untold: neither. whole: every stage is known; missing:
+    told: the wake-up is known; awake: the thread did not sleep; untold: unknown. whole: every stage is known; missing:
     why not of the others. shared: woken for an earlier packet.
     """
 

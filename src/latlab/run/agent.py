@@ -1,4 +1,4 @@
-"""One agent while it runs: told its spec, heard out event by event, ended with its lab."""
+"""One agent while it runs: it gets its spec, reports its events, and ends with its lab."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ class Agent:
         self._say({"keep": [{"from_tai_ns": begin, "to_tai_ns": end} for begin, end in windows]})
 
     async def stop(self, bed: TestBed) -> Totals:
-        """Its `done`; it has written its recordings and is gone."""
+        """Its `done`; it has written its recordings and has ended."""
         self._say({"stop": True})
         try:
             with bed.awaited(f"{self.title} on {self.host.name} stops"):
@@ -132,7 +132,7 @@ class Agent:
         return done
 
     async def kill(self, bed: TestBed) -> None:
-        """Kill the process, if it is not gone already."""
+        """Kill the process, if it has not ended already."""
         if self._process.returncode is None:
             signal_group(self._process, signal.SIGKILL)
             await self._process.wait()
@@ -160,7 +160,7 @@ class Agent:
             ) from None
 
     def _say(self, message: Spec) -> None:
-        # An agent that has gone away says why by its events or its exit status, not by this pipe.
+        # An agent that has ended reports why by its events or its exit status, not by this pipe.
         with contextlib.suppress(ConnectionError, RuntimeError):
             assert self._process.stdin
             self._process.stdin.write(json.dumps(message).encode() + b"\n")
@@ -232,7 +232,7 @@ class Agent:
         for future in (self.ready, self.complete, self.done):
             if not future.done():
                 future.set_exception(error)
-                future.exception()  # taken here: nobody may be waiting for this one
+                future.exception()  # retrieved here: there may be no waiter for this one
 
     def _where(self) -> str:
         return self.host.name + (f": probes.{self.probe}" if self.probe else "")

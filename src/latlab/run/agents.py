@@ -1,4 +1,4 @@
-"""A cell's agents: which are started where, and what each is told."""
+"""A cell's agents: which are started where, and with what spec."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from latlab.testbed.tuning.threads import guest_threads_command, pid_file
 class Agents:
     """Each is ready once the method that starts it has returned, and known to the cell's outcome. LabError: it is not.
 
-    talking: those that send, or wait for instants, and finish by themselves. listening: those that go on
+    talking: those that send, or wait for instants, and finish on their own. listening: those that run on
     until they are stopped.
     """
 

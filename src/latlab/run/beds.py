@@ -1,10 +1,10 @@
-"""Test beds in virtual time that several cells share: set up once, kept, and gone on from.
+"""Test beds in virtual time that several cells share: set up once, kept, and resumed.
 
-A machine in virtual time does the same whenever it hears the same (latlab.hosts.turns). Cells whose test beds are made
-by the same steps, after the same time, differ in nothing before their agents start: loads, probes, the time to measure.
-The first of them keeps the machine as it then is, and what was said in each of its turns. The others start from there:
-the lab takes the same steps, and hears what the first one heard. Should it say anything else in a turn, the cell is
-begun again, without what was kept.
+A machine in virtual time does the same whenever it gets the same requests (latlab.hosts.turns). Cells whose test beds
+are made by the same steps, after the same time, differ in nothing before their agents start: loads, probes, the time to
+measure. The first of them keeps the machine as it then is, and what was said in each of its turns. The others start
+from there: the lab takes the same steps, and gets what the first one got. Should it report anything else in a turn, the
+cell is begun again, without what was kept.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class Bed:
 
     @property
     def machine(self) -> Path | None:
-        """The file to go on from; None as long as there is none. It is nowhere but in memory, and goes with the lab."""
+        """The file to resume from; None as long as there is none. It is in memory only, and ends with the lab."""
         return Path(f"/proc/{os.getpid()}/fd/{self._memory}") if self.turns and self._memory is not None else None
 
     async def keep(self, turns: Turns, site: Site) -> None:

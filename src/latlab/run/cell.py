@@ -58,7 +58,7 @@ SAME_TAG = "0000"
 """Marks what is made on a board in virtual time, which has it to itself: two runs are to be alike to the last name."""
 EMULATORS = ("TCGTCGTCGTCG",)
 """CPUID signatures of plain emulation (QEMU's TCG): its figures say nothing about speed."""
-START_LEAD_NS = 200_000_000  # enough for every talker to have heard of the start before it comes
+START_LEAD_NS = 200_000_000  # enough for every talker to get the start time before it comes
 SPARE_S = 30.0
 WATCH_S = 0.2
 SECOND_NS = 1_000_000_000
@@ -160,7 +160,7 @@ async def _on_test_bed(
 ) -> None:
     """Measure the cell, and take its test bed down.
 
-    Where a machine hangs as it boots, or does not get ready from its snapshot, which is removed, all is made once more;
+    Where a machine hangs as it boots, or does not get ready from its snapshot, which is removed, all is made again;
     so it is where a test bed that was kept does not serve.
     """
     known: set[str] = set()
@@ -198,7 +198,7 @@ async def _on_a_test_bed(
 ) -> None:
     """making: held while a snapshot is made, which other cells then start from.
 
-    keep: the test bed is kept there as soon as it is set up, and nothing is measured. kept: the one to go on from.
+    keep: the test bed is kept there as soon as it is set up, and nothing is measured. kept: the one to resume from.
     """
     scenario = outcome.run.cell.scenario
     site = replace(site, logs=str(folder.logs_path), recordings=str(folder.path))
@@ -222,7 +222,7 @@ async def _on_a_test_bed(
                     await bed.apply(list(machine_steps(scenario, begun)))
                 if turns and keep:
                     if makes:
-                        # Who goes on from what is kept here has no machine to boot first, and says nothing to it.
+                        # A cell that resumes from what is kept here has no machine to boot first, and sends it nothing.
                         return None
                     turns.keeping = True
                 site = replace(site, others=await _seen(scenario, site, hosts))
@@ -251,7 +251,7 @@ async def _on_a_test_bed(
 
 
 async def _seen(scenario: Scenario, site: Site, hosts: Mapping[str, Host]) -> dict[str, Site]:
-    """The places on other machines as they are. In virtual time nobody else is waited for meanwhile."""
+    """The places on other machines as they are. In virtual time there is nothing else to wait for."""
     if scenario.in_virtual_time:
         return seen_sites(scenario, site, hosts)
     return await asyncio.to_thread(seen_sites, scenario, site, hosts)
@@ -332,7 +332,7 @@ class _Cell:
             raise silence
 
     async def _start(self) -> None:
-        """Listeners first, then talkers, clocks and loads; the streams last, when all else goes on."""
+        """Listeners first, then talkers, clocks and loads; the streams last, when all else runs."""
         scenario, outcome = self._scenario, self._outcome
         at = await look_at_interfaces(scenario, self._bed, self._places)
         facts = await self._facts("before")
@@ -431,7 +431,7 @@ class _Cell:
                 raise LabError(
                     f"the talker is not done {SPARE_S:g} s after the last packet was due",
                     where=late,
-                    remedy="see whether the machine is overloaded or was suspended",
+                    remedy="check whether the machine is overloaded or was suspended",
                 )
         for future in talking:
             future.result()
@@ -532,7 +532,7 @@ def _lab_tai_ns() -> int:
 async def _all_of_these(*works: Coroutine[Any, Any, object], bed: TestBed, after: BaseException | None = None) -> None:
     """Run all works one after the other, whatever became of those before, a cancellation included.
 
-    What failed first is raised, telling of the others; `after` failed before them all.
+    The first failure is raised, with the others in its text; `after` failed before them all.
     """
     first = after
     for work in works:

@@ -40,13 +40,13 @@ class Leg:
 
 
 Told = tuple[str, Spec]
-"""A host, and what its agent is told."""
+"""A host, and its agent's spec."""
 TaiOffset = Callable[[str], int | str]
 """A host's TAI − UTC, s; in a plan, what it is."""
 
 
 def needed_legs(scenario: Scenario, hosts: Mapping[str, Host], with_kvm_clock: Collection[str]) -> list[Leg]:
-    """Every leg that is needed, once, whichever way it is gone. LabError: sync is shared, and a pair shares none.
+    """Every leg that is needed, once, in either direction. LabError: sync is shared, and a pair shares none.
 
     with_kvm_clock: the guests that have KVM's PTP clock.
     """
@@ -107,7 +107,7 @@ def guest_legs(scenario: Scenario, with_kvm_clock: Collection[str]) -> dict[str,
 def leg_specs(
     scenario: Scenario, site: Site, leg: Leg, run_id: str, recording: Path | str, tai_offset_s: TaiOffset
 ) -> tuple[Told, ...]:
-    """Whose agents compare the clocks of a leg that is measured, each with what it is told, in the order to start them.
+    """Whose agents compare the clocks of a leg that is measured, each with its spec, in the order to start them.
 
     The last one asks, and records.
     """
@@ -156,7 +156,7 @@ def _from(
     here: str, kernels: Mapping[str, str], guests: Mapping[str, Leg], exchanges: Sequence[Leg], last: str
 ) -> list[tuple[Leg, str]]:
     same = [name for name, kernel in kernels.items() if kernel == kernels[here] and name != here]
-    # The listener itself first: hosts on one kernel need nobody between them.
+    # The listener itself first: hosts on one kernel need no host between them.
     same.sort(key=lambda name: name != last)
     found = [(Leg(here, name, "one kernel"), name) for name in same]
     found += [(leg, leg.there) for leg in guests.values() if leg.here == here]

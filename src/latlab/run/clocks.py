@@ -31,7 +31,7 @@ class ClockWatch:
     Hosts on one kernel share their clocks, and the offset is 0. A guest that latlab starts and its host compare theirs
     over a page of memory they share; any other reads its host's as KVM shows it, if it has that clock. Two hosts that
     no chain of these joins exchange timestamps over the network (sync: auto), or are refused (sync: shared); with
-    sync: exchange they always do. All of it goes on through the whole cell. live: who hears meanwhile what is known.
+    sync: exchange they always do. All of it runs through the whole cell. live: gets what is known so far.
     """
 
     def __init__(

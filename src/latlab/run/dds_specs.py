@@ -1,4 +1,4 @@
-"""What both sides of a probe over DDS are told, from a cell's scenario: pure, as the other specs."""
+"""The specs of both sides of a probe over DDS, from a cell's scenario: pure, as the other specs."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def dds_plan(scenario: Scenario, name: str, bed: Bed, run_id: str, recording: Pa
     """The probe, resolved. Who asks runs as its host's talker, who answers as its host's listener; so does Cyclone's
     receiving thread.
 
-    recording: of the side that is to be told.
+    recording: of the side that gets the spec.
     """
     probe, route = scenario.probes[name], scenario.route(f"{name}.up")
     assert isinstance(probe, DdsProbe), name

@@ -19,7 +19,7 @@ from latlab.testbed.apply import TestBed
 from latlab.testbed.places import Places
 from latlab.testbed.step import Spec
 
-EMULATED = "it is emulated, where the BPF program costs much: `watch_drops: always` watches it, too"
+EMULATED = "it is emulated, where the BPF program is expensive: `watch_drops: always` watches it, too"
 
 
 def drops_spec(run_id: str, recording: Path | str) -> Spec:
@@ -29,7 +29,9 @@ def drops_spec(run_id: str, recording: Path | str) -> Spec:
 
 @dataclass
 class Kernel:
-    """A kernel: the hosts that share it, and the one on which its drops are watched. why_not: nobody watches there."""
+    """A kernel: the hosts that share it, and the one on which its drops are watched. why_not: why no agent watches
+    there.
+    """
 
     hosts: list[str]
     watcher: str

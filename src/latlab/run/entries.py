@@ -17,10 +17,11 @@ UDP_HEADER = 8
 
 
 def stream_entries(scenario: Scenario) -> list[RecordedStream]:
-    """The `streams` of cell.json but those of tools: streams, then both legs of each probe, then timers."""
+    """The `streams` of cell.json but those of tools: streams, both legs of each probe, PRP pairs, then timers."""
     timers = {name: probe for name, probe in scenario.probes.items() if isinstance(probe, TimerProbe)}
     return [
         *(_flow(scenario, flow) for flow in scenario.recorded.values()),
+        *(_pair(scenario, name) for name in scenario.pairs),
         *(_timer(scenario, name, probe) for name, probe in timers.items()),
     ]
 
@@ -48,7 +49,7 @@ def probe_entries(scenario: Scenario) -> list[RecordedProbe]:
 
 
 def launch_entry(launch: AskedLaunchTime) -> LaunchTime:
-    """How packets have launch times, as cell.json and their talker are told."""
+    """How packets have launch times, for cell.json and their talker's spec."""
     return LaunchTime(
         lead_ns=launch.lead,
         clock=launch.clock,
@@ -81,6 +82,13 @@ def _flow(scenario: Scenario, flow: Flow) -> RecordedStream:
     )
     leg = {"probe": flow.probe, "leg": flow.leg, "frames": frame_count(scenario, flow)}
     return entry.model_copy(update=leg) if flow.probe else entry
+
+
+def _pair(scenario: Scenario, name: str) -> RecordedStream:
+    """A PRP pair: what its stream by LAN A is, of which it has the first copies."""
+    lans = scenario.pairs[name]
+    numbers = {"pair": tuple(map(scenario.stream_number, lans)), "stream": scenario.pair_number(name), "name": name}
+    return _flow(scenario, scenario.flows[lans[0]]).model_copy(update=numbers)
 
 
 def _timer(scenario: Scenario, name: str, probe: TimerProbe) -> RecordedStream:

@@ -57,7 +57,7 @@ class Recordings:
         """Hosts that did not answer when their recordings were fetched."""
 
     def prefix(self, host: Host, here: Path) -> str:
-        """What an agent on the host is told as its recording, for one that is to end up `here`."""
+        """What an agent on the host gets as its recording, for one that is to end up `here`."""
         return str(here) if host.files_are_here else f"{host.scratch}/{here.name}"
 
     async def follow(self, host: Host, verb: str, here: Path, more: Sequence[str] = ()) -> None:
@@ -79,7 +79,7 @@ class Recordings:
     async def fetch(self) -> None:
         """Fetch every file, whole. LabError: a host does not answer any more; what is here stays.
 
-        A host that is gone, or has not answered once, is not asked again.
+        A host that has ended, or has not answered once, is not asked again.
         """
         failures = []
         await asyncio.gather(*map(self._stop, self._following))

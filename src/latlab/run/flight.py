@@ -1,7 +1,7 @@
-"""The flight recorder of a cell: who is told which windows of its trace to keep.
+"""The flight recorder of a cell: which windows of whose trace are kept.
 
 A listener judges each packet when it has come, by what is known of the clocks at that time, and reports windows around
-late ones on its own clock. Whoever traces its kernel, and the one below it, holds the latest events and is told these
+late ones on its own clock. Whoever traces its kernel, and the one below it, holds the latest events and gets these
 windows on its own clock. The result judges the packets again, by all that is known of the clocks at the end.
 """
 
@@ -25,7 +25,7 @@ GUESSED_NS = 20_000_000
 class Flight:
     """Listens to the cell's agents, and passes on what they are to know of each other.
 
-    listener: who hears on of clocks, if the run is shown live.
+    listener: what gets clock readings, if the run is shown live.
     """
 
     def __init__(self, scenario: Scenario, listener: Listener, *, live: bool) -> None:

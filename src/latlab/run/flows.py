@@ -41,7 +41,7 @@ class _Flow:
 
 
 class FlowWatch:
-    """The flows of a cell. LabError: an interface is not there, or a kernel lets nobody watch."""
+    """The flows of a cell. LabError: an interface is not there, or a kernel does not allow watching."""
 
     def __init__(
         self, scenario: Scenario, bed: TestBed, places: Places, recordings: Recordings, folder: CellFolder
@@ -101,7 +101,7 @@ class FlowWatch:
         scenario, asked = self._scenario, flow.asked
         grace_ns = scenario.settle // 2
         # By the clock of each kernel the same instants after the start: nothing that one saw before the last of them
-        # comes to another after its end.
+        # reaches another after its end.
         lasted = [
             kernel.done.end_tai_ns - start
             for kernel, start in zip(flow.kernels, flow.starts, strict=False)
@@ -175,7 +175,7 @@ def flow_kernels(scenario: Scenario, hosts: Mapping[str, Host], asked: FlowAsked
 
 @dataclass(frozen=True)
 class FlowsRead:
-    """What the recordings of a cell's flows came to: the flows with what is to be said of them, and their streams."""
+    """The result of the recordings of a cell's flows: the flows with their notes, and their streams."""
 
     flows: list[WatchedFlow]
     streams: list[RecordedStream]
@@ -225,6 +225,6 @@ def _read(flow: WatchedFlow, folder: CellFolder, clocks: Sequence[ClockEdge]) ->
         finding, expected = "no packet of a flow was seen", f"packets of {flow.flow!r}"
         problem = Problem("packets-arrived", finding, "suspect", expected, error.what, error.remedy)
     except LabError as error:
-        finding, expected = "a recording of a flow cannot be read", "a whole recording of each kernel"
+        finding, expected = "a recording of a flow cannot be read", "a complete recording of each kernel"
         problem = Problem("recordings-whole", finding, "suspect", expected, error.what, error.remedy, error.where)
     return Imported(TOOL, "", "", notes=tuple(flow.notes), problems=(problem,))

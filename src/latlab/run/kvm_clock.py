@@ -1,6 +1,6 @@
 """Which guests have the PTP clock by which KVM shows its host's time, and what else is needed to read it.
 
-The guest's module ptp_kvm makes that clock. Nobody loads it here: a guest of the user's stays as it is.
+The guest's module ptp_kvm makes that clock. latlab does not load it: a guest of the user is not changed.
 """
 
 from __future__ import annotations

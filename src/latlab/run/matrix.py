@@ -100,7 +100,7 @@ async def run(
 
     check_repeat: every cell is measured twice, in virtual time with the same seed, and the result says what the two
     differ by. jobs: how many cells in virtual time are measured at once; as many as there are CPUs for if not given.
-    live: the listener hears once a second how late packets were, how well clocks are known and what CPUs wait for.
+    live: the listener is informed once a second how late packets were, how well clocks are known, what CPUs wait for.
 
     SIGINT and SIGTERM end the run in order: the cell's recordings are finished, the test bed is undone, and the folder
     returned says `interrupted`. UsageError, LabError: nothing was run, and nothing is changed.
@@ -111,7 +111,7 @@ async def run(
     undone = await clean_stale(leave_unreached=True)
     if undone:
         listener(Cleaned(tuple(undone)))
-    # A journal that cannot be written is told now, while nothing has begun.
+    # A journal that cannot be written is reported now, before anything starts.
     Journal.create(f"try-{secrets.token_hex(4)}").close()
     seed = loaded.scenario.seed if loaded.scenario.seed is not None else random.SystemRandom().randrange(2**32)
     order = runs(found, repeat, seed, copies=check_repeat)
@@ -234,7 +234,7 @@ def _of_cell(listener: Listener, number: int, event: Event) -> None:
 
 
 async def until_told(work: Any) -> bool:
-    """Whether the work came to its own end; False if SIGINT, SIGTERM or SIGHUP ended it, in order.
+    """Whether the work finished; False if SIGINT, SIGTERM or SIGHUP ended it, cleanly.
 
     One that the process was started to ignore, as by nohup, stays ignored.
     """

@@ -113,7 +113,7 @@ class Outcome:
         return entry.model_copy(update={"start_tai_ns": self.starts_tai_ns.get(asks, self.start_tai_ns)})
 
     def is_emulated(self) -> None:
-        """Note that its figures say nothing about speed: with a clock of its own they say at least what differs."""
+        """Note that its figures say nothing about speed: with its own clock they show at least what differs."""
         if self.instructions_per_ns is None:
             self.label = LABEL_EMULATED
 

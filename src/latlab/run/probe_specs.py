@@ -1,4 +1,4 @@
-"""What the agents of probes are told: pure, so that `plan` prints what `run` says.
+"""The specs of the probes' agents: pure, so that `plan` prints what `run` sends.
 
 Who asks is called `ping`, who answers `pong`, by whatever they do it; who waits for instants is `timer`.
 """
@@ -77,7 +77,7 @@ def pong_spec(scenario: Scenario, name: str, bed: Bed, run_id: str, recording: P
 
 
 def timers(scenario: Scenario) -> list[str]:
-    """The probes that are timers of our own agents, in the scenario's order."""
+    """The probes that are timers of latlab's agents, in the scenario's order."""
     return [name for name, probe in scenario.probes.items() if isinstance(probe, TimerProbe)]
 
 
@@ -113,7 +113,7 @@ def _ping(scenario: Scenario, name: str) -> PingProbe:
 
 
 def _side(scenario: Scenario, name: str, bed: Bed, end: End, run_id: str, recording: Path | str) -> Spec:
-    """What both sides are told alike, and of their own interface."""
+    """What both sides' specs have in common, and their interface."""
     probe = _ping(scenario, name)
     kernel = probe.timestamps == "kernel"
     hardware = kernel and str(end) in bed.hardware

@@ -1,4 +1,4 @@
-"""The probes of a cell while it is measured: what their agents said in the end, and tools, which ask by themselves."""
+"""The probes of a cell while it is measured: what their agents reported at the end, and external tools."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Tools:
         self._asking: asyncio.Task[None] | None = None
 
     def _told(self, plan: ToolPlan, recordings: Recordings) -> str:
-        """What a client is told as the file of its log."""
+        """What a client gets as the file of its log."""
         return recordings.prefix(self._bed.hosts[plan.asker], self._folder.tool_log_path(plan.name))
 
     async def start(self) -> None:
@@ -61,7 +61,7 @@ class Tools:
         return self._runner.failure()
 
     async def stop(self) -> dict[str, ToolMeasured]:
-        """{probe: what it measured} of those that came to their end; all processes are gone. LabError: what one wrote
+        """{probe: what it measured} of those that finished; all processes have ended. LabError: what one wrote
         cannot be read.
         """
         if self._asking and not self._asking.done():
@@ -109,7 +109,7 @@ def known_probes(scenario: Scenario, agents: Sequence[Agent], tools: dict[str, T
 
 
 def nobody_answered(agents: Sequence[Agent]) -> LabError | None:
-    """What is told of the first ping that asked, and had no answer at all; None where each had one.
+    """The report of the first ping that had no answer at all; None where each had one.
 
     agents: all of the cell, at its end.
     """
@@ -120,10 +120,12 @@ def nobody_answered(agents: Sequence[Agent]) -> LabError | None:
         came = said.get((probe, "pong"), Totals()).received
         (host,) = {agent.host.name for agent in agents if agent.probe == probe and agent.verb == "pong"} or {"?"}
         if came:
-            what = f"{came} of {done.sent} questions reached {host}, and none of its answers came back"
-            remedy = "see what drops packets on the path back: a firewall, a route, reverse path filtering, a bridge"
+            what = f"{came} of {done.sent} questions reached {host}, and none of its answers returned"
+            remedy = (
+                "check what drops packets on the return path: a firewall, a route, reverse path filtering, a bridge"
+            )
         else:
             what = f"none of {done.sent} questions reached {host}"
-            remedy = "see what drops packets on the path there: a firewall, a closed port, a bridge"
+            remedy = "check what drops packets on the forward path: a firewall, a closed port, a bridge"
         return LabError(f"no answer came: {what}", where=f"probes.{probe}", remedy=remedy)
     return None

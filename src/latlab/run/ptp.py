@@ -122,7 +122,7 @@ class PtpWatch:
         )
 
     def _inquiry_spec(self, port: Port, run_id: str, recording: str) -> Spec:
-        """What the agent is told that asks the port's ptp4l."""
+        """The spec of the agent that queries the port's ptp4l."""
         return {
             "run_id": run_id,
             "socket": port.socket,

@@ -48,7 +48,7 @@ def available_memory(meminfo: str | None = None) -> int | None:
 
 
 def _packets(scenario: Scenario) -> int:
-    """How many there will be; of what has no schedule of its own as many as there may be."""
+    """How many there will be; of what has no schedule as many as there may be."""
     instants = sum(scenario.instant_count(name) for name in timers(scenario))
     return instants + sum(_packets_of(scenario, flow) for flow in scenario.recorded.values())
 

@@ -1,4 +1,4 @@
-"""What the agents are told, from a cell's scenario: pure, so that `plan` prints just what `run` says."""
+"""The agents' specs, from a cell's scenario: pure, so that `plan` prints just what `run` sends."""
 
 from __future__ import annotations
 
@@ -17,7 +17,9 @@ from latlab.testbed.step import Spec
 CLOCK_PERIOD_NS = 10_000_000
 PAGE_PERIOD_NS = 50_000_000
 PAGE_BURST_NS = 500_000
-"""How long the host's clock is shown after a knock, at most: it ends as soon as the guest has seen enough."""
+"""How long the host's clock is shown after a doorbell timestamp, at most: it ends as soon as the guest has seen
+enough.
+"""
 
 MARGIN_NS = 1_000_000
 """What a flight recorder keeps before a late packet's launch and after its arrival."""
@@ -224,6 +226,7 @@ def _talk_stream(scenario: Scenario, name: str, bed: Bed) -> Spec:
             "vlan": stream.vlan,
             "pcp": stream.pcp,
             **_carrier(stream),
+            **_copy(scenario, name, bed),
         }
     else:
         transport = {
@@ -232,6 +235,16 @@ def _talk_stream(scenario: Scenario, name: str, bed: Bed) -> Spec:
             "destination": f"{route.destination}:{scenario.port(name)}",
         }
     return {**spec, "transport": transport}
+
+
+def _copy(scenario: Scenario, name: str, bed: Bed) -> Spec:
+    """Which copy of a PRP pair a stream is; nothing: it is none."""
+    for first, second in scenario.pairs.values():
+        if name in (first, second):
+            source = bed.macs[str(scenario.route(first).talker_end)]
+            lan = "A" if name == first else "B"
+            return {"prp": {"lan": lan, "carries": scenario.stream_number(first), "source": source}}
+    return {}
 
 
 def _carrier(stream: Stream) -> Spec:
@@ -254,5 +267,6 @@ def _listen_stream(scenario: Scenario, name: str, bed: Bed) -> Spec:
         "interface": bed.places.device(route.listener_end),
         "size": stream.size,
         "count": scenario.packet_count(name),
+        **({"carries": scenario.stream_number(stream.prp)} if stream.prp else {}),
         "transport": transport,
     }

@@ -66,7 +66,7 @@ def choose_start(
 
 
 def now_tai_ns(agent: Agent) -> int:
-    """The CLOCK_TAI of the agent's host now: what it read when it was ready, and the time gone by since."""
+    """The CLOCK_TAI of the agent's host now: what it read when it was ready, and the time that has passed since."""
     if turns := agent.host.turns:
         return agent.tai_ns + turns.tai_ns - agent.turn_tai_ns
     return agent.tai_ns + int((asyncio.get_running_loop().time() - agent.ready_at) * SECOND_NS)

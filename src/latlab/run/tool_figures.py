@@ -92,7 +92,7 @@ def _sockperf(_: ToolRan, log: Path) -> Imported:
 def _cyclictest(_: ToolRan, log: Path) -> Imported:
     found = _of_one_thread(cyclictest.read_json([log], Given()))
     if any(one.tally is None for one in found.figures):
-        raise ValueError("it printed no histogram in a known format, and was to print one")
+        raise ValueError("it should have printed a histogram, but printed none in a known format")
     return found
 
 
@@ -113,9 +113,7 @@ READERS: Final[Mapping[str, Callable[[ToolRan, Path], Imported]]] = {
 def _of_one_thread(found: Imported) -> Imported:
     of_threads = {one.stream for one in found.figures}
     if len(of_threads) > 1:
-        raise ValueError(
-            f"it measured {len(of_threads)} threads ({', '.join(sorted(of_threads))}), and was to measure one"
-        )
+        raise ValueError(f"it measured {len(of_threads)} threads ({', '.join(sorted(of_threads))}) instead of one")
     return found
 
 

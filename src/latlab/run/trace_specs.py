@@ -1,4 +1,4 @@
-"""What the agents are told that trace how packets and instants come from the interrupt to who waits for them."""
+"""The specs of the agents that trace packets and instants from the interrupt to the thread that waits for them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from latlab.scenario import Scenario
 from latlab.testbed.step import Spec
 
 THREADS: Final = ("sched:sched_waking", "sched:sched_switch")
-"""What it takes to tell when a thread is woken and runs."""
+"""The events that show when a thread is woken and runs."""
 
 EVENTS: Final = (
     "irq:irq_handler_entry",
@@ -29,8 +29,9 @@ ENTRIES: Final = (
     "kvm:kvm_inj_virq",
     "kvm:kvm_entry",
     "kvm:kvm_exit",
+    "kvm:vgic_update_irq_pending",
 )
-"""What it takes to tell on a VM host how an interrupt came into a guest (analysis/entry.py), and what it came to
+"""The events that show on a VM host how an interrupt got into a guest (analysis/entry.py), and what it interrupted
 (analysis/guest_state.py)."""
 
 TIMER_INTERRUPTS: Final = ("irq_vectors:local_timer_entry", "irq_vectors:local_timer_exit")

@@ -1,4 +1,4 @@
-"""Passive measuring: anybody's packets recorded where they pass interfaces, and analysed as captures are."""
+"""Passive measuring: any program's packets recorded where they pass interfaces, and analysed as captures are."""
 
 from __future__ import annotations
 
@@ -28,6 +28,7 @@ from latlab.scenario.flow_filter import Flow, parse_flow
 from latlab.scenario.watch_points import WatchPoint, parse_point
 from latlab.testbed.agent_binary import find_agent, find_agents
 from latlab.testbed.apply import TestBed
+from latlab.testbed.guests.running import running_guest
 from latlab.testbed.machines import ways_step
 from latlab.testbed.machines.ssh import USER, agent_path, scratch
 from latlab.testbed.service import Service
@@ -60,8 +61,8 @@ class Asked:
 async def watch(asked: Asked, root: Path, listener: Listener = ignore, *, name: str = "watch") -> RunFolder:
     """The run's folder, its packets analysed; SIGINT and SIGTERM end it in order.
 
-    UsageError: the flow, a point or an interface cannot be. LabError: a machine is not reached, the kernel lets nobody
-    watch, an agent failed, or no packet of the flow was seen.
+    UsageError: the flow, a point or an interface cannot be. LabError: a machine is not reached, the kernel does not
+    allow watching, an agent failed, or no packet of the flow was seen.
     """
     flow = parse_flow(asked.flow)
     points = [parse_point(text) for text in asked.at]
@@ -101,12 +102,19 @@ async def _watched(
         logs=str(logs.resolve()),
         recordings=str(recordings.resolve()),
     )
-    destinations = dict.fromkeys(point.machine for point in points if point.machine is not None)
-    machines = {destination: _ssh_host(destination, asked.ssh_config, site) for destination in destinations}
+    machines: dict[str, Host] = {}
+    for point in points:
+        if point.machine is not None and point.machine not in machines:
+            config = asked.ssh_config
+            machines[point.machine] = (
+                _ssh_host(point.machine, config, site)
+                if point.guest is None
+                else running_guest(point.guest, point.name, site, config)
+            )
     here = LocalHost(MACHINE)
     async with TestBed(folder.id, {MACHINE: here, **machines}) as bed:
-        if machines:
-            await bed.apply(list(_machine_steps(machines.values(), site)))
+        if over_ssh := [host for host in machines.values() if isinstance(host, SshHost)]:
+            await bed.apply(list(_machine_steps(over_ssh, site)))
         by_host: dict[str | None, Kernel] = {}
         for point in points:
             host = here if point.machine is None else machines[point.machine]

@@ -21,7 +21,7 @@ from latlab.testbed.step import Spec
 SNAP: Final = 128
 RING: Final = 65_536
 _TAKEN_IN_BELOW: Final = ("vlan", "macvlan", "macvtap", "ipvlan", "ipvtap", "bond", "team")
-"""Kinds of interfaces whose packets the kernel hands up without taking them in anew: the tracepoint sees them below."""
+"""Kinds of interfaces whose packets the kernel hands up without receiving them again: traced below them."""
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ class Kernel:
         ring: int,
         tell: Listener = ignore,
     ) -> None:
-        """Watch from now on. LabError: the kernel lets nobody watch, or the agent does not start."""
+        """Watch from now on. LabError: the kernel does not allow watching, or the agent does not start."""
         spec = watch_spec(run_id, recording, [(one.netns, one.ifindex) for one in self.found], flow, snap, ring)
         self.agent = await Agent.start(bed, self.host, self.agent_path, "watch", spec, tell)
 
@@ -139,7 +139,7 @@ async def find(name: str, host: Host, interface: str, directions: tuple[str, ...
     kind = link.get("linkinfo", {}).get("info_kind", "")
     if kind not in _TAKEN_IN_BELOW or "in" not in directions:
         return found
-    what = f"the kernel takes in packets of {name} ({kind}) at the interface below it: they are not seen here"
+    what = f"the kernel receives packets of {name} ({kind}) at the interface below it: they are not seen here"
     if directions == ("in",):
         raise UsageError(what, where=where, remedy="watch the interface below it")
     return replace(found, directions=("out",), note=f"{what}; packets that leave are")
@@ -165,9 +165,9 @@ async def _links(host: Host) -> list[dict[str, Any]]:
 async def _looked_at_again(found: Found) -> Found:
     """The interface, with what has become of it."""
     if await found.host.is_gone():
-        return replace(found, became=f"the network namespace {found.namespace!r} is gone")
+        return replace(found, became=f"the network namespace {found.namespace!r} no longer exists")
     links = {link["ifindex"]: link["ifname"] for link in await _links(found.host)}
     if (name := links.get(found.ifindex)) is None:
         other = ": another interface has its name now" if found.interface in links.values() else ""
-        return replace(found, became=f"the interface is gone{other}")
+        return replace(found, became=f"the interface no longer exists{other}")
     return replace(found, became="" if name == found.interface else f"its name is {name!r} now")

@@ -1,4 +1,4 @@
-"""Flows whose packets are watched where they pass interfaces, whoever sends them: nothing is sent for it."""
+"""Flows whose packets are watched where they pass interfaces, regardless of the sender: nothing is sent for it."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def parse_flow_point(value: object) -> FlowPoint:
     """The point that `host.interface`, `host.interface:in` or `host.interface:out` names."""
     text, colon, direction = value.rpartition(":") if isinstance(value, str) and ":" in value else (value, "", "")
     if colon and direction not in BOTH:
-        raise wrong(f"{shown(direction)} is no direction", "in or out, as in ecu.eth0:in")
+        raise wrong(f"{shown(direction)} is not a direction", "in or out, as in ecu.eth0:in")
     return FlowPoint(parse_end(text), (direction,) if colon else BOTH)
 
 

@@ -158,7 +158,7 @@ class _Reader:
 
 
 class _UnboundedError(Exception):
-    """Reading cannot go on; holds the position and the finding."""
+    """Reading cannot continue; holds the position and the finding."""
 
 
 def _number(text: str) -> int:

@@ -186,7 +186,7 @@ def _run(draft: Draft) -> Iterator[str]:
 def _matrix(draft: Draft) -> Iterator[str]:
     loads = _load_names(draft)
     several = draft.guests > 0 and len(draft.bridges) > 1
-    yield "# What is varied. Each combination of the values is a cell: a test bed of its own, and a row of the tables."
+    yield "# What is varied. Each combination of the values is a cell: a separate test bed, and a row of the tables."
     if not loads and not several:
         yield "# matrix:"
         yield f"#   streams.{_named(draft, _ways(draft)[0], draft.names[0])}.size: [64B, 1400B]"

@@ -16,7 +16,7 @@ Raw = dict[str, Any]
 """A scenario, or a mapping in it, as its YAML has it."""
 
 WRONG = "latlab"
-"""The pydantic error type of our own validators."""
+"""The pydantic error type of latlab's validators."""
 
 
 @dataclass(frozen=True)

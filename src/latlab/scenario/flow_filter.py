@@ -229,14 +229,14 @@ class _Reader:
 
     def _set(self, name: str, value: Any) -> None:
         if self._rule.get(name, value) != value:
-            raise self.wrong(f"two values of {name.replace('_', ' ')}: they cannot both hold")
+            raise self.wrong(f"two values of {name.replace('_', ' ')}: both cannot be true")
         self._rule[name] = value
 
     def _number(self, word: str, most: int) -> int:
         try:
             number = int(word, 0)
         except ValueError:
-            raise self.wrong(f"{word!r} is no number") from None
+            raise self.wrong(f"{word!r} is not a number") from None
         if not 0 <= number <= most:
             raise self.wrong(f"{word}: expected 0 to {most}")
         return number
@@ -254,7 +254,7 @@ class _Reader:
             network = ip_network(word, strict=False)
             address = ip_interface(word).ip
         except ValueError:
-            raise self.wrong(f"{word!r} is no IP address") from None
+            raise self.wrong(f"{word!r} is not an IP address") from None
         for name in names:
             self._set(name, {"address": str(address), "prefix": network.prefixlen})
         self._set("ether_type", _IPV4 if network.version == 4 else _IPV6)
@@ -262,7 +262,7 @@ class _Reader:
     def _mac(self, names: list[str]) -> None:
         word = self._value("which MAC address")
         if not _MAC.fullmatch(word):
-            raise self.wrong(f"{word!r} is no MAC address")
+            raise self.wrong(f"{word!r} is not a MAC address")
         for name in names:
             self._set(name, {"address": word.replace("-", ":").lower()})
 

@@ -16,7 +16,15 @@ from latlab.scenario.network import routes
 from latlab.scenario.parts import Part
 from latlab.scenario.probes import SECOND_NS, Between, DdsProbe, OnOne, PingProbe, ProbeBase, TimerProbe
 from latlab.scenario.sketch import Sketch
-from latlab.scenario.streams import CARRIERS, UDP_OVERHEAD, LaunchTime, Stream, launches
+from latlab.scenario.streams import (
+    CARRIERS,
+    PRP_TRAILER,
+    UDP_OVERHEAD,
+    LaunchTime,
+    Stream,
+    copied_otherwise,
+    launches,
+)
 from latlab.scenario.tuning import Tuning
 from latlab.scenario.units import format_duration, format_size
 
@@ -41,7 +49,7 @@ def own(judge: Judge) -> Judge:
 
 
 def dds(judge: Judge) -> Judge:
-    """The same rule of our own probes over DDS only."""
+    """The same rule of latlab's probes over DDS only."""
     return _of(DdsProbe, judge)
 
 
@@ -97,7 +105,7 @@ def load_leaves_the_host(sketch: Sketch, path: Path, load: LoadBetween) -> Itera
 def tag_goes_with_a_vlan(_: Sketch, path: Path, stream: Stream | PingProbe) -> Iterator[Finding]:
     """A priority in a tag needs the tag."""
     if stream.vlan is None and stream.pcp is not None:
-        yield Finding((*path, "pcp"), "a pcp is part of a VLAN tag", "a vlan with it")
+        yield Finding((*path, "pcp"), "a pcp is part of a VLAN tag", "a vlan in addition")
 
 
 def vlan_goes_with_frames(_: Sketch, path: Path, stream: Stream | PingProbe) -> Iterator[Finding]:
@@ -113,6 +121,25 @@ def group_goes_with_frames(_: Sketch, path: Path, stream: Stream) -> Iterator[Fi
         yield Finding((*path, "group"), "a UDP socket writes no MAC address", "transport: ethernet")
 
 
+def copy_is_the_same(sketch: Sketch, path: Path, stream: Stream) -> Iterator[Finding]:
+    """Both streams of a PRP pair are the same frames, to a group, over two links."""
+    if stream.prp is None or (first := sketch.streams.get(stream.prp)) is None:
+        return
+    where = (*path, "prp")
+    copies = [name for name, one in sketch.streams.items() if one.prp == stream.prp]
+    if first.prp is not None or stream.prp == path[-1] or copies[0] != path[-1]:
+        yield Finding(where, f"{stream.prp} has a copy already, or is one", "a pair of two streams")
+        return
+    for key in copied_otherwise(first, stream):
+        yield Finding((*path, key), f"a copy of {stream.prp} has the same {key}", f"that of {stream.prp}")
+    if stream.group is None:
+        yield Finding(where, "the frames of both LANs go to one address", "a group, as 01:0c:cd:04:00:01")
+    if stream.via is None or stream.via == first.via:
+        yield Finding((*path, "via"), f"a copy goes by another link than {stream.prp}", "the talker's other interface")
+    if sketch.top.timestamps.by != "socket":
+        yield Finding(where, "BPF programs do not recognise both copies", "timestamps: {by: socket}")
+
+
 def port_goes_with_udp(_: Sketch, path: Path, stream: Stream | PingProbe) -> Iterator[Finding]:
     """A port is UDP's."""
     if stream.transport == "ethernet" and stream.port is not None:
@@ -122,12 +149,12 @@ def port_goes_with_udp(_: Sketch, path: Path, stream: Stream | PingProbe) -> Ite
 def ethertype_goes_with_frames(_: Sketch, path: Path, stream: Stream | PingProbe) -> Iterator[Finding]:
     """An EtherType can be chosen of frames that are written whole."""
     if stream.transport != "ethernet" and "ethertype" in stream.model_fields_set:
-        what = f"{stream.transport.upper()} has an EtherType of its own"
+        what = f"{stream.transport.upper()} has its own EtherType"
         yield Finding((*path, "ethertype"), what, "transport: ethernet")
 
 
 def payload_has_its_frames(sketch: Sketch, path: Path, stream: Stream) -> Iterator[Finding]:
-    """A protocol of layer 2 has frames of its own, with an EtherType of its own, and room for so much."""
+    """A protocol of layer 2 has its own frames, with its own EtherType, and room for so much."""
     carrier = CARRIERS.get(stream.payload)
     if carrier is None:
         return
@@ -156,6 +183,7 @@ def stream_fits_the_mtu(sketch: Sketch, path: Path, stream: Stream) -> Iterator[
     for mtu in {route.segment.mtu: "" for route in routes(sketch.segments, stream.talker, stream.listener, stream.via)}:
         carrier = CARRIERS.get(stream.payload)
         room = mtu - (UDP_OVERHEAD if stream.transport == "udp" else carrier.overhead if carrier else 0)
+        room -= PRP_TRAILER if stream.prp else 0
         if stream.size > room:
             size = format_size(stream.size)
             what = f"{size} would be fragmented" if stream.transport == "udp" else f"{size} do not fit into a frame"
@@ -269,7 +297,7 @@ def lateness_has_its_settings(_: Sketch, path: Path, stream: Stream) -> Iterator
                 yield Finding((*where, key), f"late: {launch.late} sends no packet later than asked", "late: send")
         return
     if launch.allowed_lateness == 0:
-        yield Finding((*where, "late"), "it needs a limit for late packets", "an allowed_lateness with it")
+        yield Finding((*where, "late"), "it needs a limit for late packets", "an allowed_lateness in addition")
     if launch.margin >= launch.lead:
         what = f"with a margin of {format_duration(launch.margin)} no packet would have its launch time kept"
         yield Finding((*where, "margin"), what, f"less than the lead, {format_duration(launch.lead)}")
@@ -322,7 +350,7 @@ def _route(
         yield Finding(path, f"{len(joining)} {what} join {sender} and {receiver}", expected)
     elif len(ways) > 1:
         ends_there = " or ".join(str(route.listener_end) for route in ways)
-        expected = f"a host of its own for each end of {show_path(ways[0].segment.path)}"
+        expected = f"a different host for each end of {show_path(ways[0].segment.path)}"
         yield Finding((*path, receiver_key), f"{sender} could send to {ends_there}", expected)
 
 

@@ -34,7 +34,7 @@ def is_placed(sketch: Sketch, name: str) -> bool:
 def guest_has_its_name(sketch: Sketch, path: Path, guest: Guest) -> Iterator[Finding]:
     """Streams and loads name hosts and guests alike, so no guest has a host's name."""
     if path[1] in sketch.names.get("hosts", ()):
-        yield Finding(path, f"{path[1]} is a host already", "a name of its own")
+        yield Finding(path, f"{path[1]} is a host already", "a different name")
 
 
 def guest_has_one_origin(_: Sketch, path: Path, guest: Guest) -> Iterator[Finding]:
@@ -43,13 +43,13 @@ def guest_has_one_origin(_: Sketch, path: Path, guest: Guest) -> Iterator[Findin
     for key in given[1:]:
         yield Finding((*path, key), f"{key} together with {given[0]}", "one of image, kernel, disk and domain")
     if guest.initrd is not None and guest.kernel is None:
-        yield Finding((*path, "initrd"), "an initrd goes with a kernel", "a kernel with it")
+        yield Finding((*path, "initrd"), "an initrd needs a kernel", "a kernel in addition")
     if guest.append is not None and (guest.disk or guest.domain):
-        yield Finding((*path, "append"), "a command line goes with a kernel", "a kernel or an image with it")
+        yield Finding((*path, "append"), "a command line needs a kernel", "a kernel or an image with it")
 
 
 def guest_is_reached(_: Sketch, path: Path, guest: Guest) -> Iterator[Finding]:
-    """Our own images answer by themselves; any other guest is asked over ssh."""
+    """latlab's images answer on their own; any other guest is reached over ssh."""
     if guest.is_ours and guest.ssh is not None:
         yield Finding((*path, "ssh"), "a guest of a latlab image needs no ssh", "no ssh, or a kernel, disk or domain")
     if not guest.is_ours and guest.ssh is None:
@@ -99,7 +99,7 @@ def guest_has_its_uplink(sketch: Sketch, path: Path, guest: Guest) -> Iterator[F
         return
     if sketch.is_switched(End(guest.host, guest.uplink)):
         what = f"{guest.uplink} is a port of {guest.host}'s switch, and an interface is a port of one bridge"
-        yield Finding((*path, "uplink"), what, " or ".join(ends) or "an end of a link that is no port of it")
+        yield Finding((*path, "uplink"), what, " or ".join(ends) or "an end of a link that is not a port of it")
         return
     if "links" not in sketch.names or sketch.loose_links:
         return
@@ -112,7 +112,7 @@ def guest_has_its_uplink(sketch: Sketch, path: Path, guest: Guest) -> Iterator[F
 
 
 def uplinks_have_one_bridge(sketch: Sketch) -> Iterator[Finding]:
-    """An interface is a port of one bridge; user NAT, and a card of its own passed through, leave it as it is."""
+    """An interface is a port of one bridge; user NAT, and a card passed through, leave it as it is."""
     bridges: dict[End, tuple[str, str]] = {}
     asked = where_known(sketch.guests, lambda _, guest: (uplink_of(guest), guest.bridge, guest.device))
     for name, (end, bridge, device) in asked:
@@ -123,7 +123,7 @@ def uplinks_have_one_bridge(sketch: Sketch) -> Iterator[Finding]:
         if first != name and (other != bridge or not kind.many_guests):
             where = str(end) if end.interface != INNER else end.host
             what = f"{first} is joined to {where} by {other} already"
-            yield Finding(("guests", name, "bridge"), what, "an uplink of its own" if other == bridge else other)
+            yield Finding(("guests", name, "bridge"), what, "a different uplink" if other == bridge else other)
 
 
 def domains_are_apart(sketch: Sketch) -> Iterator[Finding]:

@@ -72,19 +72,22 @@ class Function(Part):
 
     by: Literal["vfio", "macvtap"] = Field(
         default="vfio",
-        description="vfio: the guest drives it itself; macvtap: the host does, and a macvtap in mode passthru on it is "
-        "the guest's card",
+        description=(
+            "vfio: the guest's own driver uses it; macvtap: the host's driver uses it, and a macvtap in mode passthru "
+            "on it is the guest's card"
+        ),
     )
     trust: bool = Field(
-        default=False, description="whether the guest may take in what is sent to others, or take another MAC address"
+        default=False, description="whether the guest may receive what is sent to others, or change its MAC address"
     )
     spoofchk: bool = Field(
-        default=True, description="whether the card drops what the guest sends from another MAC address than its own"
+        default=True,
+        description="whether the card drops packets that the guest sends with a MAC address other than its own",
     )
 
 
 class Guest(Part):
-    """A virtual machine, started for each cell and gone after it, unless it is a libvirt domain that runs already."""
+    """A virtual machine, started for each cell and ended after it, unless it is a libvirt domain that runs already."""
 
     host: Reference = Field(description="the host it runs on")
     image: ImageName | None = Field(
@@ -93,7 +96,7 @@ class Guest(Part):
     )
     kernel: FilePath | None = Field(default=None, description="your own kernel, with initrd and append")
     initrd: FilePath | None = Field(default=None, description="the initial file system of your own kernel")
-    append: str | None = Field(default=None, description="command line of the kernel; of an image: what to add to it")
+    append: str | None = Field(default=None, description="command line of the kernel; of an image: additions to it")
     disk: FilePath | None = Field(default=None, description="your own disk image; it is not written to")
     domain: str | None = Field(default=None, min_length=1, description="a libvirt domain, by name")
     ssh: Ssh | None = Field(default=None, description="how your own guest is reached")
@@ -149,7 +152,7 @@ def becomes_the_guests(guest: Guest) -> bool:
 
 
 def takes_all(guest: Guest) -> str:
-    """Why its bridge leaves nothing of what comes in at its uplink to anybody else; empty: it does leave it.
+    """Why its bridge leaves nothing of what comes in at its uplink to others; empty: it does leave it.
 
     A guest of VFIO that names a device by its address takes that one, and not its uplink's.
     """

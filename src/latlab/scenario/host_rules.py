@@ -42,7 +42,7 @@ def one_user(path: Path, ssh: Ssh) -> Iterator[Finding]:
 
 
 def virtual_time_has_no_company(sketch: Sketch, path: Path, host: Host) -> Iterator[Finding]:
-    """Between a clock that counts instructions and any other, no time can be told."""
+    """Between a clock that counts instructions and any other, no time can be measured."""
     if isinstance(host, BoardHost) and host.time == "virtual":
         places = where_known(sketch.hosts, lambda name, _: sketch.machine_of(name))
         others = [name for name, machine in places if machine != path[1]]
@@ -79,7 +79,7 @@ def cards_are_a_boards(sketch: Sketch, path: Path, host: Host) -> Iterator[Findi
     if isinstance(host, NetnsHost) and host.cards:
         machine = sketch.machine_of(str(path[1]))
         if machine is None or not isinstance(sketch.hosts[machine], BoardHost):
-            what = f"{host.cards[0]} is an interface of {machine or 'this machine'}, which is no emulated board"
+            what = f"{host.cards[0]} is an interface of {machine or 'this machine'}, which is not an emulated board"
             yield Finding((*path, "cards"), what, "a namespace on a host of kind board, or a veth pair")
 
 

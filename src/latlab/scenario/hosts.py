@@ -24,8 +24,10 @@ Switch = Annotated[
     AfterValidator(_two_or_more),
     Field(
         max_length=64,
-        description="its ends of links that a kernel bridge joins for the run: it forwards frames between them, as an "
-        "Ethernet switch does",
+        description=(
+            "its ends of links that a kernel bridge connects for the run: it forwards frames between them, as an "
+            "Ethernet switch does"
+        ),
     ),
 ]
 
@@ -62,7 +64,7 @@ class NetnsHost(HostBase):
     cards: Listed[Interface] = Field(
         default=(),
         max_length=64,
-        description="network cards of the board it is on that are its own: ends of cables",
+        description="network cards of its board that it gets: ends of cables",
     )
     switch: Switch = ()
 
@@ -76,7 +78,7 @@ class SshHost(HostBase):
 
 
 class BoardHost(HostBase):
-    """A machine that QEMU emulates, with a kernel of its own, in its own network namespace."""
+    """A machine that QEMU emulates, with its own kernel, in its own network namespace."""
 
     is_emulated: ClassVar[bool] = True
 
@@ -99,7 +101,7 @@ class BoardHost(HostBase):
     nics: int = Field(
         default=0, ge=0, le=8, description="emulated network cards, which links use as existing interfaces"
     )
-    append: str | None = Field(default=None, description="what to add to the kernel's command line")
+    append: str | None = Field(default=None, description="additions to the kernel's command line")
     switch: Switch = ()
 
     @property
@@ -157,7 +159,7 @@ def switches_of(hosts: Mapping[str, Host]) -> dict[str, tuple[End, ...]]:
 def whereabouts(name: str, host: Host) -> object:
     """What is the same of two hosts that are one machine by what the scenario says; None: this one, or another host's.
 
-    Two ssh hosts are one machine if the same configuration, destination and port lead there, whoever the user is.
+    Two ssh hosts are one machine if the same configuration, destination and port lead there, for any user.
     """
     if isinstance(host, SshHost):
         return host.ssh.config, (host.ssh.destination or name).rpartition("@")[2], host.ssh.port

@@ -20,7 +20,7 @@ from latlab.scenario.limits import (
 )
 from latlab.scenario.probes import Between, OnOne, TimerProbe
 from latlab.scenario.sketch import Sketch, known, where_known
-from latlab.scenario.streams import Stream, launches
+from latlab.scenario.streams import PAIR, Stream, launches
 
 
 def limits_are_statistics(sketch: Sketch) -> Iterator[Finding]:
@@ -40,10 +40,10 @@ def _limit_fits(sketch: Sketch, limit: Limit) -> Iterator[Finding]:
     of_probes = limit.group in PROBE_METRICS or (limit.group == COUNTS and limit.statistic in PROBE_COUNTED)
     where = ("accept", limit.path)
     if name in sketch.names.get("streams", ()):
-        if leg:
+        if leg and not (leg == PAIR and any(one.prp == name for one in sketch.streams.values())):
             yield Finding(where, f"{name} is a stream: it has no leg {leg}", f"{name}.{limit.group}, or a probe")
         elif of_probes:
-            what = f"{name} is a stream: nothing answers its packets"
+            what = f"{name} is a stream: its packets are not answered"
             yield Finding(where, what, "counts.lost" if limit.group == COUNTS else f"one of {', '.join(METRICS)}")
         elif of_timers:
             yield Finding(where, f"{name} is a stream, not a timer", f"one of {', '.join(METRICS)}")
@@ -51,11 +51,14 @@ def _limit_fits(sketch: Sketch, limit: Limit) -> Iterator[Finding]:
     probe = sketch.probes.get(name)
     if probe is None:
         return
+    if leg == PAIR:
+        yield Finding(where, f"{name} is a probe: it has no copies", f"{name}.{limit.group}")
+        return
     if isinstance(probe, OnOne):
         yield from _timer_has(probe, name, leg, limit)
         return
     if of_timers:
-        yield Finding(where, f"{name} sends packets: it is no timer", f"{name}.round_trip")
+        yield Finding(where, f"{name} sends packets: it is not a timer", f"{name}.round_trip")
         return
     if leg and not probe.is_recorded:
         yield Finding(where, f"{probe.kind} does not separate {leg} from the other direction", f"{name}.round_trip")

@@ -8,6 +8,7 @@ from pydantic_core import PydanticCustomError
 
 from latlab.model import metrics
 from latlab.scenario.findings import Finding, shown, unknown
+from latlab.scenario.streams import PAIR
 from latlab.scenario.units import DURATION, parse_duration
 
 COUNTS = "counts"
@@ -51,7 +52,8 @@ GROUPS = {
 }
 """What can be limited: the statistics of each metric, and the counts."""
 
-LEGS = ("up", "down")
+LEGS = ("up", "down", PAIR)
+"""What a name is followed by: a direction of a probe, or the first copies of a PRP pair."""
 
 _NAME = r"[a-z][a-z0-9-]{0,30}"
 _WHOLE = rf"^{_NAME}\.({'|'.join((*PROBE_METRICS, *TIMER_METRICS))})"

@@ -100,7 +100,7 @@ def with_trigger(loaded: Loaded, expression: str) -> Loaded:
 
 
 def _is_line(text: str, position: Position, value: str) -> bool:
-    """Whether the key at this position has a line of its own, with its value."""
+    """Whether the key at this position is on a separate line, with its value."""
     line = text.splitlines()[position[0] - 1]
     return line.startswith("trigger:") and value in line
 
@@ -130,14 +130,14 @@ def read_text(path: Path) -> str:
 
 
 def _first_bytes(path: Path, count: int) -> bytes:
-    """Up to so many bytes of a file. TimeoutError: it is a pipe, and nobody writes to it."""
-    # Opening a pipe, and reading it, would wait until somebody writes to it.
+    """Up to so many bytes of a file. TimeoutError: it is a pipe without a writer."""
+    # Opening a pipe, and reading it, would wait until a writer opens it.
     with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb", buffering=0) as file:
         readable, data = select.poll(), bytearray()
         readable.register(file, select.POLLIN)
         while len(data) < count:
             if not readable.poll(PIPE_S * 1000):
-                raise TimeoutError(0, f"nothing came through this pipe for {PIPE_S} s")
+                raise TimeoutError(0, f"nothing arrived through this pipe for {PIPE_S} s")
             piece = file.read(count - len(data))
             if piece == b"":
                 break

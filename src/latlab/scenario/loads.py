@@ -43,7 +43,7 @@ class LoadBetween(Part):
     """What every load has that is sent: where it comes from and where it goes."""
 
     is_ours: ClassVar[bool] = False
-    """Whether latlab's own agents are it, which end when they are told."""
+    """Whether latlab's own agents make it, which end on request."""
     has_control: ClassVar[bool] = True
     """Whether its ends have a TCP connection of control next to what they send."""
 
@@ -80,7 +80,7 @@ class Iperf3(LoadBetween):
     instances: Instances = Field(default=1, description="clients that run at the same time")
     protocol: Literal["udp", "tcp"] = Field(default="udp", description="udp or tcp")
     rate: RateOrMax = Field(default=None, description="of all instances together; max: as fast as possible")
-    size: Payload | None = Field(default=None, description="bytes written at once; iperf3's own choice if not given")
+    size: Payload | None = Field(default=None, description="bytes written at once; iperf3's default if not given")
 
 
 class Netperf(LoadBetween):
@@ -92,9 +92,7 @@ class Netperf(LoadBetween):
     kind: Literal["netperf"]
     instances: Instances = Field(default=1, description="clients that run at the same time")
     test: Literal["UDP_STREAM", "TCP_STREAM"] = Field(default="UDP_STREAM", description="netperf's test (-t)")
-    size: Payload | None = Field(
-        default=None, description="bytes written at once (-m); netperf's own choice if not given"
-    )
+    size: Payload | None = Field(default=None, description="bytes written at once (-m); netperf's default if not given")
 
     @property
     def protocol(self) -> str:
@@ -106,10 +104,10 @@ class LoadOn(Part):
     """What every load has that keeps one host or guest busy, and sends nothing."""
 
     is_ours: ClassVar[bool] = False
-    """Whether latlab's own agent is it, which ends when it is told."""
+    """Whether latlab's own agent makes it, which ends on request."""
 
     on: Reference = Field(description="the host or guest that it runs on")
-    workers: Instances = Field(default=1, description="how many work at the same time, 1 to 32")
+    workers: Instances = Field(default=1, description="how many run at the same time, 1 to 32")
 
 
 class Busy(LoadOn):
@@ -121,7 +119,7 @@ class Busy(LoadOn):
 
     kind: Literal["busy"]
     what: Literal["exits", "calls"] = Field(
-        description="exits: leave a guest for its hypervisor (CPUID, x86 only); calls: call the kernel (getppid)"
+        description="exits: exit from the guest to its hypervisor (CPUID, x86 only); calls: make system calls (getppid)"
     )
 
 

@@ -1,4 +1,4 @@
-"""The cells of a scenario: every combination of its matrix's values, each a scenario of its own."""
+"""The cells of a scenario: every combination of its matrix's values, each a separate scenario."""
 
 from __future__ import annotations
 
@@ -63,8 +63,8 @@ class Cell:
     """One combination of values.
 
     label: matrix key → value chosen; for `loads` and `probes` the list of names, `["none"]` for none; for a mapping, or
-    a list of them, its short name: what tells it from the other values of the key. A key that leads into a load, a
-    probe or a guest that the cell does not have is not in it.
+    a list of them, its short name: what distinguishes it from the other values of the key. A key that leads into a
+    load, a probe or a guest that the cell does not have is not in it.
     slug: the label as a name for files, unique in the scenario.
     scenario: with the values put in; its `loads` and `probes` are the active ones only, and it has neither a matrix nor
     overrides. sources: path of each value put in → where the file has it, below `matrix` or `overrides`.
@@ -86,7 +86,9 @@ class _Values(Sequence[Any]):
 
     @classmethod
     def of(cls, written: dict[str, Any] | list[Any]) -> _Values:
-        """Those of a list, each called by itself or by what tells it from the others, or of a mapping of names."""
+        """Those of a list, each named by its value or by what distinguishes it from the others, or of a mapping of
+        names.
+        """
         if isinstance(written, dict):
             return cls(tuple(written.values()), tuple(map(str, written)), named=True)
         return cls(tuple(written), tuple(short_names(written)), named=False)
@@ -131,7 +133,7 @@ class _Override:
 class Run:
     """A cell and which repetition of it, from 1.
 
-    seed: of what differs between its repetitions in virtual time; None on a clock that differs by itself.
+    seed: of what differs between its repetitions in virtual time; None on a clock that differs anyway.
     """
 
     cell: Cell
@@ -165,7 +167,7 @@ def expand(raw: Raw, base: Parsed) -> tuple[list[Cell], list[Finding]]:
     """The cells of a scenario in its matrix's order, and what is wrong with the matrix, its overrides and in any cell.
 
     raw: the plain data, base: what became of it. What is wrong without the matrix is not reported again. While anything
-    is, each value is tried by itself; in a right scenario every combination is. A finding's path is that of the value,
+    is, each value is tried alone; in a right scenario every combination is. A finding's path is that of the value,
     of the matrix or of an override, that brings it about.
     """
     written = raw.get("matrix", {})
@@ -232,7 +234,7 @@ def _every_cell(
             cells.append(Cell(label, slug, parsed.scenario, sources))
         for finding in parsed.findings:
             path = _cause(finding, sources, varied[0] if len(varied) == 1 else ("matrix",))
-            # The same mistake comes back in other cells: it is told of the first one.
+            # The same mistake is in other cells too: it is reported for the first one.
             findings.setdefault(_retold(finding, path, ""), _retold(finding, path, f"in cell {slug}"))
     if not seen:
         return [], [Finding(("exclude",), "every cell is excluded", "one cell that is measured")]
@@ -427,7 +429,7 @@ def _leads_somewhere(sketch: Sketch, parts: tuple[str, ...]) -> bool:
 
 
 def _under(place: object) -> dict[str, Callable[[], object]]:
-    """What a path can go on to: name or index → what is there. UnknownError: that is not known."""
+    """What can follow in a path: name or index → what is there. UnknownError: that is not known."""
     if isinstance(place, Sketch):
         return {name: partial(_top, place, name) for name in known_keys((), {})}
     if isinstance(place, Part):
@@ -491,7 +493,7 @@ def _with(raw: Raw, path: tuple[str, ...], value: object) -> Raw:
     entries = raw.get(key) or {}
     limits = raw.get("accept")
     if key == PROBES and isinstance(limits, dict):
-        # What a cell does not measure, it need not keep below a limit; names of nothing are told without the matrix.
+        # What a cell does not measure, it need not keep below a limit; unknown names are reported without the matrix.
         streams = raw.get("streams")
         measured = {*(streams if isinstance(streams, dict) else ()), *active}
         raw = {**raw, "accept": {path: limit for path, limit in limits.items() if path.partition(".")[0] in measured}}

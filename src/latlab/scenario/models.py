@@ -26,7 +26,7 @@ from latlab.scenario.probes import Between, PingProbe, Probe, ProbeName, TimerPr
 from latlab.scenario.ptp import Ptp, Timestamps
 from latlab.scenario.published import Published, known_metric
 from latlab.scenario.shapers import ShapedInterface, Shaper, Taprio, port_speed
-from latlab.scenario.streams import Stream, launches
+from latlab.scenario.streams import PAIR, Stream, launches
 from latlab.scenario.trigger import TriggerText
 from latlab.scenario.trust import Trust
 from latlab.scenario.tuning import Tuning
@@ -66,14 +66,14 @@ _NAMED_VALUE = re.compile(r"[^\s,=+][^,=+]{0,39}")
 
 
 def _values(written: object) -> tuple[object, ...] | dict[str, object]:
-    """What a key of the matrix takes: one value or more, no two alike, each with a name of its own or none."""
+    """What a key of the matrix takes: one value or more, no two alike, each with a different name or none."""
     if not isinstance(written, dict | list | tuple):
         raise wrong(f"{shown(written)} is not a list", "a list: [a, b], or a mapping of names to values")
     if not written:
-        raise wrong("nothing in it", "one value or more")
+        raise wrong("it is empty", "one value or more")
     for name in written if isinstance(written, dict) else ():
         if not isinstance(name, str) or not _NAMED_VALUE.fullmatch(name):
-            raise wrong(f"{shown(name)} is no name of a value", "up to 40 characters without a comma, = and +")
+            raise wrong(f"{shown(name)} is not a name of a value", "up to 40 characters without a comma, = and +")
     seen = set()
     for value in written.values() if isinstance(written, dict) else written:
         text = json.dumps(value, sort_keys=True)
@@ -119,7 +119,7 @@ class Scenario(Part):
     """What is measured. `load_scenario` and `cells` return none that breaks a rule of `rules.py`."""
 
     name: ScenarioName = Field(description="name of the scenario: a part of the run folder's name")
-    description: str | None = Field(default=None, description="what it is for, in a sentence")
+    description: str | None = Field(default=None, description="its purpose, in a sentence")
     hosts: dict[ItemName, Host] = Field(min_length=1, description="the machines, by name")
     links: Listed[Link] = Field(default=(), max_length=256, description="the cables between them")
     guests: dict[ItemName, Guest] = Field(
@@ -160,7 +160,9 @@ class Scenario(Part):
         "kernel's events around these packets are kept",
     )
     duration: Length = Field(description="how long each cell sends, warm-up included, such as 900s")
-    warmup: Pause = Field(default=0, description="packets launched in this first time are recorded but in no statistic")
+    warmup: Pause = Field(
+        default=0, description="packets launched in this initial interval are recorded but are not in any statistic"
+    )
     settle: Pause = Field(default=200_000_000, description="wait after the last packet before the listener is stopped")
     repeat: int = Field(default=1, ge=1, le=1000, description="how often each cell is run")
     seed: Annotated[int, Field(ge=0, le=2**63 - 1)] | None = Field(
@@ -176,7 +178,9 @@ class Scenario(Part):
     overrides: Listed[Override] = Field(
         default=(),
         max_length=256,
-        description="what else is set in cells that have certain values of the matrix; it is not part of their names",
+        description=(
+            "other values to set in cells with certain values of the matrix; they are not part of the cells' names"
+        ),
     )
     exclude: Listed[Excluded] = Field(
         default=(),
@@ -197,7 +201,7 @@ class Scenario(Part):
     )
     headline: Annotated[str, AfterValidator(known_metric)] | None = Field(
         default=None,
-        description="the main metric: its table is the first, and has the published figures",
+        description="the main metric: its table comes first and has the published figures",
     )
     published: Listed[Published] = Field(
         default=(), max_length=256, description="published figures, shown with the measured ones"
@@ -224,9 +228,18 @@ class Scenario(Part):
         return leg_number(len(self.streams), list(self.probes).index(name), "up")
 
     @property
+    def pairs(self) -> Mapping[str, tuple[str, str]]:
+        """PRP pairs by name, each with its streams by LAN A and by LAN B."""
+        return {f"{one.prp}.{PAIR}": (one.prp, name) for name, one in self.streams.items() if one.prp}
+
+    def pair_number(self, name: str) -> int:
+        """The number of a PRP pair in tables: behind streams and probes."""
+        return leg_number(len(self.streams), len(self.probes), "up") + list(self.pairs).index(name)
+
+    @property
     def first_flow_number(self) -> int:
         """The number in tables of the first stream that is found among watched packets: behind all others."""
-        return leg_number(len(self.streams), len(self.probes), "up")
+        return leg_number(len(self.streams), len(self.probes), "up") + len(self.pairs)
 
     def instant_count(self, name: str) -> int:
         """How many instants of a timer are due before start + duration, warm-up included."""
@@ -307,7 +320,7 @@ class Scenario(Part):
 
     @property
     def entered(self) -> list[str]:
-        """The traced guests of our own, into which interrupts come from a VM host that can be traced as well."""
+        """The traced guests of latlab's images, into which interrupts come from a VM host that can be traced too."""
         kept = self.kept
         whole = [name for name in self.traced if self.tuning_of(name).listener.trace is True or name in kept]
         whole += [self.probe_hosts(name)[0] for name in self.traced_timers]
@@ -336,7 +349,7 @@ class Scenario(Part):
         for segment in self.segments():
             if end in segment.members or end in segment.ports:
                 return segment
-        raise KeyError(f"{end} is on no link and no bridge")
+        raise KeyError(f"{end} is not on any link or bridge")
 
     def address(self, end: End) -> IPv4Interface:
         """The address of an interface with its prefix; on an existing cable, the one expected there."""
@@ -348,7 +361,7 @@ class Scenario(Part):
         for number, link in enumerate(self.links):
             if port in link.ends:
                 return number
-        raise KeyError(f"{end} is on no link")
+        raise KeyError(f"{end} is not on any link")
 
     def link_is_created(self, link: Link) -> bool:
         """True where the link is made for the run (as a veth pair); False where it is an existing cable."""

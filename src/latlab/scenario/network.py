@@ -31,7 +31,7 @@ USER_GATEWAY = IPv4Interface("10.0.2.2/24")
 class Segment:
     """Interfaces that reach each other in one hop.
 
-    number: its link's place in the list; of segments without a link (link None) 0, 1, … by themselves. ends: hosts'
+    number: its link's place in the list; of segments without a link (link None) 0, 1, … separately. ends: hosts'
     interfaces: its link's, or those of every link that switches join, of which link is the first. guests: the guest's
     interface → the guest. vlan: the id, of one of the link's VLANs; its ends are then the VLAN interfaces, in the same
     order. ports: the switches' interfaces, which have no address.

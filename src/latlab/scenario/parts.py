@@ -107,7 +107,7 @@ def _number(value: object) -> object:
     """A key in YAML is text: the number it is written as."""
     if isinstance(value, str):
         if not re.fullmatch("0|-?[1-9][0-9]{0,99}", value):
-            raise wrong(f"{shown(value)} is not a number", "a whole number such as 0")
+            raise wrong(f"{shown(value)} is not a number", "an integer such as 0")
         return int(value)
     return value
 

@@ -37,16 +37,16 @@ def _not_reserved(name: str) -> str:
 
 
 def _whole_rate(period: int) -> int:
-    """sockperf and ddsperf are told a whole number of messages a second."""
+    """sockperf and ddsperf take a whole number of messages a second."""
     if SECOND_NS % period:
-        raise wrong("that is no whole number of messages a second", "a period such as 1ms or 500us")
+        raise wrong("that is not a whole number of messages a second", "a period such as 1ms or 500us")
     return period
 
 
 def _whole_us(period: int) -> int:
     """netperf is given whole microseconds."""
     if period % 1_000:
-        raise wrong("that is no whole number of microseconds", "a period such as 10ms or 500us")
+        raise wrong("that is not a whole number of microseconds", "a period such as 10ms or 500us")
     return period
 
 
@@ -150,8 +150,10 @@ class PingProbe(Asked):
     )
     timestamps: Literal["kernel", "user"] = Field(
         default_factory=_timestamps,
-        description="what stamps packets: kernel: the kernel and capable NICs, too; user: latlab alone, which "
-        "is faster, but does not give the stages of a leg; user over tcp",
+        description=(
+            "what takes timestamps: kernel: also the kernel and capable NICs; user: latlab alone, which is faster, "
+            "but does not give the stages of a leg; user over tcp"
+        ),
     )
 
 
@@ -161,7 +163,7 @@ class OverDds(Between):
     domain: Annotated[int, Field(ge=0, le=DDS_DOMAIN_MAX)] | None = Field(
         default=None, description="DDS domain, not shared with another probe; one from 40 on if not given"
     )
-    reliable: bool = Field(default=True, description="samples that are lost are sent again; false: best effort")
+    reliable: bool = Field(default=True, description="lost samples are sent again; false: best effort")
 
 
 class DdsProbe(Asked, OverDds):
@@ -173,7 +175,7 @@ class DdsProbe(Asked, OverDds):
     )
     take: Literal["listener", "waitset", "spin"] = Field(
         default="listener",
-        description="what takes samples, on both sides: Cyclone's receiving thread, a thread that "
+        description="which thread takes samples, on both sides: Cyclone's receiving thread, a thread that "
         "sleeps in a waitset, or one that polls",
     )
     threads: dict[CycloneThread, Annotated[int, Field(ge=1, le=99)]] = Field(
@@ -194,7 +196,7 @@ class DdsperfProbe(OverDds):
     )
     take: Literal["listener", "waitset"] = Field(
         default="listener",
-        description="what takes samples, on both sides: Cyclone's receiving thread, or one of ddsperf's",
+        description="which thread takes samples, on both sides: Cyclone's receiving thread, or one of ddsperf's",
     )
 
 
@@ -239,7 +241,7 @@ class OnOne(ProbeBase):
 
     @property
     def metrics(self) -> tuple[str, ...]:
-        """Those that it has: the whole, and the parts that it tells apart."""
+        """Those that it has: the whole, and the parts that it measures separately."""
         return tuple(one.name for one in TIMED)
 
 
@@ -248,7 +250,7 @@ class TimerProbe(OnOne):
 
     probe: Literal["timer"]
     how: Literal["nanosleep", "timerfd"] = Field(
-        default="nanosleep", description="what waits: clock_nanosleep, or a read of a timerfd"
+        default="nanosleep", description="how it waits: clock_nanosleep, or a read of a timerfd"
     )
     offset: Duration = Field(default=0, description="of the first expiry after the common start; less than the period")
     threshold: Annotated[Duration, within(DURATION, 1)] = Field(

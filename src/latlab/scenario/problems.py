@@ -1,4 +1,4 @@
-"""What is wrong in a scenario file, as it is told to a person: with file, line and path, all at once."""
+"""What is wrong in a scenario file, as it is reported to the user: with file, line and path, all at once."""
 
 from __future__ import annotations
 

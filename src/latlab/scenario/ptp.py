@@ -16,7 +16,7 @@ Timestamps = Literal["hardware", "software"]
 
 HARDWARE_LIMIT_NS = 1_000
 SOFTWARE_LIMIT_NS = 100_000
-"""What a software timestamp is worth: the stack's own time is in it, at both ends."""
+"""The accuracy of a software timestamp: it includes the time of the stack at both ends."""
 
 
 SOCKET_PATH_MAX = 107
@@ -43,8 +43,10 @@ class Ptp(Part):
     )
     observed: dict[ShapedInterface, SocketPath] = Field(
         default_factory=dict,
-        description="host.interface → the Unix socket of a ptp4l that runs there already, such as /run/ptp4l; it "
-        "is queried, and not changed",
+        description=(
+            "host.interface → the Unix socket of a ptp4l that already runs there, such as /run/ptp4l; it is queried, "
+            "not changed"
+        ),
     )
     profile: Literal["automotive", "gptp", "default"] = Field(
         default="automotive",
@@ -53,7 +55,7 @@ class Ptp(Part):
     )
     timestamps: Timestamps | None = Field(
         default=None,
-        description="what stamps its packets; if not given, hardware on network cards and software on links that "
+        description="what timestamps its packets; if not given, hardware on network cards and software on links that "
         "are made for the run",
     )
     domain: Annotated[int, Field(ge=0, le=127)] = Field(default=0, description="its domainNumber")

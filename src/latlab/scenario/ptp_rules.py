@@ -27,7 +27,7 @@ def ptp_ports_are_there(sketch: Sketch) -> Iterator[Finding]:
             yield Finding(path, f"{end} is a VLAN interface, and PTP's packets have no tag", str(port))
         elif sketch.is_switched(end):
             what = f"{end} is a port of {end.host}'s switch, which forwards PTP's packets"
-            yield Finding(path, what, "an end of a link that is no port of it")
+            yield Finding(path, what, "an end of a link that is not a port of it")
         elif "links" in sketch.names and not sketch.loose_links:
             there = [str(other) for other in sketch.ends.values()]
             if str(end) not in there:
@@ -74,7 +74,7 @@ def ptp_passes_switches(sketch: Sketch) -> Iterator[Finding]:
 
 
 def ptp_slaves_have_a_master(sketch: Sketch) -> Iterator[Finding]:
-    """Of a link at whose ends nobody else is, one end is the master and the other the slave; beyond a switch, the
+    """Of a link between two ports of the scenario, one end is the master and the other the slave; beyond a switch, the
     others.
 
     That is a link that is made for the run, or a cable between emulated boards. A guest that takes such a card may
@@ -176,7 +176,7 @@ def _is_card(sketch: Sketch, end: End) -> bool:
 
 
 def _all_are_ends(sketch: Sketch) -> bool:
-    """Whether every port that is written can be used, and is where it was meant to be, as far as can be told."""
+    """Whether every port that is written can be used, and is where it was meant to be, as far as is known."""
     kept = {str(end) for _, end in _ports(sketch)}
     written = {name for key in PTP_ENDS for name in sketch.ptp_names[key]}
     return written == kept <= {str(end) for end in sketch.ends.values() if not sketch.is_switched(end)}

@@ -1,4 +1,4 @@
-"""Figures that somebody else has published of the same measurement: shown beside, never mixed with what is measured."""
+"""Figures that others have published of the same measurement: shown next to it, never mixed with what is measured."""
 
 from __future__ import annotations
 

@@ -31,6 +31,7 @@ REFERENCES: tuple[tuple[Path, tuple[str, ...], Callable[[str], str | None], tupl
     (("streams", ANY, "talker"), MACHINES, _whole, ()),
     (("streams", ANY, "listener"), MACHINES, _whole, ()),
     (("streams", ANY, "via"), MACHINES, _first, ()),
+    (("streams", ANY, "prp"), ("streams",), _whole, ()),
     (("probes", ANY, "from"), MACHINES, _whole, ()),
     (("probes", ANY, "to"), MACHINES, _whole, ()),
     (("probes", ANY, "via"), MACHINES, _first, ()),

@@ -42,7 +42,7 @@ Rule = Callable[[Sketch], Iterator[Finding]]
 
 
 def each(collection: str, judge: Callable[[Sketch, Path, Any], Iterator[Finding]]) -> Rule:
-    """The rule that judges each entry of a collection by itself."""
+    """The rule that judges each entry of a collection alone."""
 
     def rule(sketch: Sketch) -> Iterator[Finding]:
         for name, part in getattr(sketch, collection).items():
@@ -66,7 +66,7 @@ def ends_are_free(sketch: Sketch) -> Iterator[Finding]:
         interface = End(sketch.namespace_of(end.host), end.interface)
         if interface in taken:
             what = f"{end} is already an end of links[{taken[interface]}]"
-            yield Finding(("links", index, "ends", side), what, "an interface of its own for each end")
+            yield Finding(("links", index, "ends", side), what, "a different interface for each end")
         taken.setdefault(interface, index)
 
 
@@ -77,7 +77,7 @@ def subnets_are_apart(sketch: Sketch) -> Iterator[Finding]:
         for other, taken, _ in networks[:number]:
             if network.overlaps(taken):
                 where: Path = (*path, "subnet") if is_given else path
-                yield Finding(where, f"{network} overlaps {taken} of {show_path(other)}", "networks of their own")
+                yield Finding(where, f"{network} overlaps {taken} of {show_path(other)}", "different networks")
 
 
 def something_is_measured(sketch: Sketch) -> Iterator[Finding]:
@@ -93,7 +93,7 @@ def flows_have_their_name(sketch: Sketch) -> Iterator[Finding]:
     for name in sketch.top.watched:
         for kind in ("streams", "probes"):
             if name in sketch.names.get(kind, ()):
-                yield Finding(("flows", name), f"{name} is a {kind.removesuffix('s')} already", "a name of its own")
+                yield Finding(("flows", name), f"{name} is a {kind.removesuffix('s')} already", "a different name")
 
 
 def flow_points_are_there(sketch: Sketch) -> Iterator[Finding]:
@@ -121,7 +121,7 @@ def probes_have_their_name(sketch: Sketch) -> Iterator[Finding]:
     """Streams and probes are named alike in limits and tables."""
     for name in sketch.names.get("probes", ()):
         if name in sketch.names.get("streams", ()):
-            yield Finding(("probes", name), f"{name} is a stream already", "a name of its own")
+            yield Finding(("probes", name), f"{name} is a stream already", "a different name")
 
 
 def talkers_keep_up(sketch: Sketch) -> Iterator[Finding]:
@@ -168,7 +168,7 @@ def _port(sketch: Sketch, key: tuple[str, str], one: Stream | Between) -> tuple[
 
 
 def _listening_ends(sketch: Sketch, stream: Stream | Between) -> list[End]:
-    """The hosts' interfaces at which a stream comes to a program: the listener, or QEMU for a guest behind NAT."""
+    """The hosts' interfaces at which a stream reaches a program: the listener, or QEMU for a guest behind NAT."""
     try:
         found = routes(sketch.segments, stream.talker, stream.listener, stream.via)
         return [route.entered for route in found if route.entered]
@@ -268,6 +268,7 @@ RULES: tuple[Rule, ...] = (
     each("streams", flows.tag_goes_with_a_vlan),
     each("streams", flows.vlan_goes_with_frames),
     each("streams", flows.group_goes_with_frames),
+    each("streams", flows.copy_is_the_same),
     each("streams", vlans.frames_bear_one_tag),
     each("streams", flows.port_goes_with_udp),
     each("streams", flows.ethertype_goes_with_frames),

@@ -108,7 +108,7 @@ _WORDS: dict[str, Callable[[str, dict[str, Any]], tuple[str, str]]] = {
 
 
 def model_at(path: Path, raw: Raw) -> type[BaseModel] | None:
-    """The model that describes what stands at the path; raw tells the kinds apart."""
+    """The model that describes what stands at the path; raw identifies the kind."""
     annotation: Any = Scenario
     value: Any = raw
     for part in path:

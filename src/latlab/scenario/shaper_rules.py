@@ -84,7 +84,7 @@ def gates_fit_their_cycle(sketch: Sketch, path: Path, shaper: Shaper) -> Iterato
     smallest = -(-SMALLEST_FRAME_BITS * 10**9 // speed_at(sketch, str(path[1]), shaper))
     for number, gate in enumerate(shaper.gates):
         if gate.for_ < smallest:
-            what = f"{format_duration(gate.for_)} are too short for the smallest frame"
+            what = f"{format_duration(gate.for_)} is too short for the smallest frame"
             yield Finding((*path, "gates", number, "for"), what, f"{format_duration(smallest)} or more")
 
 
@@ -99,7 +99,7 @@ def slopes_are_below_the_speed(sketch: Sketch, path: Path, shaper: Shaper) -> It
         if isinstance(cbs, Cbs) and cbs.send_slope is None:
             speed = cbs.speed or speed_at(sketch, str(path[1]), shaper)
             if cbs.idle_slope >= speed:
-                what = f"{format_rate(cbs.idle_slope)} are the whole rate of the port"
+                what = f"{format_rate(cbs.idle_slope)} is the full rate of the port"
                 yield Finding((*where, "idle_slope"), what, f"less than {format_rate(speed)}")
 
 
@@ -158,7 +158,7 @@ def packets_need_no_launch_time(
 ) -> Iterator[Finding]:
     """No etf at a port drops packets of a priority for having no launch time. path: of who sends them.
 
-    Whatever its sockets may ask for: a launch time that nobody gave is 0, and has passed (is_packet_valid in
+    Regardless of its sockets' settings: a launch time that was not given is 0, and has passed (is_packet_valid in
     net/sched/sch_etf.c). txtime-assist gives them one.
     """
     shaper = sketch.shapers.get(str(end))
@@ -193,7 +193,7 @@ def _alike(path: Path, end: End, launch: LaunchTime, etf: Etf) -> Iterator[Findi
         what = f"the etf at {end} has deadline: {str(etf.deadline).lower()}, and drops packets that differ"
         yield Finding((*path, "launch_time"), what, f"deadline: {str(etf.deadline).lower()}")
     if launch.lead <= etf.delta:
-        what = f"a lead of {format_duration(launch.lead)} is over before the etf at {end} wakes for the packet"
+        what = f"a lead of {format_duration(launch.lead)} ends before the etf at {end} wakes for the packet"
         yield Finding((*path, "launch_time"), what, f"a lead of more than its delta, {format_duration(etf.delta)}")
 
 
@@ -204,7 +204,7 @@ def leaf_of(shaper: Shaper | None, priority: int) -> Etf | Cbs | None:
     if shaper is None or isinstance(shaper, Tbf):
         return None
     traffic_class = shaper.class_of(priority)
-    # A class without queues is told where they are written.
+    # A class without queues is reported where they are written.
     return shaper.child_of(shaper.queues_of(traffic_class)[0]) if traffic_class < len(shaper.queue_counts) else None
 
 

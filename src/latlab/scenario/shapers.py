@@ -90,7 +90,9 @@ class Cbs(Part):
     """A credit-based shaper (IEEE 802.1Q 8.6.8.2, tc-cbs(8))."""
 
     kind: Literal["cbs"]
-    idle_slope: KilobitRate = Field(description="the bandwidth it leaves its queue, frames whole, such as 20Mbit/s")
+    idle_slope: KilobitRate = Field(
+        description="the bandwidth reserved for its queue, in whole frames, such as 20Mbit/s"
+    )
     send_slope: Annotated[int, Field(ge=-(2**31) * 1_000, lt=0)] | None = Field(
         default=None, description="bit/s, below zero; idle_slope − speed of the port if not given"
     )
@@ -135,7 +137,7 @@ class Tbf(Part):
     kind: Literal["tbf"]
     rate: Annotated[Rate, within(RATE, 8_000)] = Field(description="such as 100Mbit/s")
     burst: Annotated[Size, within(SIZE, 1_522, 2**31 - 1)] = Field(
-        default=1_600, description="what may leave at once after a pause; one largest frame if not given"
+        default=1_600, description="what may be sent at once after a pause; one frame of the largest size if not given"
     )
     limit: Annotated[Size, within(SIZE, 1_522, 2**31 - 1)] = Field(
         default=256_000, description="what may be queued; further frames are dropped"
@@ -190,7 +192,7 @@ class Classes(Part):
 
 
 class Mqprio(Classes):
-    """Traffic classes by priority, each with transmit queues of its own (tc-mqprio(8))."""
+    """Traffic classes by priority, each with its own transmit queues (tc-mqprio(8))."""
 
     kind: Literal["mqprio"]
     offload: bool = Field(default=False, description="the classes are set in the NIC (hw 1)")
@@ -201,8 +203,10 @@ class Taprio(Classes):
 
     kind: Literal["taprio"]
     mode: Literal["software", "txtime-assist", "offload"] = Field(
-        description="what implements the gates: the kernel, as it hands packets over; an etf beneath, by launch "
-        "times that the kernel computes; the NIC"
+        description=(
+            "what implements the gates: the kernel, when it dequeues packets; a child etf, by launch times that the "
+            "kernel computes; the NIC"
+        )
     )
     gates: Listed[Gate] = Field(min_length=1, max_length=4096, description="the schedule: entry after entry, repeated")
     shift: Duration = Field(default=0, description="cycles begin this long after multiples of the cycle in TAI")
@@ -211,7 +215,7 @@ class Taprio(Classes):
         description="txtime-assist: the least time from hand-over to launch; 1.5 times the largest delta if not given",
     )
     delta: Annotated[Duration, within(DURATION, 0, DELTA_NS_MAX)] = Field(
-        default=200_000, description="txtime-assist: of the etf that each queue without one of its own gets"
+        default=200_000, description="txtime-assist: of the etf that each queue without its own one gets"
     )
 
     @property

@@ -1,4 +1,4 @@
-"""What a value of the matrix that is a mapping is called: by what tells it from the other values of its key."""
+"""What a value of the matrix that is a mapping is called: by what distinguishes it from the other values of its key."""
 
 from __future__ import annotations
 

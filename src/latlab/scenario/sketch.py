@@ -156,7 +156,7 @@ class Sketch:
     def namespace_of(self, host: str) -> str:
         """What two hosts with the same interfaces have in common: "" those of this machine itself, else a host's name.
 
-        A host of which nothing is known has interfaces of its own.
+        A host of which nothing is known has separate interfaces.
         """
         if self.is_existing(host):
             with suppress(UnknownError):

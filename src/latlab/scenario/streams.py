@@ -23,6 +23,11 @@ UDP_OVERHEAD = 28
 CLOCK_PORT = 5556
 """UDP port of both ends of a clock exchange."""
 FIRST_PORT = 5557
+PAIR: Final = "pair"
+"""What follows the name of a PRP pair's stream by LAN A in the name of the pair: of each frame its first copy."""
+PRP_TRAILER: Final = 6
+"""Bytes of PRP's redundancy control trailer (IEC 62439-3, 4.2.7)."""
+_OWN_OF_A_COPY: Final = ("via", "prp")
 _MAC: Final = re.compile("^[0-9a-fA-F]{2}(:[0-9a-fA-F]{2}){5}$")
 
 
@@ -57,13 +62,13 @@ class LaunchTime(Part):
     late: Literal["report", "drop", "send"] = Field(
         default="report",
         description="a packet whose launch time has passed at hand-over: report: hand it over unchanged, and the "
-        "kernel decides; drop: do not hand it over; send: give it a launch time shortly ahead",
+        "kernel decides; drop: do not hand it over; send: give it a new launch time shortly after now",
     )
     allowed_lateness: Duration = Field(
         default=0, description="late: send only: a packet that is later is not handed over"
     )
     margin: Duration = Field(
-        default=50_000, description="late: send only: how far ahead a late packet's launch time is put"
+        default=50_000, description="late: send only: how far ahead of now a late packet's launch time is set"
     )
 
 
@@ -124,13 +129,18 @@ class Stream(Part):
     priority: Priority = Field(default=0, description="socket priority (SO_PRIORITY), 0 to 15")
     payload: Literal["probe", "iec61850-sv", "iec61850-goose"] = Field(
         default="probe",
-        description="what a packet is: a probe alone, or a frame of IEC 61850 that carries it: sampled values (one "
+        description="content of a packet: a probe alone, or a frame of IEC 61850 that carries it: sampled values (one "
         "sample a period, 64 bytes), or GOOSE",
     )
     group: Group | None = Field(
         default=None,
         description="Ethernet group address that frames are sent to, such as 01:0c:cd:04:00:01; the listener's own "
         "address if not given; ethernet only",
+    )
+    prp: Reference | None = Field(
+        default=None,
+        description="the stream that goes by LAN A of a PRP pair (IEC 62439-3); this one is its copy by LAN B: the "
+        "same frames, with another via",
     )
     vlan: VlanId | None = Field(default=None, description="VLAN id, in the frame; ethernet only")
     pcp: Pcp | None = Field(
@@ -155,6 +165,12 @@ class Stream(Part):
         default=None,
         description="false, true, or its settings: let the kernel or NIC send at the launch time",
     )
+
+
+def copied_otherwise(first: Stream, second: Stream) -> list[str]:
+    """The keys in which a stream differs from its copy of a PRP pair, and must not."""
+    keys = (key for key in Stream.model_fields if key not in _OWN_OF_A_COPY)
+    return [key for key in keys if getattr(first, key) != getattr(second, key)]
 
 
 def launches_between(offset: int, period: int, begin: int, end: int) -> int:

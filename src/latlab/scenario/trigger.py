@@ -43,7 +43,7 @@ def parse_trigger(given: object) -> Trigger:
     _check_metric(metric)
     if comparison not in _OVER:
         what = f"{shown(comparison)} is not supported" if comparison else f"no comparison after {metric}"
-        raise wrong(what, f"> or >=: packets that are late are kept; {EXAMPLE}")
+        raise wrong(what, f"> or >=: late packets are kept; {EXAMPLE}")
     if not limit:
         raise wrong(f"no duration after {comparison}", EXAMPLE)
     try:

@@ -54,7 +54,7 @@ def renamed_rules(off: object) -> dict[str, str]:
 def _reason(text: object) -> object:
     if not isinstance(text, str) or not text.strip() or not text.isprintable():
         raise wrong(
-            f"{shown(text)} is not a reason", "why the rule does not count here, in a sentence: the report shows it"
+            f"{shown(text)} is not a reason", "the reason for turning the rule off, in a sentence: the report shows it"
         )
     if len(text) > REASON_MAX:
         raise wrong(f"a reason of {len(text)} characters", f"{REASON_MAX} or fewer")
@@ -82,26 +82,26 @@ class Trust(Part):
     """The thresholds of the verdict's rules, and rules that are turned off. The same in every cell."""
 
     clock_step: Step = Field(
-        default=20_000, description="two readings of a pair of clocks that differ by more are a step of one of them"
+        default=20_000, description="if two readings of a pair of clocks differ by more, one of them was stepped"
     )
     clock_bound_share: Fraction = Field(
         default=100_000, description="the largest bound of the clocks' offset, of the median latency"
     )
     missing_share: Fraction = Field(
-        default=1_000, description="the most packets without a timestamp that they should have"
+        default=1_000, description="the largest share of packets without an expected timestamp"
     )
     steal_share: Fraction = Field(
-        default=10_000, description="the most CPU time stolen from a machine, of the time of the cell"
+        default=10_000, description="the largest share of the cell's time that may be stolen from a machine's CPUs"
     )
     late: Step = Field(
         default=100_000,
-        description="a packet that is further above its stream's median latency is late, and causes are searched",
+        description="a packet whose latency exceeds its stream's median by more is late, and its causes are searched",
     )
     idle_wakeup: Annotated[Duration, within(DURATION, 0)] = Field(
         default=20_000, description="the longest exit latency of an idle state that CPUs may use"
     )
     sibling_share: Fraction = Field(
-        default=100_000, description="how busy the other thread of a measured thread's core may be"
+        default=100_000, description="how busy the sibling thread of a measured thread's core may be"
     )
     coalescing_share: Fraction = Field(
         default=200_000, description="how long a card's interrupts may wait for more packets, of the median latency"
@@ -111,5 +111,5 @@ class Trust(Part):
     )
     off: Off = Field(
         default_factory=dict,
-        description="id of a rule → why it does not count here; the report shows its findings with the reason",
+        description="id of a rule → the reason for turning it off; the report shows its findings with the reason",
     )

@@ -151,7 +151,7 @@ class Tuning(Part):
         default_factory=dict, description="interface → how long its receive interrupts may wait for more packets"
     )
     profile: Literal["realtime-virtual-host", "realtime-virtual-guest"] | None = Field(
-        default=None, description="the runtime settings of the tuned profile of that name"
+        default=None, description="the runtime settings of the tuned profile with that name"
     )
     halt_poll: Annotated[Duration, within(DURATION, 0, 2**32 - 1)] | None = Field(
         default=None,

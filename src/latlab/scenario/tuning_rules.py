@@ -20,7 +20,7 @@ def spinning_is_confined(_: Sketch, path: Path, tuning: Tuning) -> Iterator[Find
     listener = tuning.listener
     if listener.mode == "spin" and listener.fifo is not None and listener.cpus is None:
         what = f"polling at SCHED_FIFO {listener.fifo} on every CPU would stop the machine"
-        yield Finding((*path, "listener", "mode"), what, "cpus: [n] with it, or fifo: null")
+        yield Finding((*path, "listener", "mode"), what, "cpus: [n] in addition, or fifo: null")
 
 
 def polling_has_a_time(_: Sketch, path: Path, tuning: Tuning) -> Iterator[Finding]:
@@ -70,7 +70,7 @@ def guests_have_no_guests(sketch: Sketch, path: Path, tuning: Tuning) -> Iterato
         for key in ("guests", "halt_poll"):
             for value in _given(tuning, key):
                 if value != {}:
-                    what = f"{path[1]} is a guest, and has none of its own"
+                    what = f"{path[1]} is a guest, and has no {key}"
                     yield Finding((*path, key), what, f"{key} in tuning of its host")
 
 

@@ -59,7 +59,7 @@ def frames_bear_one_tag(sketch: Sketch, path: Path, stream: Stream | PingProbe) 
     ways = routes(sketch.segments, stream.talker, stream.listener, stream.via)
     if len(ways) == 1 and ways[0].segment.vlan is not None:
         port, out = sketch.parent_of(ways[0].talker_end), ways[0].talker_end
-        what = f"{out} tags the packets that leave there: with a vlan of its own a frame would have two tags"
+        what = f"{out} tags the packets that leave there: with its own vlan a frame would have two tags"
         expected = f"no vlan and pcp but transport: ethernet, or via: {port}"
         yield Finding((*path, "vlan"), what, expected if port != out else "no vlan")
 

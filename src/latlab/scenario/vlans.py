@@ -16,7 +16,7 @@ from latlab.scenario.subnets import Subnet
 VLANS_MAX = 16
 """Of one link: as many networks are set aside for each."""
 VLAN_NETWORK = IPv4Network("10.80.0.0/12")
-"""Of VLANs without a subnet of their own: room for sixteen of each of 256 links."""
+"""Of VLANs without a configured subnet: room for sixteen of each of 256 links."""
 
 VLAN_ID = "^([1-9]|[1-9][0-9]{1,2}|[1-3][0-9]{3}|40[0-8][0-9]|409[0-4])$"
 

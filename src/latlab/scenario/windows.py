@@ -1,4 +1,4 @@
-"""Windows that somebody has chosen beforehand: intervals of each cell whose figures stand next to the whole run's."""
+"""Windows chosen before the run: intervals of each cell whose figures are shown next to the whole run's."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Synthetic runs of known truth, to try analysis on: `generate(description)`, `random_description(seed, kinds)`."""
+"""Synthetic runs with known anomalies, for tests: `generate(description)`, `random_description(seed, kinds)`."""
 
 from latlab.synthetic.choose import CLASS_OF, KINDS, random_description, random_mix
 from latlab.synthetic.description import Description

@@ -64,7 +64,7 @@ def _whole(one: Description) -> Iterator[Problem]:
         yield Problem(("warmup",), f"{one.warmup} of {one.packets} packets", "give no more than there are")
     if not 0 <= one.drain_ns < max(one.period_ns, 1):
         what = f"{one.drain_ns} ns between packets every {one.period_ns} ns"
-        yield Problem(("drain_ns",), what, "give less than a period, or they never arrive in time")
+        yield Problem(("drain_ns",), what, "give less than a period, else they never arrive in time")
     if one.clock_bound_ns is not None and one.clock_bound_ns < 0:
         yield Problem(("clock_bound_ns",), f"{one.clock_bound_ns} ns", "give 0 or more, or None")
     if len(one.least_ns) != len(STAGES) or min(one.least_ns, default=0) < 0:
@@ -93,7 +93,7 @@ def _ingredient(one: Ingredient, description: Description) -> Iterator[tuple[str
         if not 0 <= one.share <= 1:
             yield f"a share of {one.share}", "give 0 to 1"
     if isinstance(one, Periodic) and bool(one.every_ns) == bool(one.every_packets):
-        yield "an interval in both directions, or in neither", "give every_ns or every_packets"
+        yield "an interval in both units, or in neither", "give every_ns or every_packets"
     every = one.every_ns or description.period_ns if isinstance(one, Periodic) else None
     if isinstance(one, PeriodicStalls):
         every = one.every_ns
@@ -102,4 +102,4 @@ def _ingredient(one: Ingredient, description: Description) -> Iterator[tuple[str
     if every is not None and every < description.period_ns:
         yield f"every {every} ns, packets every {description.period_ns} ns", "give a period of the packets or more"
     if isinstance(one, MissedSlots) and description.gates is None:
-        yield "there are no gates", "give the description some"
+        yield "there are no gates", "add gates to the description"

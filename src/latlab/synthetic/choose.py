@@ -1,6 +1,6 @@
 """Descriptions drawn at random, broadly: of every kind of thing that may happen, and of several at once.
 
-Nothing here knows how anything is found. What is drawn may be too small to be told from its noise: the truth says so.
+Nothing here depends on how anomalies are found. What is drawn may be too small to tell from its noise: see `truth`.
 """
 
 from __future__ import annotations
@@ -44,7 +44,9 @@ SHIFT_LENGTH_NS: Final = (100 * MS, S)
 SHIFT_PACKETS: Final = 64
 PACKETS_LEAST: Final = 2_000
 RECORDED: Final = 0.75
-"""In so many runs a record reports the clocks' step or drift: in the others nobody can tell it from the path's."""
+"""In so many runs a record reports the clocks' step or drift: in the others it cannot be distinguished from the
+path's.
+"""
 SHARE_MOVED: Final = 0.4
 """The clocks are off for at most this share of a run: what most of it is like decides which level is right."""
 
@@ -158,7 +160,7 @@ def _swings(draw: Draw) -> tuple[Ingredient, ...]:
     most = SHARE_MOVED * draw.span_ns / count
     shapes = ("triangle", "wave", "hump")
     found: list[Ingredient] = []
-    # Our own comparison saw all of them or none, as it goes on all the time.
+    # latlab's own comparison saw all of them or none, as it runs all the time.
     compared = bool(draw.rng.random() < 0.3)
     for n in range(count):
         length = draw.log(SWING_LENGTH_NS[0], min(SWING_LENGTH_NS[1], most))
@@ -195,7 +197,7 @@ def _path_changes(draw: Draw) -> tuple[Ingredient, ...]:
 
 
 def _path_shifts(draw: Draw) -> tuple[Ingredient, ...]:
-    """One to five, in parts of the run of their own, of 0.1 to 1 s: as long as 64 packets at least."""
+    """One to five, in separate parts of the run, of 0.1 to 1 s: as long as 64 packets at least."""
     count = int(draw.rng.integers(1, 6))
     found = []
     for n in range(count):
@@ -318,7 +320,7 @@ def _with_clocks(description: Description, rng: np.random.Generator) -> Descript
 
 
 ALL_TOGETHER: Final = ("clock_swing", "clock_drift", "clock_step", "path_change")
-"""What moves all packets: a mix has one of them at most, as two at once leave nobody a level to compare with."""
+"""What moves all packets: a mix has one of them at most, as two at once leave no reference level."""
 
 
 BY_THEMSELVES: Final = ("clean", "missed_slot", "frequent_stalls", "long_stalls")

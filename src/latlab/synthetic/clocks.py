@@ -10,7 +10,7 @@ from latlab.synthetic.description import Description, Drift, Step, Swing
 from latlab.synthetic.noise import Int64
 
 EVERY_NS = 500_000_000
-"""How often the clocks are looked at: of PTP and of our own comparison."""
+"""How often the clocks are read: by PTP and by latlab's own comparison."""
 READ_EVERY_NS = 1_000_000_000
 OWN_HALF_NS = 500
 """Half the interval that our comparison leaves where the recording bounds nothing."""

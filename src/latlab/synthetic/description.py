@@ -12,7 +12,7 @@ Where = Literal["talker", "qdisc", "path", "kernel", "application"]
 """Where packets are held or delayed: before they are submitted; between the socket and the driver; between driver (or
 NIC) and NIC; between the listener's NIC and its kernel; between its kernel and its application.
 
-Without hardware timestamps nothing tells `kernel` from `path`: both are before `rx_soft`.
+Without hardware timestamps `kernel` and `path` cannot be distinguished: both are before `rx_soft`.
 """
 
 Shape = Literal["gaussian", "lognormal", "heavy", "modes", "exponential", "uniform"]
@@ -48,7 +48,7 @@ class Gates:
 
     Cycles begin at the multiples of cycle_ns in TAI + shift_ns.
 
-    schedule_known: whoever analyses the run is given the schedule; otherwise nothing but the cycle's length.
+    schedule_known: the analysis is given the schedule; otherwise nothing but the cycle's length.
     """
 
     cycle_ns: int

@@ -26,7 +26,7 @@ SPEED_BPS = 10**9
 
 @dataclass(frozen=True)
 class Synthetic:
-    """A run of known truth.
+    """A run with known anomalies.
 
     packets: the packet table of docs/reference/run-folder.md, of one stream. ptp: the table `ptp` of the listener's
     port, or None. clocks: at_tai_ns, lower_ns, upper_ns: what our own comparison leaves of the offset that is still in
@@ -101,7 +101,7 @@ def _lost(description: Description, rng: np.random.Generator) -> NDArray[np.bool
 
 
 def _table(description: Description, way: Way, lost: NDArray[np.bool_]) -> pl.DataFrame:
-    """The packet table, on the talker's clock but for what nobody knew of the listener's."""
+    """The packet table, on the talker's clock except for the unknown part of the listener's."""
     n = description.packets
     lattice = max(description.noise.lattice_ns, 1)
 

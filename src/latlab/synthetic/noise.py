@@ -16,7 +16,7 @@ PATH: Final = STAGES.index("path")
 
 
 def stage_delays(description: Description, rng: np.random.Generator) -> list[Int64]:
-    """How long each packet takes at each of STAGES when it meets nobody, int64 ns [packets] each, never below zero.
+    """How long each packet takes at each of STAGES when it is alone, int64 ns [packets] each, never below zero.
 
     The modes and the slow part are the path's alone.
     """

@@ -61,7 +61,7 @@ def fill_run(synthetic: Synthetic, run: RunFolder, name: str, started: str) -> N
             "format": RUN_FORMAT,
             "run": run.id,
             "name": name,
-            "description": "made from a description, not measured",
+            "description": "generated from a description, not measured",
             "seed": description.seed,
             "order": [{"slug": SLUG, "repeat": 1}],
             "versions": {},
@@ -72,7 +72,7 @@ def fill_run(synthetic: Synthetic, run: RunFolder, name: str, started: str) -> N
         }
     )
     run.scenario_path.write_text(_scenario(synthetic), encoding="utf-8")
-    run.plan_path.write_text("# a synthetic run: nothing was done on any host\n", encoding="utf-8")
+    run.plan_path.write_text("# a synthetic run: no command ran on any host\n", encoding="utf-8")
     cell = run.add_cell(SLUG, 1)
     cell.write_cell(_cell(synthetic))
     synthetic.packets.write_parquet(cell.packets_path, compression="zstd", compression_level=1)

@@ -1,4 +1,4 @@
-"""What is the matter with each packet of a synthetic run, and whether that can be told from its noise at all.
+"""The anomaly of each packet of a synthetic run, and whether it can be told from its noise at all.
 
 The rule of what is plain. For what happens to single packets (`packet_limit_ns`): four times as far out as one packet
 in ten thousand lies by noise alone. For what moves all of them (`level_limit_ns`): the noise's own spread, or eight
@@ -171,7 +171,7 @@ def runs_of(positions: Int64) -> Iterator[Int64]:
 
 
 def _levels(truth: Truth, description: Description, way: Way) -> None:
-    """Clock swings, drifts and steps, and changes of the path. A clock that no record reports is not to be told."""
+    """Clock swings, drifts and steps, and changes of the path. A clock that no record reports cannot be found."""
     since = way.arrive - description.start_tai_ns
     for one in description.ingredients:
         if isinstance(one, Swing):
@@ -202,7 +202,7 @@ def _recorded(description: Description, one: Swing | Step | Drift, name: str) ->
 
 
 def _from_majority(offset: Int64) -> Int64:
-    """The offset from the level that most packets have: which of two levels was right nobody can tell."""
+    """The offset from the level that most packets have: which of two levels was right is not known."""
     return offset if np.count_nonzero(offset) * 2 <= len(offset) else offset - offset[np.flatnonzero(offset)[0]]
 
 
@@ -219,7 +219,7 @@ def _level(
     if not len(touched):
         return
     plain = touched[np.abs(offset[touched]) >= (truth.level_limit_ns if limit is None else limit)]
-    # Of what is not plain nobody can say whether it was sudden.
+    # For events that are not clear it is not known whether they were sudden.
     either = ("clock_step", "clock_swing", "unexplained", "oscillation", "drift")
     _excuse(truth, touched, *({name} if len(plain) or name == "path_change" else either))
     if len(plain):
@@ -312,7 +312,7 @@ def _tell(
             if isinstance(one, PeriodicStalls) or one.every_ns
             else one.every_packets * description.period_ns
         )
-        # Of two that came as often, the first by name: a set has no order of its own.
+        # Of two that came as often, the first by name: a set has no order.
         most = max(sorted(set(names)), key=names.count, default="")
         times = description.packets * description.period_ns / every
         if names.count(most) >= max(REPEATS_LEAST, 0.8 * times - 1):
@@ -366,7 +366,7 @@ def _reordered(truth: Truth, way: Way, lost: NDArray[np.bool_]) -> None:
 
 
 def _either(truth: Truth, lost: NDArray[np.bool_]) -> None:
-    """Where two things happen close together either may be told: of one or two packets right next to another episode.
+    """Where two things happen close together either may be found: of one or two packets right next to another episode.
 
     And of single packets within a slow beginning, which belong to it whatever made them later still.
     """

@@ -248,7 +248,7 @@ class _State:
                 self._adds(number, extra)
 
     def path_changes(self) -> None:
-        """The path takes longer, or less long, for a while; nobody is labelled by it."""
+        """The path takes longer, or less long, for a while; no packet gets a class from it."""
         for one in self.ingredients:
             if isinstance(one, PathChange):
                 change = path_change(one, self.at - self.description.start_tai_ns)

@@ -132,7 +132,7 @@ def _unfit(agent: Path, architecture: str, *, is_own: bool) -> LabError | None:
     if is_own or not agent.exists():
         return None
     if built_for != architecture:
-        what = f"it is {architecture}, and {agent} is built for {built_for or 'none: it is no binary'}"
+        what = f"it is {architecture}, and {agent} is built for {built_for or 'none: it is not an executable'}"
         return LabError(what, remedy=BUILD_ALL)
     if not is_of_this_version(agent):
         what = f"the agent for {architecture}, {agent}, is not of this latlab's version, {__version__}"
@@ -147,5 +147,5 @@ def is_of_this_version(agent: Path) -> bool:
 
 @cache
 def _has_version(agent: Path, _mtime_ns: int) -> bool:
-    """Whether this version is in it. What stands before that in the file has no end of its own."""
+    """Whether this version is in it. What precedes that in the file has no terminator."""
     return f"{__version__}, built for ".encode() in agent.read_bytes()

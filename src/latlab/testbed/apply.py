@@ -24,7 +24,7 @@ from latlab.testbed.undo import raise_together, undo_journal
 
 T = TypeVar("T")
 
-BY_HAND = "`latlab plan` prints every command, to try by hand"
+BY_HAND = "`latlab plan` prints every command, so that you can run it manually"
 CAUSE_POLLS = 15
 CAUSE_POLL_S = 0.02
 
@@ -32,7 +32,7 @@ CAUSE_POLL_S = 0.02
 class TestBed:
     """The machine as a run has changed it. Leaving the context undoes everything, in reverse order.
 
-    hosts are those that the steps name; run names the journal. results has every step applied so far. tell: told of
+    hosts are those that the steps name; run names the journal. results has every step applied so far. tell: called for
     what takes long.
     """
 
@@ -41,7 +41,7 @@ class TestBed:
     def __init__(self, run: str, hosts: Mapping[str, Host], tell: Tell = lambda what, seconds: None) -> None:
         self.hosts = hosts
         self.awaited = Awaited(tell)
-        """`with bed.awaited("what it is")`: where that takes long, whoever listens hears of it."""
+        """`with bed.awaited("what it is")`: where that takes long, the listener is informed."""
         self.results: list[StepResult] = []
         self._lasting: list[Step] = []
         self._services: dict[int, RunningService] = {}
@@ -66,7 +66,7 @@ class TestBed:
         """What became of each step and service. LabError at the first that fails: host, command, expected and actual.
 
         StartError: a service did not get ready, and may the next time: it hung as it booted, or its snapshot did not
-        serve, which is gone.
+        serve, and is removed.
         A cancellation waits for the step under way, so that no command runs on behind the clean-up. It does not wait
         until a service is ready, which clean-up ends.
         """
@@ -92,7 +92,7 @@ class TestBed:
     ) -> tuple[Process, int | None]:
         """The process, as from Host.spawn, and the number under which it is journalled: `settle` it once it has ended.
 
-        It was in the journal, by a mark of its own, before it began: however the lab ends, clean-up finds it, and
+        It was in the journal, by its mark, before it began: however the lab ends, clean-up finds it, and
         every child that inherited its environment. What runs on a machine in virtual time goes with that, and is not.
         """
         if host.turns:
@@ -102,7 +102,7 @@ class TestBed:
         return await host.spawn(argv, env={MARK: mark}, stdout=stdout, stderr=stderr), n
 
     def settle(self, n: int | None) -> None:
-        """Note that the process journalled as n has ended by itself or by its owner."""
+        """Note that the process journalled as n has ended, alone or by its owner."""
         if n is not None:
             self._journal.undone(n)
 
@@ -113,13 +113,13 @@ class TestBed:
         """
         with self.awaited("undo the test bed"):
             words, failures = await to_the_end(undo_journal(self._journal, self._host_of, self._end, own=True))
-        raise_together("the test bed is not undone completely", failures)
+        raise_together("the test bed was not undone completely", failures)
         return words
 
     async def check_again(self) -> list[StepResult]:
         """What every lasting or closing step's check reads now, `ok` where it is as expected; command is the check's.
 
-        Only of steps that were as expected when they were applied: the others are findings already. Of what is gone
+        Only of steps that were as expected when they were applied: the others are findings already. Of what has ended
         with its host nothing is read.
         """
         again = []
@@ -141,8 +141,8 @@ class TestBed:
     async def cause_of(self, error: LabError) -> LabError:
         """The error; where a service has ended, that is the first cause, and the error is reported after it.
 
-        What comes from a host that is gone is not reported again. Whoever speaks through a guest's QEMU may hear of its
-        end before the QEMU has ended. A machine that runs and is silent forever is ended: that is the cause, too.
+        What comes from a host that has ended is not reported again. Whoever speaks through a guest's QEMU may hear of
+        its end before the QEMU has ended. A machine that runs and is silent forever is ended: that is the cause, too.
         """
         await self._give_up_lost()
         for _ in range(CAUSE_POLLS):
@@ -183,7 +183,7 @@ class TestBed:
                 await running.give_up(lost)
 
     def _carries(self, running: RunningService, host: str) -> bool:
-        """Whether the host is gone when that service has ended."""
+        """Whether the host ends when that service ends."""
         if running.carries is None:
             return False
         return running.carries in (host, self.hosts[host].machine.name if host in self.hosts else host)
@@ -264,14 +264,14 @@ class TestBed:
             raise LabError(
                 f"{step.title}: it exists already, and this run did not make it",
                 where=step.host,
-                remedy="`latlab clean`; or remove it by hand if another program left it",
+                remedy="`latlab clean`; or remove it manually if another program left it",
             )
         if step.undo and not host.fleeting:
             before = step.before
             values = before.read((await host.run(before.argv)).stdout) if before else {}
             self._journal.record(host, step.title, fill(step.undo, values), step.present, step.rescue)
         marked = {MARK: self._journal.mark} if step.undo else None
-        return (await host.run(step.do, env=marked)).stderr.strip() if step.do else ""
+        return (await host.run(step.do, env=marked, timeout_s=step.within_s)).stderr.strip() if step.do else ""
 
     async def _checked(
         self, step: Step, begun: float, command: Argv, why: str | None = None, said: str = ""

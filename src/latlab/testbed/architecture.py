@@ -1,4 +1,4 @@
-"""The architectures of the machines that are measured: what they are called, and what QEMU is told of guests on them.
+"""The architectures of the machines that are measured: what they are called, and QEMU's options for guests on them.
 
 What an image is made of for each is in latlab.testbed.images, what an emulated board is in machines/board_qemu.py.
 """

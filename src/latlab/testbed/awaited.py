@@ -10,7 +10,7 @@ FIRST_S = 10.0
 """What is over by then is not worth a line."""
 AGAIN_S = 30.0
 Tell = Callable[[str, float], None]
-"""Told what is waited for, and for how many seconds by now."""
+"""Called with what is waited for, and for how many seconds by now."""
 
 
 class Awaited:

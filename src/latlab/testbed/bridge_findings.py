@@ -197,7 +197,7 @@ async def _macvtap(host: Host) -> Finding:
 async def _xdp(host: Host) -> Finding:
     """Our own XDP bridge: it ends as soon as its standard input does."""
     spec = {"bridge": BRIDGE, "ports": [UPLINK, TAP], "mode": "auto", "realtime": {}}
-    remedy = "a kernel with CONFIG_BPF_SYSCALL and CONFIG_XDP_SOCKETS, and a link that takes an XDP program"
+    remedy = "a kernel with CONFIG_BPF_SYSCALL and CONFIG_XDP_SOCKETS, and a link that accepts an XDP program"
     try:
         agent = str(find_agent())
     except LatlabError as error:

@@ -19,7 +19,7 @@ SET_QUEUES = f'[ "$({QUEUES})" = "$2" ] || ethtool -L "$1" combined "$2"'
 def card_steps(scenario: Scenario, site: Site) -> Iterator[Step]:
     """Each namespace has the cards it takes of its board, but for those that are handed on to a guest.
 
-    Nothing is undone: the board is gone after the cell.
+    Nothing is undone: the board ends with the cell.
     """
     for name, host in scenario.hosts.items():
         for card in host.cards if isinstance(host, NetnsHost) else ():

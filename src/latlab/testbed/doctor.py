@@ -107,7 +107,7 @@ def _agent() -> Iterator[Finding]:
 
 def _clocks() -> Iterator[Finding]:
     offset_s = round((time.clock_gettime_ns(time.CLOCK_TAI) - time.clock_gettime_ns(time.CLOCK_REALTIME)) / 1e9)
-    remark = "" if offset_s else "; not needed on one machine; between machines linuxptp or chrony set it"
+    remark = "" if offset_s else "; not needed on one machine; between machines linuxptp or chrony sets it"
     yield Finding("clocks", "TAI offset", True, f"{offset_s} s{remark}")
     names = [f"{path.name} {_read(path / 'clock_name')}" for path in sorted(Path("/sys/class/ptp").glob("ptp*"))]
     remedy = "" if names else "hardware timestamps need a NIC with a PTP clock, such as Intel i210 or i225"
@@ -118,7 +118,9 @@ def _latency() -> Iterator[Finding]:
     device = Path("/dev/cpu_dma_latency")
     usable = os.access(device, os.W_OK)
     found = "writable" if usable else "not writable" if device.exists() else "missing"
-    yield Finding("latency", str(device), usable or None, found, "" if usable else "idle states stay on: run with sudo")
+    yield Finding(
+        "latency", str(device), usable or None, found, "" if usable else "idle states remain enabled: run with sudo"
+    )
     runtime = _read("/proc/sys/kernel/sched_rt_runtime_us") or "unknown"
     off = runtime == "-1"
     remedy = "" if off else "`sudo sysctl kernel.sched_rt_runtime_us=-1` for threads that poll"

@@ -187,7 +187,7 @@ def _kernel(there: There) -> Iterator[Finding]:
     remedy = "" if isolated else "isolcpus=… on the kernel's command line"
     yield Finding("kernel", "isolated CPUs", True if isolated else None, isolated or "none", remedy)
     if there.config is None:
-        found = "cannot be read; the next lines are judged by its modules"
+        found = "cannot be read; the next lines are based on its modules"
         yield Finding("kernel", "configuration", None, found, "a kernel with CONFIG_IKCONFIG_PROC")
 
 
@@ -227,7 +227,9 @@ def _program(there: There, tool: str) -> Finding:
     if path is None:
         return Finding("every run", tool, False, "missing", install_remedy(tool))
     if _is_too_small(there, tool):
-        return Finding("every run", tool, False, f"BusyBox's, without what latlab uses: {path}", install_remedy(tool))
+        return Finding(
+            "every run", tool, False, f"BusyBox's, without the features that latlab uses: {path}", install_remedy(tool)
+        )
     return Finding("every run", tool, True, path)
 
 
@@ -253,7 +255,7 @@ def _use(there: There, use: Use) -> Finding:
 
 
 def _not_in_kernel(there: There, module: str, symbol: str) -> str:
-    """What of it is missing in the kernel; empty: nothing, or nobody can say."""
+    """What of it is missing in the kernel; empty: nothing, or unknown."""
     if module in there.modules:
         return ""
     if there.config is None:

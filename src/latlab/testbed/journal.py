@@ -210,7 +210,7 @@ def _read(path: Path, descriptor: int) -> tuple[list[Record], set[int], LabError
     if not unread:
         return records, undone, None
     lines = f"line {unread[0]} is not a record" if len(unread) == 1 else f"lines {', '.join(unread)} are not records"
-    remedy = "the changes in the other lines are undone; undo those of these lines by hand, then delete the file"
+    remedy = "the changes in the other lines are undone; undo those of these lines manually, then delete the file"
     return records, undone, LabError(f"{lines} of {FORMAT}", where=str(path), remedy=remedy)
 
 
@@ -251,7 +251,7 @@ def _words(words: Any) -> Argv:
 def _create_locked(path: Path) -> int:
     """The descriptor of a new file at path, locked.
 
-    Whoever cleans up at this moment may take it for a dead run's in the instant before the lock; then it has
+    A clean-up at this moment may take it for a dead run's in the instant before the lock; then it has
     no name any more, and another one is made.
     """
     while True:

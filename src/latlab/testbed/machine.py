@@ -45,7 +45,7 @@ class Machine:
     written.
     architecture: as uname(2) names it. say: what a command
     that changes nothing prints, None if it fails. list: the names in a folder, in order; none where there is no
-    folder. link: the last name of where a symbolic link leads; None where there is no link. seen: somebody has looked.
+    folder. link: the last name of where a symbolic link leads; None where there is no link. seen: it has been read.
     """
 
     capabilities: frozenset[str]
@@ -73,7 +73,7 @@ class Machine:
         flags = self.read("/proc/cpuinfo") or ""
         is_x86 = "GenuineIntel" in flags or "AuthenticAMD" in flags
         if is_x86 and not re.search(r"^flags\s*:.*\b(vmx|svm)\b", flags, re.MULTILINE):
-            return "/dev/kvm is there, but the CPU shows neither vmx nor svm"
+            return "/dev/kvm exists, but the CPU has neither vmx nor svm"
         return None
 
     @property
@@ -83,7 +83,7 @@ class Machine:
 
 
 def assumed_machine() -> Machine:
-    """One that nobody has looked at: it has everything, and no interface that is in the way."""
+    """A machine that was not inspected: it has everything, and no conflicting interface."""
     return Machine(
         capabilities=frozenset(CAPABILITIES),
         cpus=frozenset(range(ASSUMED_CPUS)),

@@ -46,7 +46,7 @@ def _steps(host: str, namespace: str, machine: str) -> list[Step]:
 def ipv6_off(host: str, interface: str) -> Step:
     """The step that keeps IPv6 off an interface, or off all there are and will be ("all").
 
-    Router solicitations and duplicate address detection would send packets of their own in the measured path.
+    Router solicitations and duplicate address detection would send additional packets in the measured path.
     """
     key = f"net.ipv6.conf.{interface.replace('.', '/')}.disable_ipv6"
     return Step(

@@ -9,7 +9,7 @@ from latlab.model.errors import LabError
 from latlab.testbed.machine import Machine
 
 A_SYSCTL = "/proc/sys/net/ipv4/ip_forward"
-"""One that whoever may write a network's sysctls may write."""
+"""A sysctl that a process may write if it may write a network's sysctls."""
 CONTAINER = "leave the container, or start it with `docker run --privileged`"
 _RUNTIME = "cpu.rt_runtime_us"
 
@@ -18,7 +18,7 @@ def privilege_remedy(missing: Collection[str]) -> str:
     """What to do where capabilities are missing."""
     if os.geteuid() == 0:
         options = " ".join(f"--cap-add {name.removeprefix('CAP_')}" for name in sorted(missing))
-        return f"root has none of them here: leave the container, or start it with `docker run {options}`"
+        return f"root does not have them here: leave the container, or start it with `docker run {options}`"
     return "run with sudo"
 
 
@@ -30,7 +30,7 @@ def no_sysctls(machine: Machine) -> LabError | None:
 
 
 def no_real_time(machine: Machine) -> LabError | None:
-    """Why SCHED_FIFO is refused there, though the capability is; None where one can, or it cannot be told."""
+    """Why SCHED_FIFO is refused there, though the capability is; None where it is permitted, or unknown."""
     if machine.say(("chrt", "-f", "1", "true")) is not None or machine.say(("chrt", "-o", "0", "true")) is None:
         return None
     return LabError("SCHED_FIFO is refused", remedy=_real_time_remedy(machine))
@@ -44,8 +44,8 @@ def _real_time_remedy(machine: Machine) -> str:
         folder = _cpu_hierarchy(machine) + first.rstrip("/")
         if (machine.read(f"{folder}/{_RUNTIME}") or "").strip() == "0":
             return (
-                f"its cgroup has no real-time runtime: `echo 950000 > {folder}/{_RUNTIME}`, in the groups above it "
-                "before; or start from the root cgroup"
+                f"its cgroup has no real-time runtime: `echo 950000 > {folder}/{_RUNTIME}`, first in its parent "
+                "groups; or start from the root cgroup"
             )
     unified = next((path for names, path in groups if not names), "/")
     if first is None and unified != "/":

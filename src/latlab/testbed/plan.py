@@ -30,7 +30,7 @@ SNAPSHOTS = """\
 # here it is booted every time."""
 LONG = 400
 IN_TURNS = """\
-# A board in virtual time runs in lockstep with the lab, so its lines cannot be pasted: they show what is done."""
+# A board in virtual time runs in lockstep with the lab, so its lines cannot be pasted: they only show what is done."""
 FOLD = 100
 """A command longer than LONG is folded into lines of about FOLD characters."""
 FORMER = re.compile(r"(?:^|=)\{([a-z_]+)\}$")
@@ -41,7 +41,7 @@ FORMER = re.compile(r"(?:^|=)\{([a-z_]+)\}$")
 class Command:
     """A process that runs while it is measured, on a host; note is what there is to know next to it.
 
-    spec is for our agent: the JSON object it is told on its standard input. started: it waits for the start after
+    spec is for our agent: the JSON object it gets on its standard input. started: it waits for the start after
     that. seconds: how long it is needed; it ends when its standard input does.
     """
 
@@ -140,7 +140,7 @@ class _Bed:
         anyway = " || true" if step.optional else ""
         line = self._line(step.host, step.undo)
         for name, variable in self._former(step).items():
-            # Within single quotes, whoever wrote them, as no shell takes braces bare.
+            # Within single quotes always, as no shell takes bare braces.
             line = line.replace(f"{{{name}}}", f"'\"${variable}\"'").replace(f"''\"${variable}\"''", f'"${variable}"')
         return [f"{line}{anyway}  # {step.title}"]
 
@@ -155,7 +155,7 @@ class _Bed:
     def command(self, command: Command) -> str:
         """A command that runs in the background while it is measured, its note above it.
 
-        One that is told a spec gets it through a pipe that stays open as long as it is to run, and its start with it.
+        An agent gets its spec through a pipe that stays open as long as it is to run, and its start with it.
         """
         note = f"# {command.host}: {command.note}" if command.note else f"# {command.host}"
         line = self._line(command.host, command.argv)
@@ -171,14 +171,14 @@ class _Bed:
         lines = [f"# {step.title}"]
         if isinstance(step, Service):
             return "\n".join([*lines, *self._service(step)])
-        # What cannot be done is a finding there, and the rest goes on.
+        # What cannot be done is a finding there, and the rest continues.
         anyway = " || true" if step.optional else ""
         if step.before:
             line, variables = self._line(step.host, step.before.argv), " ".join(self._former(step).values())
             if step.before.read is former_value:
                 lines.append(f"{variables}=$({line}){anyway}  # the undo needs it")
             else:
-                lines.append(f"{line}{anyway}  # the undo needs these variables, set by hand: {variables}")
+                lines.append(f"{line}{anyway}  # the undo needs these variables, set manually: {variables}")
         if step.do:
             lines.append(f"{self._line(step.host, step.do)}{anyway}")
         if step.check:
@@ -191,7 +191,7 @@ class _Bed:
         line, name = f"{self._line(service.host, service.argv)} >>{shlex.quote(service.log)} 2>&1", _variable(service)
         lines = []
         if service.spec is not None:
-            # A named pipe, so that who tells it and who is told are two processes, each with a pid to end it by.
+            # A named pipe, so that writer and reader are two processes, each with a pid to end it by.
             pipe, spec = shlex.quote(_told(service)), shlex.quote(json.dumps(service.spec))
             lines.append(f"mkfifo {pipe}; {{ echo {spec}; exec sleep infinity; }} >{pipe} & TELLS_{name}=$!")
             line += f" <{pipe}"
@@ -241,7 +241,7 @@ def _tool_commands(tools: Sequence[ToolPlan]) -> list[Command]:
 
 
 def _folded(argv: Sequence[str]) -> str:
-    """The command for a shell; one that is long goes on, option by option, in lines of its own."""
+    """The command for a shell; a long one is split, option by option, into lines."""
     line = shlex.join(argv)
     if len(line) <= LONG:
         return line
@@ -261,7 +261,7 @@ def _variable(service: Service) -> str:
 
 
 def _told(service: Service) -> str:
-    """The named pipe through which a service is told its spec."""
+    """The named pipe through which a service gets its spec."""
     return f"{service.log.removesuffix('.log')}.told"
 
 

@@ -84,7 +84,7 @@ def _renamed(loaded: Loaded) -> Iterator[LabError]:
     trust = loaded.raw.get("trust")
     if named := renamed_rules(trust.get("off") if isinstance(trust, dict) else None):
         ids = ", ".join(f"{id_} instead of {shown(name)}" for name, id_ in named.items())
-        yield LabError("rules have ids now", where=loaded.where(("trust", "off")), remedy=f"write {ids}")
+        yield LabError("rules now have ids", where=loaded.where(("trust", "off")), remedy=f"write {ids}")
 
 
 def preflight(scenario: Scenario, machine: Machine | None = None, where: Where = show_path) -> list[LatlabError]:
@@ -327,7 +327,7 @@ def exchanges_clocks(scenario: Scenario, flow: Flow) -> bool:
 
 
 def _build_command(image: str, kind: object) -> str:
-    """What builds the image: of a board, or of a guest, whose kernel has to be said where the name does not tell it."""
+    """What builds the image: of a board, or of a guest, whose kernel must be given if the name does not imply it."""
     command = f"latlab image build {image}"
     if ready_made(image):
         return command
@@ -369,7 +369,7 @@ def _images(scenario: Scenario, machine: Machine, where: Where) -> Problems:
             yield LabError(
                 f"the image {image} has another agent than this latlab",
                 where=where(place),
-                remedy=f"`latlab image build {image}`: it takes some seconds, and downloads nothing",
+                remedy=f"`{built[image].build_command()}`: it takes some seconds, and downloads nothing",
             )
 
 

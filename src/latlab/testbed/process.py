@@ -12,20 +12,20 @@ TERM_POLLS = 100
 KILL_POLLS = 200
 POLL_S = 0.02
 
-# An entry of an environment ends with a zero byte: the whole entry must be the mark, or it is somebody else's.
+# An entry of an environment ends with a zero byte: the whole entry must be the mark, or it is another process's.
 SIGNAL = """
 found=$(grep -lszxF -e "$0" /proc/[0-9]*/environ)
 [ $? -le 2 ] || exit 1
 for at in $found; do pid=${at#/proc/}; pid=${pid%/environ}; kill -s "$1" "$pid" && echo "$pid"; done; :
 """
 PASSING_POLLS = 250
-"""So long, at 20 ms each, a command has to finish by itself."""
+"""How many times 20 ms a command has to finish on its own."""
 
 LOOK = "0"  # the signal that is none
 
 
 async def end_process(host: Host, mark: str) -> bool:
-    """Whether any process carried the mark, of the host's own or on the way to it; all that did are gone.
+    """Whether any process carried the mark, on the host or on the path to it; all that did have ended.
 
     LabError when even SIGKILL fails, or a machine is not reached.
     """
@@ -56,7 +56,7 @@ async def _end_on(machine: Host, mark: str) -> bool:
                 return True
             await machine.pause(POLL_S)
     left = ", ".join(await _signal(machine, mark, LOOK))
-    raise LabError(f"process {left} did not end, not even by SIGKILL", where=machine.name)
+    raise LabError(f"process {left} did not end, even after SIGKILL", where=machine.name)
 
 
 async def _carried(machine: Host, mark: str, signal: str) -> bool:

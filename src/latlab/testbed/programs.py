@@ -1,4 +1,4 @@
-"""Programs that must be where a part of the scenario runs them, told with their packages while the other cells run."""
+"""Programs that a part of the scenario needs on a host; missing ones are reported with their packages."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from latlab.testbed.site import Site
 
 
 def program_missing(scenario: Scenario, site: Site, host: str, program: str, where: str) -> Iterator[LabError]:
-    """A program that is not on a host, or not in the image that a guest starts from, once it is built; of others nobody
-    knows before.
+    """A program that is not on a host, or not in the image that a guest starts from, once it is built; for others it is
+    not known before.
     """
     guest = scenario.guests.get(host)
     if guest is None:
@@ -25,5 +25,5 @@ def program_missing(scenario: Scenario, site: Site, host: str, program: str, whe
             yield LabError(
                 f"{program} is not in {guest.image_name}, which {host} starts from",
                 where=where,
-                remedy=f"`latlab image build {guest.image_name} --package {package}`",
+                remedy=f"`{image.build_command(package)}`",
             )

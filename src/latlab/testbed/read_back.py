@@ -26,6 +26,6 @@ async def read_back(host: Host, check: Check) -> str:
             actual = f"unreadable: {done.stdout.strip()[:200]}"
         if actual == check.expected or time.monotonic() >= deadline:
             return actual
-        # By the host's own clock: a machine in virtual time goes on as long as anybody waits for something on it, and
+        # By the host's own clock: a machine in virtual time runs as long as anything waits for something on it, and
         # must not be asked again at an instant of this machine's.
         await host.pause(VIRTUAL_POLL_S if host.turns else POLL_S)

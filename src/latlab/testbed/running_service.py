@@ -7,15 +7,19 @@ import contextlib
 import json
 import os
 import signal
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from latlab.hosts import Host, Lost, Process, signal_group
 from latlab.model.errors import LabError
+from latlab.testbed.images import mark_used
 from latlab.testbed.read_back import read_back
 from latlab.testbed.service import Service
+from latlab.testbed.step import Check
 
 if TYPE_CHECKING:
+    from latlab.hosts.turns import Turns
     from latlab.testbed.apply import TestBed
 
 TERM_S = 2.0
@@ -46,6 +50,8 @@ class RunningService:
             process, n = await bed.spawn(
                 host, service.title, service.argv, stdout=output.fileno(), stderr=output.fileno()
             )
+        if service.incoming:
+            mark_used(service.incoming)
         asked = bed.hosts[service.ready.at] if service.ready and service.ready.at else host
         running = cls(host, asked, service, process)
         if service.spec is not None:
@@ -58,6 +64,8 @@ class RunningService:
         """What its check read at last; None without a check, or when it ended before that."""
         if self._service.ready is None:
             return None
+        if self._host.turns and not self._asked.turns:
+            return await self._after_each(self._host.turns, self._service.ready)
         reading = asyncio.ensure_future(read_back(self._asked, self._service.ready))
         ended = asyncio.ensure_future(self._process.wait())
         try:
@@ -71,6 +79,20 @@ class RunningService:
                 await asyncio.wait(left, timeout=CANCEL_S)
             await asyncio.gather(reading, ended, return_exceptions=True)
 
+    async def _after_each(self, turns: Turns, check: Check) -> str | None:
+        """What its check reads here at last, which looks after each turn of the machine in virtual time it is on.
+
+        The machine halts meanwhile: by which turn it is ready does not depend on when this machine looked.
+        """
+        actual = None
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(self._host.patience * check.within_ms / 1000):
+                while (actual := await read_back(self._asked, replace(check, within_ms=0))) != check.expected:
+                    if self.ended():
+                        return None
+                    await turns.take_one()
+        return actual
+
     @property
     def passing(self) -> bool:
         """Whether a later step ends it."""
@@ -78,12 +100,12 @@ class RunningService:
 
     @property
     def carries(self) -> str | None:
-        """The host that is gone when it has ended."""
+        """The host that ends with it."""
         return self._service.carries
 
     @property
     def refused(self) -> Path | None:
-        """The snapshot from which it did not get ready, unless somebody ended it; None where it goes on from none."""
+        """The snapshot from which it did not get ready, unless it was ended; None where it resumes from none."""
         return None if self._process.returncode in ENDED_BY_OTHERS else self._service.incoming
 
     def passed(self) -> bool:
@@ -132,7 +154,7 @@ class RunningService:
         )
 
     async def end(self) -> bool:
-        """Whether it still ran; it has been told to end, and is gone with all of its process group."""
+        """Whether it still ran; it has been stopped, and all of its process group has ended."""
         if self.ended():
             return False
         if self._process.stdin:

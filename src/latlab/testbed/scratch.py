@@ -1,4 +1,4 @@
-"""Trying out in a namespace of its own which parts of a test bed this kernel can make."""
+"""Trying out in a separate namespace which parts of a test bed this kernel can make."""
 
 from __future__ import annotations
 

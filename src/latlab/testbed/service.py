@@ -18,9 +18,9 @@ class Service:
 
     ready: what must be read back before the next step; it has the check's time, while the process lives. log: the file
     that gets what it writes (the whole path); console: another file whose last lines say why it ended, if there is one.
-    spec: for our agent, the JSON object it is told on its standard input, which stays open as long as it is to run.
-    passing: one of the next steps ends it. carries: the host that is gone when it has ended, a guest by its QEMU.
-    incoming: the snapshot it goes on from, if any, which is removed where it does not get ready from that.
+    spec: for our agent, the JSON object it gets on its standard input, which stays open as long as it is to run.
+    passing: one of the next steps ends it. carries: the host that ends with it, a guest by its QEMU.
+    incoming: the snapshot it resumes from, if any, which is removed where it does not get ready from that.
     """
 
     host: str

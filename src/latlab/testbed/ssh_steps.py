@@ -21,6 +21,8 @@ from latlab.testbed.site import Site
 from latlab.testbed.step import Argv, Check, Step
 
 CONNECTED_MS = 20_000
+COPIED_S = 600
+"""An image of 75 MB, over a connection of 1 Mbit/s."""
 
 TOOLS = ("cat", "date", "gzip", "ip", "ping", "sha256sum", "sysctl", "tail")
 """The programs that latlab runs on every such machine."""
@@ -28,7 +30,7 @@ TOOLS = ("cat", "date", "gzip", "ip", "ping", "sha256sum", "sysctl", "tail")
 MISSING = 'for tool; do command -v "$tool" >/dev/null || echo "$tool"; done'
 
 QUIET = (
-    "the shell there prints this by itself: make its start-up files (`.bashrc`, `/etc/profile.d`) and sshd's "
+    "the shell there prints this when it starts: make its start-up files (`.bashrc`, `/etc/profile.d`) and sshd's "
     "ForceCommand print nothing in non-interactive shells, for example with `case $- in *i*) ;; *) return;; esac`"
 )
 
@@ -51,7 +53,7 @@ def reached(host: SshHost, at: str, site: Site) -> Iterator[Step | Service]:
     name = host.name
     # What else a command prints there would be read as its answer.
     quiet = Check(("true",), expected="", remedy=QUIET)
-    yield Step(name, f"{name} has a login shell that prints nothing by itself", (), check=quiet)
+    yield Step(name, f"{name} has a login shell that prints nothing", (), check=quiet)
     yield Step(name, f"{name} allows root to log in", (), check=Check(("id", "-u"), expected="0"))
     yield Service(
         host=at,
@@ -83,7 +85,7 @@ def agent_put(host: SshHost, site: Site) -> Iterator[Step]:
     for number, (architecture, digest) in enumerate(digests.items(), start=1):
         yield Step(
             host=MACHINE,
-            title=f"copy the agent for {architecture} to {host.name}, unless it is there",
+            title=f"copy the agent for {architecture} to {host.name}, if it is missing",
             do=_copied(
                 host,
                 packed[architecture],
@@ -91,6 +93,7 @@ def agent_put(host: SshHost, site: Site) -> Iterator[Step]:
                 host.agent,
             ),
             check=is_there if number == len(digests) else None,
+            within_s=COPIED_S,
         )
 
 
@@ -131,9 +134,10 @@ def _put(host: SshHost, what: str, packed: Argv, digest: str, target: str) -> St
     """packed: the command that prints the file, compressed."""
     return Step(
         host=MACHINE,
-        title=f"copy {what} to {host.name}, unless it is there",
+        title=f"copy {what} to {host.name}, if it is missing",
         do=_copied(host, packed, ("sh", "-c", THERE, digest, target), target),
         check=Check(host.command(("sha256sum", target)), expected=digest, read=_first_word),
+        within_s=COPIED_S,
     )
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 Argv = tuple[str, ...]
 Spec = Mapping[str, Any]
-"""What our agent is told on its standard input, a JSON object (docs/reference/agent.md)."""
+"""What latlab's agent gets on its standard input, a JSON object (docs/reference/agent.md)."""
 
 
 def stripped(output: str) -> str:
@@ -65,12 +65,13 @@ class Step:
     undo: the command that takes it back; None when something else's undo takes it along.
     present: exits 0 only while there is something to undo and it is ours. A step whose present succeeds
     before it was done is refused: what is there already belongs to someone else.
-    optional: what cannot be done here is a finding, and the run goes on. Its undo must do no harm where nothing was
+    optional: what cannot be done here is a finding, and the run continues. Its undo must do no harm where nothing was
     done, as a command that fails may have done half.
     lasting: its check is read again at the end. closing: its check is read at the end only.
-    about: the host that it is about, where that is another: of one that is gone nothing is read again.
+    about: the host that it is about, where that is another: of one that has ended nothing is read again.
     recover: a folder there and one here: before the undo, the files of the first are copied to the second.
     explain: what to ask if the command fails.
+    within_s: how long the command may take, on a machine of usual speed.
     """
 
     host: str
@@ -86,6 +87,7 @@ class Step:
     about: str | None = None
     rescue: tuple[str, str] | None = None
     explain: Explain | None = None
+    within_s: float = 30
 
 
 @dataclass(frozen=True)
@@ -112,7 +114,7 @@ def own_folder(host: str, title: str, folder: str, rescue: tuple[str, str] | Non
     """Make a folder that only its user may enter, where others may make files, too, as in /var/tmp.
 
     `mkdir` fails where there is anything of that name: another user's folder, or a link of his, is not written through,
-    and not removed. What is made in it is nobody else's either.
+    and not removed. What is made in it is not shared either.
     """
     is_own = ("sh", "-c", IS_OWN, folder)
     return Step(host, title, ("mkdir", "-m", "700", folder), undo=("rm", "-r", folder), present=is_own, rescue=rescue)

@@ -34,7 +34,7 @@ def _keeps_time(shaper: Shaper) -> bool:
 
 
 def _counts_tai(scenario: Scenario, site: Site, read: Callable[[str], str]) -> Iterator[Step]:
-    """An emulated board, which is ours, is told; of any other machine it is an error if it does not know."""
+    """An emulated board, which is latlab's, gets it set; for any other machine it is an error if it is not known."""
     host = scenario.hosts.get(site.name)
     agent = (site.agent, "tai")
     if host is not None and host.is_emulated:
@@ -54,7 +54,7 @@ def _counts_tai(scenario: Scenario, site: Site, read: Callable[[str], str]) -> I
 
 
 def remedy(site: Site) -> str:
-    """What to do on the machine: its agent is not on anybody's path there."""
+    """What to do on the machine: its agent is not on the PATH there."""
     return (
         "run a program that sets it: ptp4l with phc2sys (linuxptp), or chrony with `leapsectz right/UTC`; or set it on "
         f"{site.name} until its next boot: `{site.agent} tai --set {TAI_MINUS_UTC_S}`"
@@ -67,7 +67,7 @@ def offset_s(output: str) -> int:
 
 
 def known(output: str) -> str:
-    """Whether the kernel has been told: until then its offset is 0."""
+    """Whether the kernel's offset has been set: until then it is 0."""
     return KNOWN if offset_s(output) else UNKNOWN
 
 

@@ -32,7 +32,7 @@ class Timestamping:
 
     @property
     def ptp_in_hardware(self) -> bool:
-        """Whether the NIC can stamp what PTP sends and receives, by a clock of its own."""
+        """Whether the NIC can stamp what PTP sends and receives, by its own clock."""
         return self.tx_hardware and self.rx_hardware and self.phc is not None
 
 

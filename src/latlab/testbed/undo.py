@@ -34,7 +34,7 @@ async def undo_journal(
     A command of the lab may still run that died over it, or gave it up on a machine far away: its end is waited for
     before anything is undone there. own: it is the lab's own journal, whose commands on this machine have all ended.
     end: how a journalled process is ended. A machine that is not reached is asked once, and no more: one UnreachedError
-    tells how much is left there.
+    reports how much is left there.
     """
     words: list[str] = []
     failures: list[LabError] = []
@@ -90,7 +90,7 @@ async def clean_stale(*, leave_unreached: bool = False) -> list[str]:
         gone = [failure for failure in failed if leave_unreached and isinstance(failure, UnreachedError)]
         words += [f"run {journal.run}: {failure}" for failure in gone]
         failures += [failure for failure in failed if failure not in gone]
-    raise_together("clean-up is not complete", failures)
+    raise_together("the clean-up is not complete", failures)
     return words
 
 
@@ -99,7 +99,7 @@ def raise_together(what: str, failures: list[LabError]) -> None:
     if failures:
         raise LabError(
             f"{what}: " + "; ".join(str(failure) for failure in failures),
-            remedy="fix the named problems, then run `latlab clean`",
+            remedy="fix these problems, then run `latlab clean`",
         )
 
 

@@ -1,7 +1,7 @@
 """The steps that make VLAN interfaces on the ends of links, with their priority maps (ip-link(8), type vlan).
 
 Our mark on one is its interface group, which the command that makes it sets: its hardware address is its parent's. The
-cable may be there already: the interfaces on it are ours, and gone afterwards.
+cable may be there already: the interfaces on it are latlab's, and removed afterwards.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def group_of(tag: str) -> int:
 
 
 def map_words(mapping: Mapping[int, int]) -> Argv:
-    """A priority map as ip takes it: `7:7`, `5:5`. What goes to 0 does so by itself, and is not shown by the kernel."""
+    """A priority map as ip takes it: `7:7`, `5:5`. What goes to 0 does so by default, and is not shown."""
     return tuple(f"{one}:{other}" for one, other in sorted(mapping.items()) if other)
 
 

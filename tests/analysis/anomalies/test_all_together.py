@@ -48,7 +48,9 @@ def test_a_swing_is_the_clocks_if_a_record_of_them_shows_it(
     synthetic = stream(Swing(20 * SECOND, 20 * SECOND, 50_000, "hump", **swing), packets=LONG, **context)  # type: ignore[arg-type]
     episode = only(found(synthetic))
     assert (episode.class_, episode.evidence["ptp"], episode.evidence["comparison"]) == (name, ptp, comparison)
-    assert (", by the clocks or by the path: no record shows it for a clock" in episode.text) is (name == "unexplained")
+    assert (", because of the clocks or of the path: no clock's record shows it" in episode.text) is (
+        name == "unexplained"
+    )
 
 
 def test_clocks_that_are_bounded_more_narrowly_did_not_swing() -> None:

@@ -1,4 +1,4 @@
-"""From where on single packets are late: the nearer part of the tail, the talker's noise, and what is told of it."""
+"""From where on single packets are late: the nearer part of the tail, the talker's noise, and the report of it."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def test_a_late_wake_is_named_by_the_talkers_own_noise_where_the_path_hides_it()
 
 
 def test_trains_of_late_wake_ups_do_not_hide_a_single_one() -> None:
-    # 60 times the talker slept through four packets: 1.2 % of all, each late by itself as well.
+    # 60 times the talker slept through four packets: 1.2 % of all, each late on its own as well.
     rows = quiet_talker(by_ns=0, noise=Noise(2_000)).packets
     late = np.zeros(rows.height, np.int64)
     for first in range(1_000, 19_000, 300):

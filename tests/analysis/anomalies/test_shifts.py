@@ -37,7 +37,7 @@ def test_without_a_record_of_the_clocks_it_may_be_they() -> None:
     for moved in (PathChange(AT_NS, 300 * MS, 200_000, sudden=True), Step(AT_NS, 200_000, 300 * MS)):
         episode = only(found(stream(moved, packets=LONG)))
         assert (episode.class_, episode.packets) == ("unexplained", 300)
-        assert "by the clocks or by the path" in episode.text
+        assert "because of the clocks or of the path" in episode.text
 
 
 def test_a_late_packet_within_it_is_late_by_itself() -> None:

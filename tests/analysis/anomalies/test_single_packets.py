@@ -158,7 +158,7 @@ def test_of_duplicates_there_is_a_count_and_no_packet() -> None:
     episode = only(anomalies)
     assert (episode.class_, episode.packets) == ("duplicate", 7)
     assert not anomalies.class_of.any()
-    assert "of which packets was not recorded" in episode.text
+    assert "it was not recorded of which packets" in episode.text
 
 
 def test_spikes_at_regular_intervals_tell_their_interval() -> None:

@@ -104,7 +104,8 @@ def test_a_path_on_which_packets_always_come_like_this_has_none() -> None:
 
 
 def test_as_many_are_reported_as_chance_makes_only_a_share_of() -> None:
-    # By hand: 0.005 < 0.01 and 0.015 < 0.02; 0.031 is not < 0.03, but 0.035 < 0.04, and with it all before are told.
+    # By hand: 0.005 < 0.01 and 0.015 < 0.02; 0.031 is not < 0.03, but 0.035 < 0.04, and with it all before are
+    # reported.
     assert reported(np.array([0.035, 0.005, 0.031, 0.015, 0.9]), 0.01).tolist() == [True, True, True, True, False]
     assert reported(np.array([0.02]), 0.01).tolist() == [False]
     assert reported(np.empty(0), 0.01).tolist() == []

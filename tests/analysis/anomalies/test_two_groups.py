@@ -133,7 +133,7 @@ def test_noise_has_no_gap_and_a_second_group_has() -> None:
 
 @pytest.mark.parametrize("shape", ["exponential", "lognormal"])
 def test_four_packets_of_twenty_thousand_are_found_half_as_far_again_as_the_latest_of_the_noise(shape: str) -> None:
-    """So few say nothing by themselves; the tail below them does."""
+    """So few say nothing alone; the tail below them does."""
     late = (1_234, 5_678, 11_111, 17_171)
     rng = np.random.default_rng(11)
     drawn = rng.exponential(1, 20_000) if shape == "exponential" else np.exp(0.5 * rng.normal(size=20_000))
@@ -203,7 +203,7 @@ def test_the_next_point_of_a_lattice_is_no_other_group(steps: int, found_there: 
 
 
 def test_packets_in_a_row_beyond_a_gap_are_one_cluster() -> None:
-    """Each of them by itself would be proof; together they may be one excursion of correlated noise."""
+    """Each of them alone would be proof; together they may be one excursion of correlated noise."""
     values = np.random.default_rng(4).exponential(1, 5_000)
     values[1_000:1_040] += 16
     assert find_gap(values, np.arange(5_000), THRESHOLDS, THRESHOLDS.chance) is None

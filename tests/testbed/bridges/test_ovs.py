@@ -1,4 +1,4 @@
-"""Open vSwitch: a switch of our own carries packets between the cable, the host and a guest, and leaves nothing."""
+"""Open vSwitch: latlab's switch carries packets between the cable, the host and a guest, and leaves nothing."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def switch_on(*paths: str, interfaces: tuple[str, ...] = (), version: str = VERS
 
 @pytest.fixture
 def here(tmp_path: Path, machine: None) -> Site:
-    """This machine, in a network of its own, with Open vSwitch."""
+    """This machine, in a separate network, with Open vSwitch."""
     return real_site("ovs", tmp_path)
 
 

@@ -67,13 +67,13 @@ def without_dpdk(machine: Machine) -> Machine:
 
 @pytest.fixture
 def taps(tmp_path: Path, machine: None) -> Site:
-    """This machine in a network of its own, with AF_XDP but no DPDK."""
+    """This machine in a separate network, with AF_XDP but no DPDK."""
     return real_site("ovs-afxdp", tmp_path, without_dpdk(read_machine()))
 
 
 @pytest.fixture
 def vhost_user(tmp_path: Path, machine: None) -> Site:
-    """This machine in a network of its own, with AF_XDP and DPDK."""
+    """This machine in a separate network, with AF_XDP and DPDK."""
     site = real_site("ovs-afxdp", tmp_path)
     assert dpdk_build(site), AFXDP.detail(joint_of(with_guest("ovs-afxdp")), site)
     return site
@@ -108,7 +108,7 @@ def test_a_switch_with_vhost_user_is_made_and_undone_without_a_trace(vhost_user:
 @pytest.mark.parametrize("mode", ["native", "generic"])
 def test_the_xdp_mode_that_is_reported_is_the_one_in_force(mode: str, taps: Site) -> None:
     lay_cable()
-    if mode == "generic":  # a macvlan has no XDP of its own
+    if mode == "generic":  # a macvlan has no native XDP
         run("ip", "link", "set", "near", "name", "carrier")
         run("ip", "link", "add", "near", "link", "carrier", "up", "type", "macvlan", "mode", "bridge")
     made = on_a_cable("ovs-afxdp")

@@ -19,7 +19,7 @@ pytestmark = pytest.mark.real
 
 @pytest.fixture
 def here(tmp_path: Path, machine: None) -> Site:
-    """This machine, in a network of its own, with a cable between two interfaces that are there already."""
+    """This machine, in a separate network, with a cable between two interfaces that are there already."""
     lay_cable()
     return real_site("tap", tmp_path)
 

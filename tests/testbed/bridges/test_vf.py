@@ -102,7 +102,7 @@ def test_a_function_is_made_set_and_handed_over_and_all_of_it_goes_with_it(joint
 @pytest.mark.parametrize(
     ("site", "words", "remedy"),
     [
-        (tree(without=[f"{NET}/near/device"]), "near is no PCI device", "CONFIG_PCI_IOV"),
+        (tree(without=[f"{NET}/near/device"]), "near is not a PCI device", "CONFIG_PCI_IOV"),
         (tree(links={f"{AT}/physfn": CARD}), f"near ({CARD}) is a virtual function itself", "physical function"),
         (tree({f"{AT}/sriov_totalvfs": None}), "driver igb, has no SR-IOV", "82576"),
         (tree({f"{AT}/sriov_totalvfs": "0\n"}), "can have 0 virtual functions", "firmware"),
@@ -136,7 +136,7 @@ def test_a_card_with_too_few_functions_is_named() -> None:
 
 def test_frames_with_tags_of_their_own_do_not_pass_a_function() -> None:
     missing = Vf().lacking(joint_of(on_a_cable("vf", TAGGED, talker="plc")), tree())
-    assert missing and "takes in no foreign VLAN" in missing.what
+    assert missing and "does not receive other VLANs" in missing.what
 
 
 def test_a_vlan_interface_as_the_uplink_puts_the_function_into_its_vlan() -> None:

@@ -93,8 +93,8 @@ def test_a_card_that_vfio_has_already_stays_there(joint: Joint) -> None:
     [
         (tree({GROUPS: ()}), "no IOMMU is in use"),
         (tree(without="/dev/vfio/vfio"), "no /dev/vfio/vfio"),
-        (tree(without=f"{NET}/near/device"), "ecu.near is no PCI device"),
-        (tree(links={f"{NET}/near/device": "virtio0"}), "ecu.near is no PCI device"),
+        (tree(without=f"{NET}/near/device"), "ecu.near is not a PCI device"),
+        (tree(links={f"{NET}/near/device": "virtio0"}), "ecu.near is not a PCI device"),
         (tree(without=f"{PCI}/{CARD}/iommu_group"), f"{CARD} is in no IOMMU group"),
         (tree(TWINS, {f"{PCI}/{TWIN}/driver": "igb"}), f"{TWIN} (igb)"),
         (tree(files={"/proc/net/route": ROUTES.format("near")}), "near has this machine's only default route"),

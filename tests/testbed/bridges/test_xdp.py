@@ -1,4 +1,4 @@
-"""The XDP bridge in its test bed: what it counts until the end is what the trust rules are told, true or not."""
+"""The XDP bridge in its test bed: what it counts until the end is what the trust rules get, true or not."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ TAP = f"ll{TAG}t0"
 
 @pytest.fixture
 def here(tmp_path: Path, machine: None) -> Site:
-    """This machine, in a network of its own."""
+    """This machine, in a separate network."""
     return replace(real_site("xdp", tmp_path), agent=str(find_agent()))
 
 
@@ -53,7 +53,7 @@ def after_exchanges(made: Scenario, site: Site, host: str, begin: Callable[[], N
     async def exchange(bed: TestBed) -> set[str]:
         await plug_in(bed, made)
         begin()
-        while "frames" not in described_bridges(made, site)[0].detail:  # it counts, and tells so once a second
+        while "frames" not in described_bridges(made, site)[0].detail:  # it counts, and reports that once a second
             await asyncio.sleep(0.05)
         for _ in range(EXCHANGES):
             assert await comes_back(bed, made, host) == "came back"

@@ -1,4 +1,4 @@
-"""A clock that PTP turns gets its frequency back, whatever that was, and it is told if it does not."""
+"""A clock that PTP turns gets its frequency back, whatever that was, and it is reported if it does not."""
 
 from __future__ import annotations
 

@@ -94,9 +94,9 @@ def test_a_guest_that_takes_another_card_leaves_its_uplink_to_ptp() -> None:
 
 def test_a_card_that_stamps_nothing_is_reported_before_its_settings_are_touched() -> None:
     titles = [step.title for step in ptp_steps(boards(), planned_site(boards()))]
-    first = titles.index("board1.eth0 has its own clock for timestamps")
+    first = titles.index("board1.eth0 has a separate clock for timestamps")
     assert first < titles.index("record how board1.eth0 stamps packets")
-    check = check_of(boards(), "board1.eth0 has its own clock for timestamps")
+    check = check_of(boards(), "board1.eth0 has a separate clock for timestamps")
     assert check.argv == ("ethtool", "-T", "eth0")
     assert check.read((CAPTURED / "ethtool-igc.txt").read_text()) == check.expected
     veth = check.read((CAPTURED / "ethtool-veth.txt").read_text())

@@ -1,4 +1,4 @@
-"""What is told of a shaper that the kernel refuses."""
+"""What is reported of a shaper that the kernel refuses."""
 
 from __future__ import annotations
 

@@ -268,7 +268,7 @@ def test_a_schedule_is_in_force_once_none_waits() -> None:
     assert waiting({"base_time": 7}) == "waits for its base time, 7 ns"
 
 
-# Where somebody else's stands.
+# Where a foreign one is.
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""TAI as steps: an emulated board is told, any other machine has to know."""
+"""TAI as steps: on an emulated board it is set, on any other machine it must be known."""
 
 from __future__ import annotations
 

@@ -94,7 +94,7 @@ def test_a_half_done_step_is_undone(tmp_path: Path) -> None:
     outcome = applied([half], lambda: seen.append(path.read_text()))
     assert seen == ["1\n"]
     assert path.read_text() == "0\n"
-    assert outcome.findings == {"set value": "ended with status 1: it said nothing on stderr"}
+    assert outcome.findings == {"set value": "ended with status 1: nothing on stderr"}
 
 
 def test_a_value_that_others_change_meanwhile_is_found_at_the_end(tmp_path: Path) -> None:

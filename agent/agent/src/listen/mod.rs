@@ -209,6 +209,7 @@ fn count_untagged(spec: &Listen) -> Result<Vec<Option<FrameCount>>, Failure> {
 fn expected(spec: &Listen, ports: &[Port]) -> Vec<Expected> {
     let one = |stream: &ListenStream| Expected {
         stream: stream.stream,
+        carries: stream.carries.unwrap_or(stream.stream),
         port: ports.iter().position(|port| *port == Port::of(stream)).unwrap_or(usize::MAX),
         size: stream.size,
         count: Some(stream.count),

@@ -154,7 +154,7 @@ mod tests {
         let lane = Lane::through(Arc::clone(&socket), &[], &Load { stream: 1, size: 64, at_once: 1, ids: false });
         let counters = Arc::new(vec![Counters::default()]);
         let mut outlet = Outlet::new(lane, RUN, sent, Arc::clone(&counters));
-        let expected = [Expected { stream: 2, port: 0, size: 64, count: None }];
+        let expected = [Expected { stream: 2, carries: 2, port: 0, size: 64, count: None }];
         let mut intake =
             Intake::new(RUN, vec![0], &expected, received, Arc::new(vec![AtomicU64::new(0)]), Arc::default());
         let mut inlet = Datagrams::new(socket, Heed { stamps: false, sender: false });

@@ -108,7 +108,7 @@ mod tests {
         let lane = Lane::through(Arc::clone(&socket), &[], &Load { stream: 2, size: 64, at_once: 1, ids: false });
         let counters = Arc::new(vec![Counters::default()]);
         let mut outlet = Outlet::new(lane, RUN, sent, Arc::clone(&counters));
-        let expected = [Expected { stream: 1, port: 0, size: 64, count: None }];
+        let expected = [Expected { stream: 1, carries: 1, port: 0, size: 64, count: None }];
         let mut intake =
             Intake::new(RUN, vec![0], &expected, received, Arc::new(vec![AtomicU64::new(0)]), Arc::default());
         let mut inlet = Datagrams::new(socket, heed);

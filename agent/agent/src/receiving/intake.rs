@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use sys::receive::Packet;
 use wire::event::{ListenTotals, Refused};
 use wire::probe::{Probe, Refusal};
+use wire::prp::without_trailer;
 use wire::record::Received;
 use wire::sequence::{Arrival, Sequences};
 
@@ -17,8 +18,10 @@ const LEAST_FRAME: usize = 64;
 /// A stream to be taken in.
 #[derive(Clone, Copy, Debug)]
 pub struct Expected {
-    /// Its number in the packets.
+    /// Its number.
     pub stream: u16,
+    /// Its number in the packets: another one, if they are a copy of another stream's.
+    pub carries: u16,
     /// The position of the socket it comes in at.
     pub port: usize,
     /// Bytes of the probe.
@@ -29,6 +32,7 @@ pub struct Expected {
 
 struct Stream {
     port: usize,
+    carries: u16,
     size: u32,
     sequences: Sequences,
     totals: ListenTotals,
@@ -59,6 +63,7 @@ impl Intake {
     ) -> Self {
         let streams = expected.iter().map(|stream| Stream {
             port: stream.port,
+            carries: stream.carries,
             size: stream.size as u32,
             sequences: stream.count.map_or_else(Sequences::endless, Sequences::new),
             totals: ListenTotals { stream: stream.stream, ..ListenTotals::default() },
@@ -95,7 +100,7 @@ impl Intake {
     pub fn admit(&mut self, port: usize, packet: &Packet<'_>, rx_user_tai_ns: i64) -> Option<(Probe, Received)> {
         let header = self.headers[port];
         let probe = match packet.bytes.get(header..).map_or(Err(Refusal::Truncated), Probe::read) {
-            Ok(probe) if packet.bytes.len() > longest(header, probe.size as usize) => {
+            Ok(probe) if bytes_without_trailer(header, packet.bytes) > longest(header, probe.size as usize) => {
                 return count(&mut self.refused.foreign);
             }
             Ok(probe) => probe,
@@ -106,7 +111,7 @@ impl Intake {
             return count(&mut self.refused.other_run);
         }
         let known =
-            |stream: &Stream| stream.totals.stream == probe.stream && stream.port == port && stream.size == probe.size;
+            |stream: &Stream| stream.carries == probe.stream && stream.port == port && stream.size == probe.size;
         let Some(position) = self.streams.iter().position(known) else {
             return count(&mut self.refused.unknown_stream);
         };
@@ -126,7 +131,7 @@ impl Intake {
             }
         }
         let row = Received {
-            stream: probe.stream,
+            stream: self.streams[position].totals.stream,
             sequence: probe.sequence,
             launch_tai_ns: probe.launch_tai_ns,
             rx_hard_phc_ns: packet.hardware_ns,
@@ -175,6 +180,12 @@ const fn longest(header: usize, size: usize) -> usize {
     if header + size > padded { header + size } else { padded }
 }
 
+/// How long a packet is that came in behind a header of so many bytes, without what PRP puts behind a frame.
+#[inline]
+fn bytes_without_trailer(header: usize, bytes: &[u8]) -> usize {
+    if header == 0 { bytes.len() } else { without_trailer(bytes).len() }
+}
+
 /// None, and one more of these.
 fn count<T>(counter: &mut u64) -> Option<T> {
     *counter += 1;
@@ -193,7 +204,7 @@ mod tests {
         let folder = std::env::temp_dir().join(format!("latlab-intake-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
         let tap = Recorder::new(&folder.join("x").to_string_lossy(), RUN).table(64).unwrap();
-        let expected = [Expected { stream: 1, port: 0, size: 64, count: Some(3) }];
+        let expected = [Expected { stream: 1, carries: 1, port: 0, size: 64, count: Some(3) }];
         Intake::new(RUN, vec![header], &expected, tap, Arc::new(vec![AtomicU64::new(0)]), Arc::default())
     }
 

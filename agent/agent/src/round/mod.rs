@@ -243,7 +243,8 @@ impl<'a> Round<'a> {
         let Fed { watch, taps } = stages.feed(&mut recorder, &[side.sends], taps, collects, side.ring_records);
         let received = taps.received.ok_or_else(|| died(side.verb, "the recorder"))?;
         let recording = recorder.start();
-        let expected = Expected { stream: side.hears, port: 0, size: side.size, count: side.count };
+        let Side { hears, size, count, .. } = side;
+        let expected = Expected { stream: hears, carries: hears, port: 0, size, count };
         let arrived = Arc::clone(&shared.received);
         let intake = Intake::new(side.run_id, vec![header], &[expected], received, arrived, Arc::default());
         let collector = out.zip(taps.stamps).filter(|_| collects).map(|(socket, stamps)| {

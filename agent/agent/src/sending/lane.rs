@@ -11,6 +11,7 @@ use wire::event::Failure;
 use wire::iec61850::Prefix;
 use wire::launch::Late;
 use wire::probe::Probe;
+use wire::prp;
 use wire::schedule::{Due, Schedule};
 use wire::spec::{LaunchTime, MAX_BATCH, Stamps, TalkStream, TalkTransport};
 
@@ -38,6 +39,8 @@ pub struct Lane {
     pub stream: u16,
     /// What its packets say from now on of whoever sends them: [`Probe::crowded`].
     pub crowded: bool,
+    /// Number of the stream in its packets: another one, if they are a copy of another stream's.
+    carries: u16,
     /// Where the probe begins in a packet: after the Ethernet header, if it is ours to write, and what carries the probe.
     probe_at: usize,
     /// Bytes of the probe.
@@ -48,6 +51,8 @@ pub struct Lane {
     launching: Option<(LaunchTime, LaunchClock)>,
     /// Where what carries the probe begins in a packet; its protocol counts packets there.
     numbered: Option<(usize, Prefix)>,
+    /// Its packets end in PRP's trailer.
+    trailed: bool,
     /// Its socket is a stream of bytes, which has no bounds of packets of its own.
     stream_of_bytes: bool,
 }
@@ -74,7 +79,7 @@ impl Lane {
             socket.set_launch_time(clock.clock(), launch.deadline).unwrap();
         }
         let load = Load { stream, size, at_once: MAX_BATCH as usize, ids: false };
-        Self::laid_out(Arc::new(socket), &[], &load, launching)
+        Self::laid_out(Arc::new(socket), &[], &load, launching, &[])
     }
 
     /// Writes packet `sequence` into place `n` of the batch, unless it stands there already.
@@ -83,12 +88,15 @@ impl Lane {
         if n == 0 && self.written.replace(sequence) == Some(sequence) {
             return;
         }
-        let Self { stream, crowded, .. } = *self;
-        let probe = Probe { stream, run_id, sequence, launch_tai_ns, size: self.size as u32, crowded };
+        let Self { carries, crowded, .. } = *self;
+        let probe = Probe { stream: carries, run_id, sequence, launch_tai_ns, size: self.size as u32, crowded };
         let packet = self.batch.packet_mut(n);
         probe.write(&mut packet[self.probe_at..]);
         if let Some((at, prefix)) = &self.numbered {
             prefix.number(&mut packet[*at..self.probe_at], sequence);
+        }
+        if self.trailed {
+            prp::number(&mut packet[self.probe_at + self.size..], sequence);
         }
         if self.launching.is_none() {
             self.batch.set_beside(n, 0, sequence as u32);
@@ -138,7 +146,7 @@ impl Lane {
             let place = &place;
             move |error: sys::Error| failed(error, place, remedy)
         };
-        let mut numbered = None;
+        let (mut numbered, mut trailer, mut carries) = (None, Vec::new(), stream.stream);
         let (socket, header) = match &stream.transport {
             TalkTransport::Udp { source, destination } => {
                 let socket = Socket::udp(*source, Some(&stream.interface))
@@ -146,15 +154,23 @@ impl Lane {
                 socket.connect(*destination).map_err(problem("check the route to the listener (ip route get)"))?;
                 (socket, Vec::new())
             }
-            TalkTransport::Ethernet { destination, ethertype, vlan, pcp, payload } => {
+            TalkTransport::Ethernet { destination, ethertype, vlan, pcp, payload, prp } => {
                 let socket = Socket::ethernet(&stream.interface, None).map_err(problem(NO_INTERFACE))?;
-                let source = own_mac(&stream.interface)?;
+                let source = match prp.and_then(|copy| copy.source) {
+                    Some(mac) => mac.0,
+                    None => own_mac(&stream.interface)?,
+                };
+                carries = prp.map_or(stream.stream, |copy| copy.carries);
                 let mut header = ethernet_header(destination.0, source, *ethertype, *vlan, *pcp);
+                let behind_type = header.len();
                 if let Some(payload) = payload {
-                    let prefix = Prefix::new(*payload, stream.stream, stream.size, stream.period_ns);
+                    let prefix = Prefix::new(*payload, carries, stream.size, stream.period_ns);
                     let at = header.len();
                     header.extend(&prefix.bytes);
                     numbered = Some((at, prefix));
+                }
+                if let Some(copy) = prp {
+                    trailer.extend(prp::trailer(copy.lan, header.len() - behind_type + stream.size));
                 }
                 (socket, header)
             }
@@ -165,37 +181,47 @@ impl Lane {
             socket.set_launch_time(clock.clock(), launch.deadline).map_err(problem(PRIVILEGED))?;
         }
         let load = Load { stream: stream.stream, size: stream.size, at_once: MAX_BATCH as usize, ids };
-        Ok(Self { numbered, ..Self::laid_out(Arc::new(socket), &header, &load, launching) })
+        Ok(Self { numbered, carries, ..Self::laid_out(Arc::new(socket), &header, &load, launching, &trailer) })
     }
 
     /// A lane through `socket` as it is: datagrams, or frames with this header. What is sent is sent when due.
     pub fn through(socket: Arc<Socket>, header: &[u8], load: &Load) -> Self {
-        Self::laid_out(socket, header, load, None)
+        Self::laid_out(socket, header, load, None, &[])
     }
 
     /// A lane through the connection `socket`: messages, one after the other.
     pub fn of_bytes(socket: Arc<Socket>, load: &Load) -> Self {
-        Self { stream_of_bytes: true, ..Self::laid_out(socket, &[], load, None) }
+        Self { stream_of_bytes: true, ..Self::laid_out(socket, &[], load, None, &[]) }
     }
 
-    fn laid_out(socket: Arc<Socket>, header: &[u8], load: &Load, launching: Option<(LaunchTime, LaunchClock)>) -> Self {
+    fn laid_out(
+        socket: Arc<Socket>,
+        header: &[u8],
+        load: &Load,
+        launching: Option<(LaunchTime, LaunchClock)>,
+        trailer: &[u8],
+    ) -> Self {
         let &Load { stream, size, at_once, ids } = load;
         let probe_at = header.len();
         let beside = Beside { launch_time: launching.is_some(), id: ids };
-        let mut batch = Batch::new(at_once, probe_at + size, beside);
+        let mut batch = Batch::new(at_once, probe_at + size + trailer.len(), beside);
         for n in 0..at_once {
-            batch.packet_mut(n)[..probe_at].copy_from_slice(header);
+            let packet = batch.packet_mut(n);
+            packet[..probe_at].copy_from_slice(header);
+            packet[probe_at + size..].copy_from_slice(trailer);
         }
         Self {
             socket,
             batch,
             stream,
+            carries: stream,
             crowded: false,
             probe_at,
             size,
             written: None,
             launching,
             numbered: None,
+            trailed: !trailer.is_empty(),
             stream_of_bytes: false,
         }
     }

@@ -14,13 +14,14 @@ use sys::socket::Socket;
 use wire::errqueue::{self, Key};
 use wire::event::{Failure, TalkTotals};
 use wire::iec61850::MOST_PREFIX_BYTES;
+use wire::prp::{TRAILER_BYTES, without_trailer};
 use wire::record::{Stamp, StampKind};
 use wire::spec::{KeyChoice, Stamps};
 
 const PAUSE: Duration = Duration::from_millis(2);
 
-/// Room for what stands before the probe in a returned packet: Ethernet, VLAN tag, IPv6 and UDP, what carries it.
-const HEADERS: usize = 14 + 4 + 40 + 8 + MOST_PREFIX_BYTES;
+/// Room for what stands around the probe in a returned packet: Ethernet, VLAN tag, IPv6 and UDP, what carries it, a trailer.
+const HEADERS: usize = 14 + 4 + 40 + 8 + MOST_PREFIX_BYTES + TRAILER_BYTES;
 
 /// Whether packets carry the ids of their timestamps, as `key` asks for it and this kernel can.
 ///
@@ -146,7 +147,9 @@ fn drain(
                 };
                 let sequence = match meaning.key {
                     Key::Id(id) => Some(u64::from(id)),
-                    Key::Packet => errqueue::probe_in(packet, run_id, [*size]).map(|probe| probe.sequence),
+                    Key::Packet => {
+                        errqueue::probe_in(without_trailer(packet), run_id, [*size]).map(|probe| probe.sequence)
+                    }
                 };
                 let Some(sequence) = sequence.filter(|sequence| sequence < count) else {
                     totals.stray_stamps += 1;

@@ -42,6 +42,9 @@ pub struct ListenStream {
     pub size: usize,
     /// Packets in all.
     pub count: u64,
+    /// Number of the stream in its packets, where it is another: of a copy of a PRP pair.
+    #[serde(default)]
+    pub carries: Option<u16>,
     /// Where from.
     pub transport: ListenTransport,
 }

@@ -95,7 +95,32 @@ pub enum TalkTransport {
         /// What carries the probe in the frame.
         #[serde(default)]
         payload: Option<Payload>,
+        /// Which copy of a PRP pair its frames are.
+        #[serde(default)]
+        prp: Option<PrpCopy>,
     },
+}
+
+/// One copy of a PRP pair (IEC 62439-3): its frames are the other's, but for the LAN in their trailer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PrpCopy {
+    /// The LAN that they go by.
+    pub lan: Lan,
+    /// Number of the stream in the packets of both.
+    pub carries: u16,
+    /// Source MAC address of both; None: the interface's own.
+    #[serde(default)]
+    pub source: Option<Mac>,
+}
+
+/// A LAN of PRP.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Deserialize)]
+pub enum Lan {
+    /// LAN A.
+    A,
+    /// LAN B.
+    B,
 }
 
 /// A protocol whose frames carry the probe (`wire::iec61850`).

@@ -20,9 +20,9 @@ Float64 = NDArray[np.float64]
 FIRST = 8
 """The median of so many packets is how slow it was at first."""
 PLAINLY = 3
-"""So many packets of the beginning must be late by themselves."""
+"""So many packets of the beginning must be late on their own."""
 CLOCK_PACKETS = 32
-"""As few tell whether packets lie wider than usual."""
+"""So few are enough to judge whether packets scatter more than usual."""
 PARALLEL_SPREAD = 1.5
 BESIDE = 0.2
 MOST, HALF, ABOUT = 0.9, 0.5, 0.25
@@ -56,8 +56,8 @@ def find_warm_up(seen: Seen) -> Iterator[Found]:
         "limit_ns": round(limit),
     }
     text = (
-        f"for its first {duration(lasted)} ({packets(end)}) the stream was up to {duration(most)} slower than after, "
-        f"in {PLACES[where]}"
+        f"for its first {duration(lasted)} ({packets(end)}) the stream was up to {duration(most)} slower than "
+        f"afterwards, in {PLACES[where]}"
     )
     row = signals.row
     yield Found("warm_up", int(row[0]), int(row[end - 1]), row[:end].copy(), most, evidence, text)

@@ -64,7 +64,7 @@ def block_spreads(values: Numbers, size: int, *, left_out: Bools | None = None) 
 def _sorted_stretches(
     values: Numbers, size: int, left_out: Bools | None
 ) -> Iterator[tuple[int, Float64, NDArray[np.int64]]]:
-    """Pieces of many stretches: the number of the first, its values in order with NaN last, and how many there are."""
+    """Pieces of many intervals: the number of the first, its values in order with NaN last, and how many there are."""
     blocks = -(-len(values) // size)
     per = max(1, _PIECE // size)
     for first in range(0, blocks, per):

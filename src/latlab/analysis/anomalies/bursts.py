@@ -20,7 +20,7 @@ Bools = NDArray[np.bool_]
 Places = NDArray[np.intp]
 
 BURSTS_LEAST: Final = 5
-"""Of fewer nobody can say whether they come regularly."""
+"""With fewer it cannot be decided whether they are regular."""
 QUARTERS: Final = (0.25, 0.75)
 
 

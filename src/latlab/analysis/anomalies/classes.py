@@ -46,21 +46,21 @@ class AnomalyClass:
 
 _MOVED: Final = (
     Search(
-        "the level of the one-way delay (NIC to NIC, else kernel to kernel) over seconds is off its usual value by "
-        "`level_spread` of the packets' spread and `level_scatter` times its own scatter, for `level_length_ns`. A "
-        "step is flat and changes at once; it is located to the packet. Of two levels the one with fewer packets "
-        "counts as off: which clock was right is not known",
+        "the level of the one-way delay (NIC to NIC, else kernel to kernel) over seconds differs from its usual "
+        "value by `level_spread` of the packets' spread and `level_scatter` times its own scatter, for "
+        "`level_length_ns`. A step is flat and changes at once; it is located to the packet. Of two levels the one "
+        "with fewer packets counts as the deviation: which clock was right is not known",
         "more noise at the same level",
     ),
     Search(
-        "medians of half intervals (50 ms, 16 packets at least) are off those within 2 s by `level_spread` of the "
+        "medians of half intervals (50 ms, 16 packets at least) differ from those within 2 s by `level_spread` of the "
         "packets' spread and `shift_scatter` times their scatter, while the level before and after is the same and "
         "steady. Between the first and the last packet most exceed half of the shift, or two spreads if the shift is "
         "gradual. If packets were late independently, chance would produce less than the share `chance` of such a row "
         "in the run",
-        "the top of a slower movement; many packets in a row on another of several paths; queued packets; shifts "
-        "shorter than half an interval, whose packets are late individually; shifts less than an interval from either "
-        "end; streams of less than 4 s",
+        "the peak of a slower movement; many packets in a row on a different one of several paths; queued packets; "
+        "shifts shorter than half an interval, whose packets are late individually; shifts less than an interval from "
+        "either end; streams of less than 4 s",
     ),
 )
 
@@ -75,7 +75,7 @@ CLASSES: Final[tuple[AnomalyClass, ...]] = (
             Search(
                 "`burst` losses in a row; more where single losses are so frequent that chance alone produces `chance` "
                 "such rows",
-                "single losses, which are counted; packets never sent",
+                "single losses, which are only counted; packets never sent",
             ),
         ),
         letter="L",
@@ -92,7 +92,7 @@ CLASSES: Final[tuple[AnomalyClass, ...]] = (
                 "stalls of `rt_period_us` − `rt_runtime_us` (a period of the stream less to `throttled_tolerance` "
                 "more) at intervals of `rt_period_us`: three, or two if the kernel's log reports throttling. Without "
                 "such a report they must be six in ten of all such stalls in that time",
-                "regular stalls of other lengths; nothing at all where throttling is off (`rt_runtime_us` −1)",
+                "regular stalls of other lengths; nothing where throttling is off (`rt_runtime_us` −1)",
             ),
         ),
         cut=True,
@@ -102,7 +102,7 @@ CLASSES: Final[tuple[AnomalyClass, ...]] = (
     AnomalyClass(
         "stall",
         "Stall",
-        "packets were queued and arrived all at once: latency fell as fast as launch times rose",
+        "packets were queued and arrived together: latency fell as fast as launch times rose",
         "`length_ns` (the longest time in the queue: the stall began less than a period before), `held`, `where`, "
         "`share` of the lateness there (of the parts that took longer than usual), `within_ns` (arrived within), "
         "`slope` of latency over launch time (−1: at one instant), `limit_ns`, `every_ns` if it comes regularly, "
@@ -111,7 +111,7 @@ CLASSES: Final[tuple[AnomalyClass, ...]] = (
             Search(
                 "a late packet, and others behind it that arrived closer together than `crowd` of the time between "
                 "their launches. Two packets only if both are late individually. Or a train: packets that arrived "
-                "closer together, and more often so, than chance explains, whatever the limit",
+                "closer together, and more often, than chance explains, regardless of the limit",
                 "one late packet. Packets whose latencies do not fall at least `crowd` as fast as launch times rise. A "
                 "path whose packets nearly always arrive in bursts, for example behind a gate that opens once for many",
             ),
@@ -150,7 +150,7 @@ CLASSES: Final[tuple[AnomalyClass, ...]] = (
         "Warm-up",
         "the beginning, after the warm-up, was slower than the rest",
         "`packets`, `length_ns`, `first_ns` and `most_ns` over `usual_ns`, and `where`, of the packets that were not "
-        "queued meanwhile",
+        "queued",
         (
             Search(
                 "the median of the first 8 to 2,048 packets is compared with medians of as many consecutive packets "
@@ -172,7 +172,7 @@ CLASSES: Final[tuple[AnomalyClass, ...]] = (
             Search(
                 "late packets with the share `sender` of their delay before `submit`; also any packet whose talker "
                 "exceeded its own limit, if that is most of the packet's lateness",
-                "a late wake-up that a gate or a launch time makes up for",
+                "a late wake-up that a gate or a launch time compensates",
             ),
         ),
         letter="A",
@@ -189,8 +189,7 @@ CLASSES: Final[tuple[AnomalyClass, ...]] = (
             Search(
                 "late packets, stalls, late sends and missed slots at one place, at intervals that agree within "
                 "`comb_tolerance`: at least `repeats` events, at `comb_share` of the regular instants, and more "
-                "regular than chance makes so many events. Stalls and the other kinds keep their class, and have "
-                "`every_ns`",
+                "regular than chance explains. Stalls and the other kinds keep their class, and have `every_ns`",
                 "frequent events at random times",
             ),
         ),
@@ -261,14 +260,14 @@ CLASSES: Final[tuple[AnomalyClass, ...]] = (
     AnomalyClass(
         "duplicate",
         "Duplicates",
-        "extra copies of packets arrived; which packets was not recorded",
-        "`copies`, `received`: a listener counts them and records none, so no packet has this class",
+        "extra copies of packets arrived; it was not recorded which packets",
+        "`copies`, `received`: a listener only counts them, so no packet has this class",
     ),
 )
 """In the order of precedence: a packet that several classes would have belongs to the first of them.
 
 What happened to single packets goes before what moved all of them, so that a late packet within a clock swing is
-not called one. `duplicate` has no packets of its own.
+not called one. `duplicate` has no separate packets.
 """
 
 NAMES: Final[tuple[str, ...]] = tuple(one.name for one in CLASSES)

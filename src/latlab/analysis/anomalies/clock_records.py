@@ -67,7 +67,7 @@ def records_of(signals: Signals, at_ns: Int64, off_ns: Float64, tolerance_ns: fl
     said = _ptp_text(ptp, offset) + _own_text(own, half, compared, signals.context.clocks_of, ptp)
     if taken_off and taken_off["min_ns"] != taken_off["max_ns"]:
         by = _by(signals.context.clocks_of)
-        said += f"; what latlab's comparison{by} saw meanwhile, {_range(taken_off)}, is subtracted already"
+        said += f"; what latlab's comparison{by} measured during that time, {_range(taken_off)}, is subtracted already"
     if steps := _steps(signals, at_ns, off_ns):
         evidence["steps"] = [{"host": one.host, "by_ns": one.by_ns} for one in steps]
         told = " and ".join(f"{one.host}'s clock was set by {signed(one.by_ns)}" for one in steps)
@@ -93,7 +93,8 @@ def _steps(signals: Signals, at_ns: Int64, off_ns: Float64) -> list[ClockStep]:
 def _edge(signals: Signals, at_ns: int) -> tuple[int, int]:
     """Between which instants a level that is seen to change at `at_ns` may have changed.
 
-    Two intervals away, and of packets that were held meanwhile nobody knows which of them the change found on its path.
+    Two intervals away, and of packets that were queued then it is not known which of them were on the path during the
+    change.
     """
     around = 2 * signals.size
     place = int(np.searchsorted(signals.launch_ns, at_ns))
@@ -144,15 +145,15 @@ def _ptp_text(verdict: str, offset: Evidence | None) -> str:
         return ""
     said = {
         "agrees": "; PTP's record agrees",
-        "differs": "; PTP's record shows another movement",
-        "shows nothing": "; PTP's record shows nothing of it",
+        "differs": "; PTP's record shows a different movement",
+        "shows nothing": "; PTP's record does not show it",
     }[verdict]
     where = f" at {offset['of']}" if offset["of"] else ""
     alike = f", correlation {offset['correlation']:.2f}" if offset["correlation"] is not None else ""
     followed = {STATES[SLAVE], STATES[MASTER]}
     others = ", ".join(f"{state} in {count}" for state, count in offset["states"].items() if state not in followed)
     return (
-        f"{said}: its offset{where} was {_range(offset)} meanwhile, {signed(offset['usual_ns'])} usually "
+        f"{said}: its offset{where} was {_range(offset)} during that time, {signed(offset['usual_ns'])} usually "
         f"({offset['readings']} readings{alike}{f'; its port was {others}' if others else ''})"
     )
 
@@ -165,7 +166,7 @@ def _own_text(own: str, half: int | None, compared: Evidence | None, by: str, pt
     if own == "allows":
         return f"; the clocks' bound allows it: they are known{to}{_by(by)}"
     if own == "excludes":
-        return f"; the clocks did not move so far: their bounds are narrower,{to}{_by(by)}"
+        return f"; the clocks did not move that far: their bounds are narrower,{to}{_by(by)}"
     return "; the clocks are not bounded" if ptp == NO_RECORD else ""
 
 

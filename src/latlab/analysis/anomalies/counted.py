@@ -99,6 +99,6 @@ def find_duplicates(seen: Seen) -> Iterator[Found]:
     copies = seen.signals.context.duplicated
     if copies:
         evidence = {"copies": copies, "received": len(seen.signals.row)}
-        text = f"{copies} extra {'copy' if copies == 1 else 'copies'} arrived; of which packets was not recorded"
+        text = f"{copies} extra {'copy' if copies == 1 else 'copies'} arrived; it was not recorded of which packets"
         last = max(seen.signals.rows.height - 1, 0)
         yield Found("duplicate", 0, last, np.empty(0, np.int64), float(copies), evidence, text, packets=copies)

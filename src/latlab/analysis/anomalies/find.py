@@ -166,7 +166,7 @@ def find_anomalies(rows: pl.DataFrame, context: Context, thresholds: Thresholds 
     seen = Seen(signals, find_holds(signals) if len(signals.row) else Holds.none())
     note_oscillation(seen, line)
     for detector in DETECTORS:
-        # All of a detector's findings before any is taken: none of its own claims is in its way.
+        # All of a detector's findings before any is taken: its own claims do not block it.
         found: list[Found | Several] = list(detector(seen))
         for one in found:
             seen.take(one)

@@ -45,9 +45,9 @@ class Several:
 
     A stream may have millions of them, of which a report says a few. name: their class. rows: those of all episodes,
     ascending, of each at least one, and in one episode each; starts int64 [k]: where each episode's begin. severity
-    float64 [k]: the larger, the worse. tell: the evidence and the sentence of one, by its place among them. late_ns
-    float64 [k]: how late its packets were, by default the severity. places, where int64 [k]: at which of these places.
-    every_ns int64 [k]: at which interval it comes, as `find_periodic` has noted; 0: none.
+    float64 [k]: the larger, the worse. tell: returns the evidence and the sentence of one, by its place among them.
+    late_ns float64 [k]: how late its packets were, by default the severity. places, where int64 [k]: at which of these
+    places. every_ns int64 [k]: at which interval it comes, as `find_periodic` has noted; 0: none.
     """
 
     name: str
@@ -175,7 +175,7 @@ class Seen:
 
     @property
     def late(self) -> Int64:
-        """The places of the late packets that nobody has claimed, ascending."""
+        """The places of the late packets that no class has claimed, ascending."""
         late = self.signals.late
         free: Int64 = late[(self.class_of[self.signals.row[late]] == NONE) & ~self.usual[late]]
         return free

@@ -1,7 +1,7 @@
 """Whether packets fall into two groups, with next to none in between: those beyond the gap are late.
 
-A tail thins out as it goes on. Where the number of packets hardly falls over an interval that should lose most of them,
-what is beyond is no tail of the noise, however many packets that is.
+A tail thins out towards its end. Where the number of packets hardly falls over an interval that should lose most of
+them, what is beyond is no tail of the noise, however many packets that is.
 """
 
 from __future__ import annotations
@@ -67,10 +67,10 @@ def find_gap(values: Float64, place: Int64 | None, thresholds: Thresholds, chanc
     values: how late packets were, in spreads [n]; place: their places in the stream, ascending [n], None if they are
     all of it; chance: how many gaps a stream of noise may have. Three things are no chance: next to no packets where a
     density that only falls has at least as many as in the next interval as wide; far out, too many beyond it for a tail
-    that falls like Pareto's with the index α, which leaves r^(−α) of its packets beyond r times as far (Hill 1975 tells
-    α from the packets below the gap); and a few beyond it, too far for a tail of any shape that the others allow
-    (`_too_far`). A cluster of late packets counts as one (the extremal index). What is beyond is another group if its
-    median is at least `gap_reaches` times as far as the group below reaches.
+    that falls like Pareto's with the index α, which leaves r^(−α) of its packets beyond r times as far (Hill 1975
+    estimates α from the packets below the gap); and a few beyond it, too far for a tail of any shape that the others
+    allow (`_too_far`). A cluster of late packets counts as one (the extremal index). What is beyond is another group if
+    its median is at least `gap_reaches` times as far as the group below reaches.
     """
     n = len(values)
     if n < PACKETS_LEAST:

@@ -82,14 +82,14 @@ def held_in(signals: Signals, begins: Int64, ends: Int64) -> tuple[Int64, Int64]
     firsts = np.flatnonzero((latest == np.arange(len(place))) & (late > limit))
     held = np.zeros(len(place), np.int64)
     arrived, due = signals.end_ns[place], signals.launch_ns[place]
-    # Who came this much later than the first of them, beyond a share of the time that lies between, came by itself.
+    # A packet this much later than the first of them, beyond a share of the time between, was not part of the group.
     own = (arrived - arrived[:1]) - signals.thresholds.crowd * (due - due[:1])
     held[firsts] = first_beyond(own, firsts, stops[firsts], own[firsts] + 2 * signals.spread_ns) - firsts
     behind = latest + held[latest]
     behind[(held[latest] == 0) | (behind + 2 > stops)] = len(place)
     first = latest[reached(starts, behind)]
     size = held[first]
-    # Of two packets the second one may be somewhat late by itself: it has to be plainly so.
+    # Of two packets the second one may be somewhat late on its own: it must be clearly late.
     second = np.minimum(first + 1, len(place) - 1)
     first = first[(size > 2) | ((size == 2) & (late[second] > limit[second]))]
     return place[first], place[first] + held[first]

@@ -42,7 +42,7 @@ class HostRecord:
     """One host. places: those of `timestamps.PLACES` that are on it. throttles: how its kernel holds threads back.
 
     throttled: whether its log said so between the facts before and after; None: it had said so before, and says it once
-    a boot, or nobody can read it. stolen_ns: CPU time that its hypervisor gave to others in between; None: unknown.
+    a boot, or it cannot be read. stolen_ns: CPU time that its hypervisor gave to others in between; None: unknown.
     """
 
     host: str

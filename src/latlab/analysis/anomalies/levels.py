@@ -21,7 +21,7 @@ Int64 = NDArray[np.int64]
 Float64 = NDArray[np.float64]
 
 EDGE = 0.6
-"""An episode goes on outward while the level is off by this share of what begins one."""
+"""An episode extends outward while the level is off by this share of what begins one."""
 FLAT, FLAT_SCATTER = 0.35, 3.5
 SHARP = 0.7
 BRIDGE = 0.25
@@ -257,7 +257,7 @@ def _text(name: str, kind: str, peak: float, evidence: Evidence, lasted: int, re
     if name == "path_change" and not records.excluded:
         return f"{moved}{below}, but not the fastest packets, so it was not a clock"
     if name == "unexplained":
-        return f"{moved}{below}, by the clocks or by the path: no record shows it for a clock{records.text}"
+        return f"{moved}{below}, because of the clocks or of the path: no clock's record shows it{records.text}"
     return f"{moved}{below}{like}{records.text}"
 
 

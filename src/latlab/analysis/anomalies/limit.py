@@ -174,7 +174,7 @@ def _apart(
         apart = np.zeros(len(late), np.bool_) if apart is None else apart
         if not _is_far(lateness, beyond, step_ns, thresholds):
             break
-        # With more of them nobody can say which of the two groups is the usual one.
+        # With more of them it is not known which of the two groups is the usual one.
         if np.count_nonzero(apart) + np.count_nonzero(beyond) > thresholds.gap_share * len(late):
             break
         outer, free = (np.flatnonzero(one) if free is None else free[one] for one in (beyond, ~beyond))
@@ -274,7 +274,7 @@ def tail_limit(values: Float64 | Ordered, thresholds: Thresholds, n: int, false_
     every = values if isinstance(values, Ordered) else Ordered.of(values)
     far = _fall(every, TAIL[:-1], AT_FIRST, AT_FIRST_SAFETY, thresholds.tail_spreads)
     kept, share = every.up_to(far), (false_alarms or thresholds.false_alarms) / n
-    # Where one packet in a hundred is something else, the part next to it tells how noise goes on.
+    # Where one packet in a hundred is something else, the part next to it shows how noise continues.
     return min(
         _fall(kept, tail, share, thresholds.tail_safety, thresholds.tail_spreads) for tail in (TAIL[:-1], TAIL[1:])
     )

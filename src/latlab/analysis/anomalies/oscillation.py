@@ -30,10 +30,10 @@ SHARE: Final = 0.5
 """Of the variance of medians, which one frequency has. Noise whose correlation decays (an autoregressive process) has
 no such line in its spectrum, whatever its correlation time is."""
 LINES: Final = 3
-"""So many waves at most are told apart, which have that share together."""
+"""The maximum number of waves that are told apart, which have that share together."""
 BESIDE, ABOVE = 10, 15.0
 """Bins of the spectrum on either side of a line, and how many times their median its own has: a spectrum that decays
-has no such line. With one wave that has SHARE by itself this is not asked."""
+has no such line. Not checked where one wave alone has SHARE."""
 QUARTERS, ALIKE = 4, 0.6
 SPREADS: Final = 1.0
 """Of packets: a peak-to-peak amplitude of less is not reported."""
@@ -177,7 +177,7 @@ def line_of(signals: Signals) -> Line | None:
     if cycles < CYCLES_LEAST:
         return None
     if unknown.any():
-        # Where no packet came, a line goes through the others' wave: the wave goes on there instead.
+        # Where no packet came, a line goes through the others' wave: the wave continues there instead.
         medians[unknown] = np.nan
         wave = Wave.through(medians, near, size)
         medians[unknown] = (_basis(wave.frequency, at) @ np.array(wave.parts))[unknown]

@@ -1,4 +1,4 @@
-"""How late each packet was at each place of its path by itself, and from where on that is no noise of that place's.
+"""How late each packet was at each place of its path alone, and from where on that is no noise of that place's.
 
 A stage's own noise is often far narrower than that of the whole path: what the whole path's tail hides, this shows.
 """
@@ -26,7 +26,7 @@ Bools = NDArray[np.bool_]
 
 @dataclass(frozen=True)
 class Part:
-    """One place by itself, of some judged packets [m], which are late in all or at one place.
+    """One place alone, of some judged packets [m], which are late in all or at one place.
 
     places int64 [m]: which they are, ascending. late_ns float64 [m]: how much longer than usual each was there. late
     bool [m]: which were longer there than its noise makes them, and did not make up for it later. limits float32
@@ -67,7 +67,7 @@ def find_parts(
     row: the judged rows [n]; size: packets in an interval; held: those that say nothing of noise, bool [n]; late: those
     that are late in all, bool [n]. All places together have as many false alarms as the whole path has. The talker's
     late wake-ups come in trains: they are left out of its limit, which is that of a single one. elsewhere: places at
-    which nobody is late, as it is judged otherwise.
+    which no packet is late, as it is judged otherwise.
     """
     taken = stages.taken_ns(row)
     if len(taken) < 2 or not len(row):

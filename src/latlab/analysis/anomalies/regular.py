@@ -32,7 +32,7 @@ class Events:
     """What was late at one place, by time, all int64 [n] or float64 [n].
 
     at_ns: when its first packet arrived, TAI. row: that packet's. late_ns: how late it was. found, number: which of
-    what was found it is an episode of, and which one there; SINGLE, of a late packet that nobody has claimed.
+    what was found it is an episode of, and which one there; SINGLE, of a late packet that no class has claimed.
     """
 
     at_ns: Int64
@@ -48,7 +48,7 @@ class Events:
 def find_periodic(seen: Seen) -> Iterator[Found]:
     """Combs among all that was late at one place, an episode each.
 
-    Late packets that nobody claimed are its packets. Stalls, late sends and missed slots stay what they are, and have
+    Late packets without a class are its packets. Stalls, late sends and missed slots stay what they are, and have
     the interval in their evidence: something that comes every minute may hold two packets once, and one the next time.
     """
     for where, events in _events(seen).items():

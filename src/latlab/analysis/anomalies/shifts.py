@@ -1,7 +1,7 @@
 """What moves all packets for a moment: for longer than a stall, and for less long than a level is looked at.
 
-The usual latency around a packet follows whatever lasts for an interval, so that no packet of it is late by itself; the
-course of the level begins at `level_length_ns`. Between the two are shifts.
+The usual latency around a packet follows whatever lasts for an interval, so that no packet of it is late on its own;
+the course of the level begins at `level_length_ns`. Between the two are shifts.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ SHORTEST: Final = 2
 SCATTER_OF_ALL: Final = 1.4826
 """Of a gaussian the standard deviation over the median distance from 0."""
 BESIDE: Final = 5
-"""So many intervals on either side tell what was before and after, half of the longest shift at least."""
+"""The number of intervals on either side that show the level before and after: half of the longest shift at least."""
 STILL, STILL_SCATTER = 0.35, 3.0
 """Before and after the level goes by at most this share of the shift, or so many times its scatter."""
 BACK: Final = 0.35
@@ -68,8 +68,8 @@ class Look:
     course: of half intervals. off_ns, fast_ns float64 [intervals]: how far the level, and the fastest packets, were off
     from those within `level_length_ns`. one_way_ns, above_ns float64 [n]: of each judged packet, and beyond that level;
     latency_ns: to its last timestamp. scatter_ns: of off_ns, as noise has it; tolerance_ns: what may be noise. reach:
-    intervals in `level_length_ns`; side: as many on either side tell what was before and after. dependent: so many
-    packets in a row say as much as one by itself.
+    intervals in `level_length_ns`; side: as many on either side show the level before and after. dependent: so many
+    packets in a row say as much as one alone.
     """
 
     course: Course
@@ -158,7 +158,7 @@ def _look(seen: Seen) -> Look | None:
     reach = course.per * thresholds.level_length_ns // thresholds.level_ns
     base = running_median(course.fine, reach)
     off = course.fine - base
-    # Of noise that wanders slowly neighbours differ little, and all of them together tell how far it goes.
+    # Of noise that wanders slowly neighbours differ little, and only all of them together show its extent.
     scatter = max(course.scatter_ns, SCATTER_OF_ALL * float(np.median(np.abs(off))))
     tolerance = max(
         thresholds.level_spread * course.spread_ns, thresholds.shift_scatter * scatter, thresholds.level_least_ns

@@ -198,7 +198,7 @@ def find_unexplained(seen: Seen) -> Iterator[Several]:
         count = int(found.sizes[one])
         text = (
             f"{packets(count)} {'' if count == 1 else 'up to '}{duration(late_ns)} later than usual, in "
-            f"{PLACES[place]}: noise makes them {duration(limit_ns)} late at most"
+            f"{PLACES[place]}: noise explains at most {duration(limit_ns)}"
         )
         return evidence, text
 

@@ -14,7 +14,7 @@ from latlab.analysis.anomalies.thresholds import Thresholds
 Float64 = NDArray[np.float64]
 
 SCALES: Final = (2048, 512, 128, 32, 8)
-"""Packets in a stretch: the beginning is looked at through each of them."""
+"""Packets in an interval: the beginning is examined with each of these lengths."""
 SAMPLES: Final = 400
 SAMPLES_LEAST: Final = 24
 NEARLY_ALL: Final = 0.97

@@ -17,7 +17,7 @@ Float64 = NDArray[np.float64]
 Rows = NDArray[np.int64]
 
 AFTER: Final = {one.name: one.place for one in RECORDED if one.place}
-"""The stretch that ends at a timestamp; that from the talker's side to the listener's is the path, whatever ends it."""
+"""The stage that ends at a timestamp; that from the talker's side to the listener's is the path, whatever ends it."""
 
 ONE_WAY: Final = (("tx_hard", "rx_hard"), ("tx_soft", "rx_soft"), ("launch", "rx_hard"), ("launch", "rx_soft"))
 """Between which two timestamps a packet is on its path from host to host: the first pair that a stream has."""

@@ -51,7 +51,7 @@ def find_trains(late: Float64, end: Int64, launch: Int64, spread_ns: float, thre
 
 
 def with_trains(held: Bools | None, trains: Spans, n: int) -> Bools | None:
-    """What was held, and trains too, bool [n]: the limit is how late packets are by themselves."""
+    """What was held, and trains too, bool [n]: the limit is how late single packets are."""
     if not len(trains[0]):
         return held
     both = members(trains, n)
@@ -72,7 +72,7 @@ def reported(by_chance: Float64, share: float) -> Bools:
 
 
 def _by_chance(late: Float64, end: Int64, begins: Int64, ends: Int64, single: Float64, firsts: Float64) -> Float64:
-    """How many trains like each one [k] there would be if each packet were late by itself.
+    """How many trains like each one [k] there would be if each packet were late independently.
 
     late, end: of all packets [n]; begins, ends: the trains. single: how late those outside of trains were, firsts:
     these and the trains' first ones, both ascending. As many packets as are that late may begin one; each that follows

@@ -57,7 +57,7 @@ def crowded(
     beside[1:] |= close
     held = late & beside
     begins, ends = runs(held)
-    # The last ones were held for less than a period: too little to show by themselves.
+    # The last ones were held for less than a period: too little to show alone.
     held = bursts | members((begins, np.minimum(ends + 2, len(held))), len(held))
     return held if 0 < np.count_nonzero(held) <= thresholds.bursts_most * len(latency) else None
 
@@ -112,7 +112,7 @@ def change_point(values: Float64, least: float = 0.0) -> int | None:
     """Where values jump from one level to another; None where the jump is not at once, or hardly half of `least`.
 
     The place that parts them best: where the sum of their signs against the middle of both ends is largest. Around it
-    most of the way has to be gone, and neither side may go a part of it slowly.
+    most of the change must be covered, and neither side may cover a part of it slowly.
     """
     third = len(values) // 3
     if third < SIDE_LEAST:

@@ -14,11 +14,11 @@ from latlab.analysis.comparison.within import Interval, within
 STATISTICS: Final = ("p50", "p99_9", "max", "stddev")
 """What is compared unless something else is asked for. Each more makes every other one harder to show."""
 
-NO_FIGURE: Final = "neither side has this figure: too few packets, or no such timestamps"
+NO_FIGURE: Final = "neither side has this figure: too few packets or missing timestamps"
 ONE_SIDE: Final = "only one side has this figure"
-NOT_KEPT: Final = "the other program's output does not have this figure"
-ONE_REPETITION: Final = "one repetition: how much repetitions differ is unknown"
-NO_COMMON: Final = "no two repetitions in common: how much repetitions differ is unknown"
+NOT_KEPT: Final = "the other program does not print this figure"
+ONE_REPETITION: Final = "one repetition: the spread of repetitions is unknown"
+NO_COMMON: Final = "fewer than two repetitions in common: the spread of repetitions is unknown"
 TIMESTAMPS: Final = "the timestamps differ"
 LABELS: Final = "the labels differ"
 
@@ -122,7 +122,7 @@ def _one(pair: Pair, names: tuple[str, str], metric: str, statistic: str) -> Dif
     blocked = a.run == b.run
     of_a, of_b = (one.figures(name, metric, statistic) for one, name in zip(pair, names, strict=True))
     if blocked and len(of_a.keys() & of_b.keys()) > 1:
-        # Blocks that lack a side say nothing of the difference.
+        # Blocks with one side only contribute nothing to the difference.
         of_a, of_b = ({n: value for n, value in of.items() if n in of_a and n in of_b} for of in (of_a, of_b))
     found = Difference(a, b, *names, metric, statistic, blocked, of_a, of_b)
     why_not = _why_not(found)

@@ -118,7 +118,7 @@ def _configuration(run: str, cells: Sequence[Cell]) -> Configuration:
 def matched(
     first: Sequence[Configuration], other: Sequence[Configuration]
 ) -> tuple[list[tuple[Configuration, Configuration]], list[Configuration]]:
-    """The configurations of two runs that have the same matrix values, and those of either that the other lacks."""
+    """The configurations of two runs that have the same matrix values, and those that only one of them has."""
     pairs = [(a, b) for a in first for b in other if a.cell == b.cell]
     met = [id(one) for pair in pairs for one in pair]
     return pairs, [one for one in (*first, *other) if id(one) not in met]
@@ -138,7 +138,7 @@ def streams_of_both(a: Configuration, b: Configuration) -> list[tuple[str, str]]
     """(a's, b's) names of the streams that are compared: those of the same name.
 
     The matrix of one run may choose one probe or stream in one cell and another one in the other, as a timer on the
-    host and a timer in the guest. Then a has one stream that b lacks, and b one that a lacks: these two are compared,
+    host and a timer in the guest. Then each has one stream that the other does not have: these two are compared,
     if both are of one kind.
     """
     same = [(name, name) for name in a.streams if name in b.streams]

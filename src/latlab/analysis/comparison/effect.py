@@ -23,7 +23,7 @@ class Effect:
     """B − A of one figure, in the figure's unit (ns).
 
     a, b: the mean of each side's repetitions. error: the standard error of b − a over repetitions, with `freedom`
-    degrees of freedom; None where a side has a single repetition, so that nobody knows it. clocks: by how much clocks
+    degrees of freedom; None where a side has a single repetition, so that it is unknown. clocks: by how much clocks
     may make the difference wrong, either way, in every repetition alike; None: nothing bounds that, and it is in no
     interval.
     """
@@ -82,7 +82,7 @@ def paired(a: Sequence[float], b: Sequence[float], clocks: int | None = 0) -> Ef
     Hunter, *Statistics for Experimenters*, 2nd ed., §3.2).
     """
     if len(a) != len(b):
-        raise ValueError(f"{len(a)} figures against {len(b)}: they make no pairs")
+        raise ValueError(f"{len(a)} figures against {len(b)}: they cannot be paired")
     n = len(a)
     differences = [y - x for x, y in zip(a, b, strict=True)]
     error = _stdev(differences) / sqrt(n) if n > 1 else None

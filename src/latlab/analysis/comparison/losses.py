@@ -52,7 +52,7 @@ def losses(a: Configuration, b: Configuration, streams: Sequence[str] = ()) -> I
 
 def _lost(counts: Mapping[int, Mapping[str, int | None]]) -> Lost | None:
     found = (
-        # Of packets that are unknown nobody knows whether they were lost.
+        # It is not known whether unknown packets were lost.
         (lost, lost + (one["received"] or 0) if one.get("unknown") else sent)
         for one in counts.values()
         if (sent := one.get("sent")) and (lost := one.get("lost")) is not None

@@ -63,5 +63,5 @@ def judged(one: Difference, thresholds: Mapping[Path, Threshold], names: Names) 
         more_than = f", more than the {threshold.text} allowed" if allowed_ns else ""
         return Judged("regression", f"regression: {told}{more_than}", threshold, allowed_ns)
     coarse = not one.shown and 0 < allowed_ns < one.smallest_ns
-    too_coarse = f"; too coarse to show a change of the {threshold.text} allowed" if coarse else ""
+    too_coarse = f"; too coarse to detect a change of the {threshold.text} allowed" if coarse else ""
     return Judged("no regression", told + too_coarse, threshold, allowed_ns, coarse)

@@ -54,7 +54,7 @@ def sentence(one: Difference, names: Names) -> str:
     if one.why_not is not None or one.smallest_ns is None:
         return f"nothing shown {at(one.statistic)}: {names.b} has {_mere(one, names)}{_within(one)}; {reason(one)}"
     if effect.exact and effect.difference == 0:
-        return f"no difference {at(one.statistic)}: the same figure to the nanosecond in every repetition"
+        return f"no difference {at(one.statistic)}: equal to the nanosecond in every repetition"
     if one.shown:
         return f"{names.b} is {_amount(one)} than {names.a} {at(one.statistic)} {_interval(one)}{_clocks(one)}"
     half = effect.half() or 0.0
@@ -88,7 +88,7 @@ def directions(metric: str, statistic: str) -> tuple[str, str]:
 
 
 def signed(ns: float, half_ns: float) -> str:
-    """A difference in µs with its sign, in as many digits as it is worth if it is known to ± half_ns."""
+    """A difference in µs with its sign, in as many digits as ± half_ns supports."""
     digits = _digits(half_ns)
     rounded = round(ns / 1000, digits)
     return f"{rounded:+.{digits}f}".replace("-", "−") if rounded else "0"
@@ -117,11 +117,11 @@ def _amount(one: Difference) -> str:
 
 
 def _interval(one: Difference) -> str:
-    """The interval of what is told: of a difference below zero it is turned round, as its amount is."""
+    """The interval of the reported amount: of a negative difference both ends change sign."""
     assert one.effect is not None and one.effect.interval is not None
     low, high = one.effect.interval
     if low == high:
-        alike = "every repetition gives the same figure, so the interval is 0 wide"
+        alike = "every repetition gives the same figure, so the width of the interval is 0"
         return f"({alike}: virtual time repeats)" if VIRTUAL in one.a.labels else f"({alike})"
     return _ends(one.effect.difference, low, high)
 
@@ -153,7 +153,7 @@ def _clocks(one: Difference) -> str:
 
 
 def _digits(half_ns: float) -> int:
-    """How many digits of a µs a figure known to ± half is worth: 0 to 3."""
+    """How many decimals of µs ± half supports: 0 to 3."""
     return sum(half_ns < limit for limit in (100_000, 1_000, 100))
 
 

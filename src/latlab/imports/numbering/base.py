@@ -9,9 +9,13 @@ from typing import Final
 
 _VLAN: Final = (0x8100, 0x88A8, 0x9100)
 _R_TAG: Final = 0xF1C1
+_HSR: Final = 0x892F
+_LONG: Final = 6
+"""Bytes of an R-TAG and of an HSR tag with the EtherType that follows."""
 _IPV4: Final = 0x0800
 _IPV6: Final = 0x86DD
 _UDP: Final = 17
+_UDP_HEADER: Final = 8
 _FRAGMENT: Final = 44
 
 
@@ -19,7 +23,8 @@ _FRAGMENT: Final = 44
 class Frame:
     """One frame as far as it was kept. ether_type, body: behind all tags. r_tag: what follows the EtherType of an
     802.1CB tag, empty without one. udp: a datagram's payload, empty of anything else. whole: nothing of it is missing.
-    fragment: it is a part of an IP packet.
+    fragment: it is a part of an IP packet. hsr: as r_tag, of HSR's tag. udp_length: of the datagram's payload, by its
+    header.
     """
 
     ether_type: int
@@ -28,31 +33,44 @@ class Frame:
     udp: bytes
     whole: bool
     fragment: bool = False
+    hsr: bytes = b""
+    udp_length: int = 0
 
 
 @dataclass(frozen=True)
 class Number:
-    """What a sender numbered a packet: `value`, counted up by `step` from one to the next.
+    """What a sender numbered a packet: `value`, counted up by `step` from one to the next; step 0: by how much is not
+    in the packet, its numbers show it.
 
-    source: who counts, where several do in one flow. epoch: counting begins again at 0 with the next one.
+    source: who counts, where several do in one flow. epoch: counting begins again at 0 with the next one. said: what
+    else the sender says of this packet, for people.
     """
 
     value: int
     source: bytes = b""
     epoch: int = 0
     step: int = 1
+    said: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
 class Numbering:
     """One protocol's numbers. title: for people. modulus: the number behind the last one is 0; None: the sender's
-    period, which its numbers show. read: the number of a frame; None: it has none.
+    period, which its numbers show. read: the number of a frame, or the numbers of all that is in it; an empty sequence:
+    it is of this protocol, and has none; None: it is of another one. unit_ns: the number is the sender's time, in such
+    units; None: it counts packets. Of two numberings of one name, the one that leaves less unexplained is right.
     """
 
     name: str
     title: str
     modulus: int | None
-    read: Callable[[Frame], Number | None]
+    read: Callable[[Frame], Number | Sequence[Number] | None]
+    unit_ns: int | None = None
+
+    def numbers(self, frame: Frame) -> Sequence[Number] | None:
+        """As `read`, always a sequence."""
+        found = self.read(frame)
+        return (found,) if isinstance(found, Number) else found
 
 
 @dataclass(frozen=True)
@@ -67,23 +85,26 @@ class Gaps:
 def frame_of(data: bytes, length: int, *, ethernet: bool) -> Frame | None:
     """The frame that begins with these bytes. length: of all of it. None: its headers are not all there."""
     whole = len(data) == length
-    place, ether_type, r_tag = 0, 0, b""
+    place, ether_type, tags = 0, 0, {_R_TAG: b"", _HSR: b""}
     if ethernet:
         if len(data) < 14:
             return None
         place, ether_type = 14, struct.unpack_from(">H", data, 12)[0]
-        while ether_type in _VLAN or ether_type == _R_TAG:
-            long = 4 if ether_type in _VLAN else 6
+        while ether_type in _VLAN or ether_type in tags:
+            long = 4 if ether_type in _VLAN else _LONG
             if place + long > len(data):
                 return None
-            if ether_type == _R_TAG:
-                r_tag = data[place : place + 4]
+            if ether_type in tags:
+                tags[ether_type] = data[place : place + 4]
             place += long
             ether_type = struct.unpack_from(">H", data, place - 2)[0]
     elif data:
         ether_type = _IPV4 if data[0] >> 4 == 4 else _IPV6
     body = data[place:]
-    return Frame(ether_type, body, r_tag, _udp_payload(ether_type, body), whole, _is_fragment(ether_type, body))
+    datagram = _datagram(ether_type, body)
+    fragment = _is_fragment(ether_type, body)
+    length = max(0, int.from_bytes(datagram[4:6], "big") - _UDP_HEADER)
+    return Frame(ether_type, body, tags[_R_TAG], datagram[_UDP_HEADER:], whole, fragment, tags[_HSR], length)
 
 
 def _is_fragment(ether_type: int, body: bytes) -> bool:
@@ -92,11 +113,12 @@ def _is_fragment(ether_type: int, body: bytes) -> bool:
     return ether_type == _IPV6 and len(body) >= 40 and body[6] == _FRAGMENT
 
 
-def _udp_payload(ether_type: int, body: bytes) -> bytes:
+def _datagram(ether_type: int, body: bytes) -> bytes:
+    """UDP's header and what follows it; empty of anything else."""
     if ether_type == _IPV4 and len(body) >= 20 and body[9] == _UDP and not int.from_bytes(body[6:8], "big") & 0x3FFF:
-        return body[(body[0] & 0x0F) * 4 + 8 :]
+        return body[(body[0] & 0x0F) * 4 :]
     if ether_type == _IPV6 and len(body) >= 40 and body[6] == _UDP:
-        return body[48:]
+        return body[40:]
     return b""
 
 
@@ -152,4 +174,5 @@ def _of_epoch(numbers: Sequence[Number], modulus: int, *, from_zero: bool) -> tu
         seen.add(extended)
         largest = max(largest, extended)
     first = 0 if from_zero else min(seen)
-    return (largest - first) // numbers[0].step + 1 - len(seen), duplicated, reordered
+    # A sender that changes its step may have sent more than its first one says.
+    return max(0, (largest - first) // numbers[0].step + 1 - len(seen)), duplicated, reordered

@@ -9,6 +9,7 @@ from latlab.imports.numbering.base import Frame, Number, Numbering, tags_of
 _ETHER_TYPE: Final = 0x88BA
 _HEADER: Final = 8
 _APDU, _ASDUS, _ASDU, _NUMBER_OF, _ID, _COUNT = 0x60, 0xA2, 0x30, 0x80, 0x80, 0x82
+_SYNCHRONISED: Final = 0x85
 
 
 def read(frame: Frame) -> Number | None:
@@ -23,7 +24,8 @@ def read(frame: Frame) -> Number | None:
     if len(count) != 2:
         return None
     step = max(1, int.from_bytes(parts.get(_NUMBER_OF, b"\x01")[:2], "big"))
-    return Number(int.from_bytes(count, "big"), source=asdu.get(_ID, b""), step=step)
+    said = ("smpSynch 0",) if asdu.get(_SYNCHRONISED) == b"\0" else ()
+    return Number(int.from_bytes(count, "big"), source=asdu.get(_ID, b""), step=step, said=said)
 
 
 SAMPLED_VALUES: Final = Numbering("sv", "smpCnt of sampled values", None, read)

@@ -138,7 +138,7 @@ function ccdfChart(element, group, traces, hidden) {
       ],
     },
   });
-  // Every trace has values of its own, so uPlot is given only the ends of the axes; the stairs draw themselves.
+  // Every trace has different values, so uPlot is given only the ends of the axes; the stairs draw themselves.
   const ends = [group.full.value[0], group.full.value[1]];
   const chart = mounted(element, options, [ends, ...traces.map(() => [1, 1])], height);
   group.follow(() => chart.setScale("x", { min: group.value[0], max: group.value[1] }), chart);

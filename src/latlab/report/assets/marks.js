@@ -87,7 +87,7 @@ function glyph(name) {
     svg("polygon", { points }), svg("text", { x: 0, y: 3.6 }, letter));
 }
 
-/** Lines from one corner to the other: a stretch that is cut, told from one that is not without any colour. */
+/** Lines from one corner to the other: an interval that is cut is visible without any colour. */
 function hatched(ctx) {
   const size = 8 * devicePixelRatio;
   const tile = document.createElement("canvas");
@@ -107,7 +107,7 @@ function hatched(ctx) {
   return ctx.createPattern(tile, "repeat");
 }
 
-/** Behind the data: what clean windows cut is hatched; what somebody chose has a bar along the lower edge. */
+/** Behind the data: what clean windows cut is hatched; user-defined windows have a bar along the lower edge. */
 function drawStretches(u, element, marks) {
   if (!marks) return;
   const { ctx, bbox } = u;
@@ -220,7 +220,7 @@ function marksLegend(all, hidden, redraw) {
     .filter(([kind]) => found.some((marks) => marks[kind].length))
     .map(([kind, what]) => made("span", { class: "stretch-key" }, made("span", { class: `stretch ${kind}`, "aria-hidden": "true" }), what));
   if (!buttons.length && !stretches.length) return null;
-  return made("div", { class: "legend marks", role: "group", "aria-label": "Anomalies that are marked" }, made("div", {}, ...buttons, ...stretches));
+  return made("div", { class: "legend marks", role: "group", "aria-label": "Marked anomalies" }, made("div", {}, ...buttons, ...stretches));
 }
 
 /** From mark to mark, of all cells by time: the charts zoom to it, and it is said in words. */

@@ -87,7 +87,7 @@ function toolbar(group, steps) {
     ["−", "Zoom out", () => group.shift(2, 0)],
     ["←", "Earlier", () => group.shift(1, -0.5)],
     ["→", "Later", () => group.shift(1, 0.5)],
-    ...(steps.any ? [["Last mark", "Last mark: to the anomaly before", () => steps.step(-1)], ["Next mark", "Next mark: to the next anomaly", () => steps.step(1)]] : []),
+    ...(steps.any ? [["Previous mark", "Previous mark: to the previous anomaly", () => steps.step(-1)], ["Next mark", "Next mark: to the next anomaly", () => steps.step(1)]] : []),
   ];
   const buttons = actions.map(([text, name, act]) => {
     const button = made("button", { type: "button", "aria-label": name, title: name }, text);
@@ -245,7 +245,7 @@ async function showMetric(metric) {
     place.replaceChildren(made("p", {}, `No cell of this stream has the timestamps of ${metric}.`));
     return [];
   });
-  // uPlot draws in a microtask of its own; a task later all ink is on the page.
+  // uPlot draws in a separate microtask; a task later all ink is on the page.
   const inked = () => new Promise((next) => setTimeout(next));
   try {
     // Charts of metrics that are not shown at first are packed until they are.
@@ -323,7 +323,7 @@ function closeAgain() {
     one.open = false;
   }
 }
-/** Charts as wide as the page is now: nobody tells of a size that is there for the time of printing only. */
+/** Charts as wide as the page is now: no event reports a size that exists only while printing. */
 const fitAll = () => groups.flatMap((group) => group.charts).forEach((chart) => chart.fit());
 addEventListener("beforeprint", () => {
   root.dataset.theme = "light";

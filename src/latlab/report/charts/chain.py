@@ -49,7 +49,7 @@ _TOLD: Final = {
 }
 
 _CLOSER: Final = 4
-"""From so many times the typical bars' length on, they are shown once more at a scale of their own."""
+"""From so many times the typical bars' length on, they are shown again at another scale."""
 
 # As WAY_COLOURS has them: by the timestamp at the interval's end, and of one of the two that rx_soft ends.
 _COLOURS: Final = {
@@ -71,6 +71,7 @@ _NAMED: Final = {
     "handler": "softirq",
     "return": "host_irq",
     "dispatch": "waking",
+    "pending": "injected",
 }
 _WAYS: Final[tuple[tuple[str, ...], ...]] = (HARDWARE_WAY, WAKEUP_WAY, GUEST_TIMER_WAY, GUEST_WAY)
 _STARTS: Final = {
@@ -309,15 +310,15 @@ def percent(share: float) -> str:
 
 
 def _remarks(document: Chain) -> tuple[str, ...]:
-    """What of the bars has to be told: packets that are in no mean, and intervals below zero."""
+    """What the page says about the bars: packets that are in no mean, and intervals below zero."""
     lines = []
     if left_out := document.left_out:
         whole = document.packets + left_out
-        lines.append(f"{left_out} of {whole} {thing(document)}s are not drawn: they begin at another timestamp")
+        lines.append(f"{left_out} of {whole} {thing(document)}s are not drawn: they begin at a different timestamp")
     if document.split < document.packets:
         lacking = document.packets - document.split
         things = f"{document.packets} {thing(document)}s"
-        lines.append(f"{lacking} of {things} have other timestamps and are left out of the means")
+        lines.append(f"{lacking} of {things} have different timestamps and are left out of the means")
     for ends, clocks, count in zip(pairwise(document.stops), document.clocks, document.below_zero, strict=True):
         if count:
             why = (
@@ -381,7 +382,7 @@ def chain_of(block: Stream, metric: str) -> Chain | None:
 
 
 def has_parts(metric: str, chain: Chain) -> bool:
-    """Whether a chain is worth showing: a wake-up of one interval, a stream's, is not."""
+    """Whether a chain is shown: a wake-up of one interval, a stream's, is not."""
     return metric != "wakeup" or len(chain.stops) > 2
 
 
@@ -572,6 +573,6 @@ def _key(view: ChainView, width_in: float) -> Sheet:
     for line in view.lines:
         found.append((partial(sample, QUIET, "", True), 0.15, f"with a line: {line}"))
     if view.below_zero:
-        found.append((back, 0.15, "below zero: goes back"))
+        found.append((back, 0.15, "below zero: drawn backwards"))
     sheet.key(SIDE_IN, 0.0, found)
     return sheet

@@ -94,7 +94,7 @@ def _ptp(series: PtpSeries) -> _Series:
 def _bounds(clock: ClockEdge) -> _Series:
     """The band in which the offset lies; less a straight line where that goes further than the band is wide.
 
-    Two clocks that run by themselves are apart by a line: next to it neither the band nor what it tells would be seen.
+    Two free-running clocks differ by a line: next to it neither the band nor its changes would be visible.
     """
     windows = sorted(clock.windows, key=lambda window: window.reference_tai_ns)
     first_ns = windows[0].lower_ns  # taken off as it is: float64 has no nanoseconds of an offset of years
@@ -103,7 +103,7 @@ def _bounds(clock: ClockEdge) -> _Series:
         for ends in ([window.lower_ns for window in windows], [window.upper_ns for window in windows])
     )
     at = np.array([window.reference_tai_ns for window in windows], np.int64)
-    title = f"{clock.to}'s clock − {clock.from_}'s lies in the band ({clock.source})"
+    title = f"{clock.to}'s clock − {clock.from_}'s is within the band ({clock.source})"
     line, rate = _straight(at, (low + high) / 2)
     if abs(float(line[-1] - line[0])) > float(np.median(high - low)):
         start = duration(first_ns + float(line[0]))
@@ -201,7 +201,7 @@ def _points(x: NDArray[np.float64], y: NDArray[np.float64]) -> Points:
 # As a chart
 
 MOST: Final = 30
-"""Charts in one file; more of them go on in the next."""
+"""Charts in one file; more of them are in the next."""
 _CHART_IN: Final = 0.75
 _LEFT_IN: Final = on.SIDE_IN + 0.85
 

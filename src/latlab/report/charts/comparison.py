@@ -34,8 +34,8 @@ _ROOM: Final = 1.15
 class Row:
     """One cell against the first: places on the axis, 0 to 100.
 
-    low, high: its 95 % interval by itself; least, most: as wide as all comparisons of its family demand, so that it
-    leaves out 0 where a difference is shown. Without an interval they are the point's. cut_low, cut_high: it goes on
+    low, high: its 95 % interval alone; least, most: as wide as all comparisons of its family demand, so that it
+    leaves out 0 where a difference is shown. Without an interval they are the point's. cut_low, cut_high: it extends
     beyond the axis' end. text: the difference in µs, with its own ±.
     """
 
@@ -253,11 +253,11 @@ def _draw_interval(sheet: Sheet, row: Row, places: Sequence[float], y: float) ->
 TITLE: Final = "Comparison of cells"
 
 NOTE: Final = (
-    "A deployment is one observation, however many packets it sent: each repetition gives one figure, and these "
+    "A deployment is one observation, regardless of its number of packets: each repetition gives one figure, and these "
     "figures are compared. A filled point is a difference that is shown. The thick line is the 95 % interval of this "
-    "comparison alone. The thin line is as wide as the number of comparisons requires: it excludes 0 where a "
-    "difference is shown. A dashed line rests on the packets of single deployments. An arrow marks a line that "
-    "continues beyond the axis."
+    "comparison alone. The thin line is as wide as the number of comparisons requires: it excludes 0 if a difference "
+    "is shown. A dashed line uses the packets of single deployments. An arrow marks a line that continues beyond the "
+    "axis."
 )
 FAMILY: Final = (
     "Holm's procedure judges all comparisons of this page together, of every metric and statistic. It also judges "
@@ -265,7 +265,7 @@ FAMILY: Final = (
     "that differ in that key. With fewer comparisons (--metric, --statistic) smaller differences are shown."
 )
 _SINGLY: Final = 3
-"""So many comparisons that one reason rules out are each told."""
+"""Up to so many comparisons that one reason rules out are each listed."""
 
 
 @dataclass(frozen=True)

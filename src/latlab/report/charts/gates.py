@@ -138,7 +138,7 @@ class _Place:
         return self.top + row.below_in * self.stretch + _ROW_IN * (self.stretch - 0.5)
 
     def box(self, start_ns: float, length_ns: float, top: float, height: float, fill: str, **style: object) -> None:
-        """Fill an interval of the cycle, which may go on over its end."""
+        """Fill an interval of the cycle, which may extend over its end."""
         for start, end in _wrapped(round(start_ns), round(length_ns), self.cycle_ns):
             self.sheet.box(self.x(start), top, self.x(end) - self.x(start), height, fill, **style)
 
@@ -310,7 +310,7 @@ def _told(port: Port, traffic_class: int) -> str:
 
 
 def _departure_ns(openings: Openings, flow: Flow, launch_ns: int) -> int:
-    """From launch to departure, as promised at the latest."""
+    """From launch to departure, the upper bound."""
     handover = flow.handover
     ready = launch_ns + handover.ready_ns
     return (int(openings.departs(ready)) if handover.gated else ready) - handover.early_ns - launch_ns
@@ -334,7 +334,7 @@ def _stretches(
 
 
 def _wrapped(start_ns: int, length_ns: int, cycle_ns: int) -> Iterator[tuple[int, int]]:
-    """The parts of an interval of time in the cycle: one, or two where it goes on over the cycle's end."""
+    """The parts of an interval of time in the cycle: one, or two where it extends over the cycle's end."""
     start = start_ns % cycle_ns
     length = min(length_ns, cycle_ns)
     yield start, min(start + length, cycle_ns)

@@ -30,7 +30,7 @@ from latlab.report.view import Trace, View
 _WIDTH_IN = 10.0
 _PANEL_IN = 1.13
 _TITLE_IN = 0.37  # a panel's name and figures, side by side
-_TITLE_LINE_IN = 0.16  # and as much for a line of their own
+_TITLE_LINE_IN = 0.16  # and as much for a separate line
 _TITLE_PT = 9.0
 _FIGURES_PT = 8.2
 _HEAD_IN = 0.92
@@ -363,7 +363,7 @@ def _share_text(share: float, _: object = None) -> str:
 # Marks
 
 MOST: Final = 12
-"""Marks in one panel: with more nobody tells them apart."""
+"""Marks in one panel: more could not be distinguished."""
 ROWS: Final = (0.87, 0.70)
 """Where letters stand, as shares of a panel's height: the second row is for those that would cover one of the first."""
 APART: Final = 0.022

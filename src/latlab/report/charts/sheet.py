@@ -97,7 +97,7 @@ Point = tuple[float, float]
 
 @dataclass(frozen=True)
 class Text:
-    """A text as it is: nothing in it is a formula. ha: left, center, right; va: top, center, bottom."""
+    """A text as it is: it is empty is a formula. ha: left, center, right; va: top, center, bottom."""
 
     x: float
     y: float
@@ -148,7 +148,7 @@ Sample = tuple[Callable[[float, float], None], float, str]
 class Sheet:
     """One piece of a chart, `width_in` wide; places in inches from its upper left corner, downwards.
 
-    height_in: set by who draws it. told: what it shows in words, which the page says over it unless parts have words of
+    height_in: set by who draws it. told: what it shows in words, which the page says over it unless parts have texts of
     their own; without them it is decoration, as a key is.
     """
 

@@ -28,7 +28,7 @@ _FEW_LABELS: Final = 3
 _NEAR: Final = 0.28
 """Of the axis, from either end: a text that stands there begins, or ends, where its line is."""
 _ROOM_APART: Final = 0.6
-"""Of the axis, between two such lines, so that each has a text of its own."""
+"""Of the axis, between two such lines, so that each has its text."""
 
 
 @dataclass(frozen=True)
@@ -81,8 +81,8 @@ class Point:
 
 @dataclass(frozen=True)
 class Line:
-    """The cells that differ in the key alone, by its value. name: what they have of what tells a panel's lines apart;
-    empty where it has one only.
+    """The cells that differ in the key alone, by its value. name: their values of the keys that distinguish a panel's
+    lines; empty where it has one only.
     """
 
     name: str
@@ -90,7 +90,7 @@ class Line:
     points: tuple[Point, ...]
 
     def pieces(self, figure: str) -> list[list[tuple[int, int]]]:
-        """(at, ns) that its line goes through, neighbours together: where a point lacks the figure there is a gap."""
+        """(at, ns) that its line goes through, neighbours together: where a point has no such figure there is a gap."""
         reaches = [(point.at, point.reaches.get(figure)) for point in self.points]
         return _runs([(at, one.line_ns) if one and one.line_ns is not None else None for at, one in reaches])
 

@@ -30,9 +30,9 @@ from latlab.scenario.units import DURATION, SIZE, Quantity
 FEWEST: Final = 3
 """Values of a key from which on its lines say more than a table."""
 BESIDE: Final = 3
-"""Lines' worth of cells in one panel: with more of them nobody tells which maximum is whose median's."""
+"""Lines of cells in one panel: with more, it is not clear which maximum belongs to which median."""
 _OF_SEVERAL: Final = ("p50", "max")
-"""The figures that are drawn of several probes: with all of them nobody tells their lines apart."""
+"""The figures that are drawn of several probes: more lines could not be distinguished."""
 _VERDICTS: Final = ("trusted", "suspect", "untrusted")
 
 Rooms = Callable[[str, str], Room | None]
@@ -88,7 +88,7 @@ class _Candidate:
 
     @property
     def kind(self) -> tuple[str, ...]:
-        """Those of one kind are drawn together: whole probes, each over a key of its own."""
+        """Those of one kind are drawn together: whole probes, each over its own key."""
         is_probes_own = self.key == f"probes.{self.stream}.{self.heading}"
         return (self.metric, self.heading, *(() if is_probes_own else (self.stream, self.key)))
 
@@ -130,7 +130,7 @@ def _of_stream(result: Result, stream: str, metric: str) -> Iterator[_Candidate]
 
 
 def _sweep(result: Result, candidates: Sequence[_Candidate], rooms: Rooms) -> Sweep:
-    """That of these candidates, all of one kind, on axes of its own."""
+    """That of these candidates, all of one kind, on separate axes."""
     first = candidates[0]
     found = [(at, one) for candidate in candidates for at, one in zip(candidate.at, candidate.having, strict=True)]
     has_packets_of_it = first.key != first.heading and first.key.endswith(".size") and first.quantity is SIZE
@@ -170,8 +170,8 @@ def _panels(
     """What the lines of a panel differ in, empty where each has one only; and the panels of (key's value, cell) pairs.
 
     keys: stream → the key that is drawn. Several streams are lines of every panel. The last other key with at most
-    BESIDE values tells lines apart, so that what is tuned lies next to what is not; the others tell panels apart. room:
-    (cell's slug, stream) → what of it goes in one frame.
+    BESIDE values distinguishes lines, so that tuned and untuned lines are in one panel; the others distinguish panels.
+    room: (cell's slug, stream) → what of it goes in one frame.
     """
     several = len(keys) > 1
     drawn = {*keys.values(), *(("probes",) if several else ())}
@@ -212,7 +212,7 @@ def _line_name(stream: str, heading: str, value: str) -> str:
 
 class _Looks:
     """How lines look. Where bridges differ, a line has the colour of its bridge, or none if it is of no guest, and the
-    dash tells lines of one panel apart; else the colour is the stream's, or what tells lines of one stream apart.
+    dash distinguishes lines of one panel; else the colour is the stream's, or distinguishes lines of one stream.
     """
 
     def __init__(self, result: Result, found: Sequence[_Measured], inside: Sequence[str], *, of_bridges: bool) -> None:
@@ -221,7 +221,7 @@ class _Looks:
         self._streams = sorted(self._of_guests, key=lambda stream: not self._of_guests[stream])
 
     def of(self, name: str, one: _Measured) -> Look:
-        """Of the line that this cell is on. name: what it has of what tells a stream's lines apart."""
+        """Of the line that this cell is on. name: its values of the keys that distinguish a stream's lines."""
         number, place = self._inside.index(name), self._streams.index(one.stream)
         dash = number
         if self._of_bridges:
@@ -330,7 +330,7 @@ class FrameRooms:
         self._path = folder.scenario_path
 
     def of(self, slug: str, stream: str) -> Room | None:
-        """That of a cell's stream, probe or leg; None where nobody can tell, as of an imported cell."""
+        """That of a cell's stream, probe or leg; None if unknown, as for an imported cell."""
         scenario = self._scenarios.get(slug)
         return room(scenario, stream) if scenario else None
 

@@ -44,7 +44,7 @@ from latlab.result.types import Peaks, Result, Tail, TailFit
 CHOSEN: Final = "chosen"
 FITS: Final = "fits"
 UNFIT: Final = "unfit"
-"""A threshold: the one that the tail is told by, one above it, one that the goodness of fit refuses."""
+"""A threshold: the one that the tail is estimated from, one above it, one that the goodness of fit refuses."""
 
 WARNING: Final = "Extrapolated by a model from one run: not a bound."
 """Stands with every drawing."""
@@ -83,7 +83,7 @@ class Mark:
     """A figure with its interval; at, value, low and high are places, 0 to 1, what is beyond an axis at its end.
 
     kind: CHOSEN, FITS or UNFIT. Without an interval low and high are the value's. cut_low, cut_high: the interval, or
-    the value, goes on beyond the axis' end; beyond: the value does, and is not where it is drawn.
+    the value, extends beyond the axis' end; beyond: the value does, and is not where it is drawn.
     """
 
     at: float
@@ -100,10 +100,10 @@ class Mark:
 class TailCell:
     """One cell's three panels: shape and level against the values that thresholds leave above, and the tail itself.
 
-    colour: the cell's, as in every picture. told: by what the tail is told, or why it is not. measured: peaks and the
-    share of packets whose episode reaches them; fitted: the line within what was measured, beyond: further out; levels:
-    what is told, value and interval on the value axis, `at` on the share axis. values: ticks of the value axis, µs,
-    which is the second panel's y and the third's x; axis: what these alone do not say.
+    colour: the cell's, as in every picture. told: what the tail is estimated from, or why it is not. measured: peaks
+    and the share of packets whose episode reaches them; fitted: the line within the measured range, beyond: further
+    out; levels: the estimates, value and interval on the value axis, `at` on the share axis. values: ticks of the value
+    axis, µs, which is the second panel's y and the third's x; axis: what these alone do not say.
     """
 
     name: str
@@ -182,7 +182,7 @@ def tail_view(
 
 
 def _values(of: _Fitted) -> np.ndarray[Any, np.dtype[np.int64]]:
-    """What the value axis has to have room for, ns: all that was measured, all that is told, and the levels of the
+    """What the value axis has to have room for, ns: all that was measured, all estimates, and the levels of the
     thresholds that fit; of those that do not, levels no farther out than three times what was measured.
     """
     peaks, tail = of.peaks.value_ns, of.tail
@@ -211,7 +211,7 @@ class _Shapes:
 
 
 class _Shares:
-    """The share axis, logarithmic: from the rarest that is told, or measured, to the most frequent."""
+    """The share axis, logarithmic: from the rarest that is estimated, or measured, to the most frequent."""
 
     def __init__(self, tails: Sequence[_Fitted]) -> None:
         rarest = [one.packets for of in tails for one in of.tail.levels if one.value_ns is not None]
@@ -265,7 +265,7 @@ def _kind(one: TailFit, fit: TailFit, *, refused: bool) -> str:
 
 
 def _shape(one: TailFit, at: float, kind: str, shapes: _Shapes) -> Mark:
-    """Without an error to state, the interval goes on beyond both ends of the axis."""
+    """Without an error to state, the interval extends beyond both ends of the axis."""
     low = -inf if one.shape_low is None else one.shape_low
     high = inf if one.shape_high is None else one.shape_high
     return _mark(at, map(shapes.place, (one.shape, low, high)), kind)
@@ -353,7 +353,7 @@ def value_ticks(axis: Axis, most: int = _VALUE_TICKS) -> Ticks:
 
 
 def _told(tail: Tail, fit: TailFit) -> str:
-    """What the tail is told by, or why it is unknown."""
+    """What the tail is estimated from, or why it is unknown."""
     if tail.why:
         return f"refused: {tail.why}"
     shape = f"shape {_signed(fit.shape)} ({_signed(fit.shape_low)} to {_signed(fit.shape_high)})"
@@ -384,7 +384,7 @@ _NOTE: Final = (
     "Left and middle: each threshold, by the number of values above it. From the chosen threshold on, shape and level "
     "should stay the same within their 95 % bars. Right: the measured peaks, and the line of the fit, dashed beyond "
     "them. A refused tail is grey, with the reason, and has no chosen threshold. A tail with a shape beyond the dashed "
-    "lines is refused. A triangle marks a bar that continues beyond the axis, or a figure beyond it where there is no "
+    "lines is refused. A triangle marks a bar that continues beyond the axis, or a figure beyond it if there is no "
     "point."
 )
 

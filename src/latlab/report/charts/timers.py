@@ -14,7 +14,7 @@ from latlab.report.charts import sheet as on
 from latlab.report.charts.sheet import Drawing, Sheet
 from latlab.report.document import bad_if
 from latlab.report.palette import COLOURS
-from latlab.report.places import cell_title
+from latlab.report.places import cell_title, matrix_title
 from latlab.report.text import microseconds
 from latlab.result.types import Cell, Metric, Result, Stream, Timer, TimerHandler, TimerWindow
 
@@ -26,10 +26,12 @@ KEY: Final = "Thin: minimum to maximum. Thick: median to p99, or to the maximum 
 class Range:
     """One timer's handler or thread; places are % of the axis, which is logarithmic.
 
-    name: what and where. point: of the mean. told: its figures in words.
+    name: what and where. cell: what else its cell is, which has this slug; may be empty. point: of the mean. told: its
+    figures in words.
     """
 
     name: str
+    slug: str
     cell: str
     repeat: int
     of: str
@@ -64,7 +66,7 @@ def timer_ranges(result: Result) -> Ranges | None:
                 figures = block.metrics.get(metric)
                 if figures and figures.n and figures.p50 is not None:
                     what = f"{name}, {block.talker}: {of} ({where(cell, block.talker)})"
-                    found.append((what, cell_title(cell), cell.repeat, of, figures))
+                    found.append((what, cell, _else(cell, name), of, figures))
     if len(found) < 2:
         return None
     ends = [max(float(end or 0), 1.0) for *_, one in found for end in (one.min, one.max)]
@@ -84,21 +86,28 @@ def timer_ranges(result: Result) -> Ranges | None:
     )
 
 
-def _range(what: str, cell: str, repeat: int, of: str, figures: Metric, place: Callable[[float], float]) -> Range:
+def _else(cell: Cell, timer: str) -> str:
+    """The cell's name without the timer's, where the matrix has that it is the one that is measured."""
+    others = {key: value for key, value in cell.cell.items() if value not in (timer, [timer])}
+    return matrix_title(others) if others else ""
+
+
+def _range(what: str, cell: Cell, others: str, of: str, figures: Metric, place: Callable[[float], float]) -> Range:
     named = {one: getattr(figures, one) for one in ("min", "p50", "mean", "p99", "max")}
     known = {name: value for name, value in named.items() if value is not None}
     told = ", ".join(f"{name} {microseconds(value)}" for name, value in known.items())
     return Range(
         what,
-        cell,
-        repeat,
+        cell.slug,
+        others,
+        cell.repeat,
         of,
         place(known["min"]),
         place(known["max"]),
         place(known["p50"]),
         place(known.get("p99", known["max"])),
         place(known["mean"]),
-        f"{what}, {cell}, repeat {repeat}: {told} µs",
+        f"{', '.join(filter(None, (what, others, f'repeat {cell.repeat}')))}: {told} µs",
     )
 
 
@@ -281,7 +290,7 @@ def _windows(late: TimerHandler, window_ns: int) -> tuple[str, str, str]:
 
 
 def _interrupts(block: Stream, timer: Timer) -> str:
-    """Whether the kernel told of the timer's interrupts."""
+    """Whether the kernel reported the timer's interrupts."""
     if not timer.traced:
         return NOT_ASKED if timer.trace_problem is None else "not traced"
     return f"{block.counts['untold']} not traced" if block.counts["untold"] else "traced"

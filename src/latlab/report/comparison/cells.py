@@ -35,8 +35,8 @@ def cell_comparisons(
     metric there is. Empty for a run of one cell. The medians of the first metric are judged together, and so are all
     other comparisons, those of all metrics.
 
-    Cells of different labels are in none, neither is a figure that nobody has, nor are cells that differ in a size or
-    a duration that a line is drawn over: nobody asks whether larger packets take longer.
+    Cells of different labels are in none, neither is a figure that no cell has, nor are cells that differ in a size or
+    a duration that a line is drawn over: that larger packets take longer needs no test.
     """
     found = configurations(result)
     apart = [key for key in dimension_keys(result) if not is_swept(result, key)]
@@ -90,15 +90,15 @@ def _comparison(
 
 
 def _of_one_repetition(found: Sequence[Difference], family: Sequence[Difference]) -> Iterator[str]:
-    """What is lacking where cells were deployed once, and what can be said still."""
+    """What is missing if cells were deployed once, and what can still be reported."""
     alone = [one for one in found if one.why_not == ONE_REPETITION]
     if not alone:
         return
     which = "every cell" if len(alone) == len(found) else "some cells"
     yield (
-        f"{which} was deployed once: how much deployments differ is not known, so no difference can be shown. The "
-        "figures are the differences of these deployments. Intervals rest on their packets alone; the next deployments "
-        "may differ in the opposite direction"
+        f"{which} was deployed once: the spread between deployments is not known, so no difference can be shown. The "
+        "figures are the differences of these deployments. Intervals use only their packets; the next deployments may "
+        "differ in the opposite direction"
     )
     family = [one for one in family if one.main] or family
     level = ALPHA / len(family)

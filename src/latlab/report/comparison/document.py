@@ -195,7 +195,7 @@ def _document(asked: _Asked, wanted: Wanted) -> ComparisonDocument:
         raise UsageError(
             f"these cannot be compared: {why}",
             where=" and ".join(dict.fromkeys(side.folder.id for side in asked.sides)),
-            remedy="choose figures that both have with --stream, --metric and --statistic",
+            remedy="select figures that both have, by --stream, --metric and --statistic",
         )
     names = [names_of(one.a, one.b, asked.names) for one in found]
     has_baseline = asked.question == "baseline"
@@ -237,7 +237,7 @@ def _differing(asked: _Asked) -> Iterator[Differing]:
 
 
 def _left_out(asked: _Asked) -> Iterator[str]:
-    """The repetitions that are in no figure, a line each."""
+    """The repetitions that are not in any figure, a line each."""
     for one in {(one.run, one.slug): one for pair in asked.pairs for one in pair}.values():
         for repeat, status in one.left_out.items():
             run = f"{asked.names[one.run]}: " if len(asked.runs) > 1 else ""

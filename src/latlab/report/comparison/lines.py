@@ -16,12 +16,12 @@ from latlab.result.comparison import Compared, Comparison, ComparisonDocument, R
 
 _HEADINGS: Final = {column.key: column.heading for column in COLUMNS} | {"mean": "mean", "pk_pk": "pk-pk"}
 _ONE_DIGIT: Final = 10_000
-"""± ns with which a difference has one digit: those of which nobody knows the ± have it."""
+"""± ns with which a difference has one digit: those whose ± is unknown have it."""
 
 
 @dataclass(frozen=True)
 class Block:
-    """One stream's metric of two configurations: a table of its own."""
+    """One stream's metric of two configurations: a separate table."""
 
     where: str
     title: str
@@ -53,7 +53,7 @@ class Block:
 
     @property
     def lines(self) -> Iterator[str]:
-        """What is shown, what would be by itself, and what cannot be judged, a sentence each; in one, all else."""
+        """What is shown, what would be if tested alone, what cannot be judged: a sentence each; one for the rest."""
         quiet = []
         for one in self.entries:
             if one.is_blank:
@@ -123,7 +123,7 @@ def summary(document: Comparison | ComparisonDocument) -> str:
     if main:
         of_main = f"the {main.comparisons} of {main.metric} {at(main.statistic)}"
         return f"{what} (Holm: {level} for {of_main}, and {level} for the {family} others)"
-    # Earlier versions judged the statistics of a run's own cells each by itself.
+    # Earlier versions judged each statistic of a run's own cells alone.
     among = f"all {family} of all metrics" if family > len(found) else f"the {family} of one statistic"
     together = "all" if family == len(found) else among
     return f"{what} (Holm: {level} for {together} together)"
@@ -137,11 +137,11 @@ def powerless(document: ComparisonDocument) -> str:
     if not count:
         return ""
     which = "The one threshold" if len(judged) == 1 else f"{count} of {len(judged)} thresholds"
-    return f"{which} cannot be checked: too few repetitions to see such a change (--need-power exits with 4 then)"
+    return f"{which} cannot be checked: too few repetitions to detect such a change (--need-power exits with 4 then)"
 
 
 def remarks(document: ComparisonDocument, most: int | None = None) -> list[tuple[str, list[str]]]:
-    """(heading, lines) of what else is to be known. most: how many lines of one kind are told, if not all."""
+    """(heading, lines) of other notes. most: how many lines of one kind are listed, if not all."""
     streams = [one.text for one in document.differs if one.kind == "stream"]
     against = [(one, one.regression) for one in document.comparisons if one.regression]
     others = [one.text for one in document.differs if one.kind != "stream"]
@@ -160,7 +160,7 @@ def remarks(document: ComparisonDocument, most: int | None = None) -> list[tuple
         ("All repetitions together, exact to 0.8 %, µs:", list(together_lines(document))),
         ("Not compared:", [*document.unmatched, *_blank(document)]),
         ("Measured differently:", streams),
-        ("What else differs:", others),
+        ("Other differences:", others),
         ("Notes:", document.notes),
     )
     return [(heading, _few(lines, most)) for heading, lines in listed if lines]

@@ -33,8 +33,8 @@ def notes(found: Sequence[Difference], *, runs: int, family: Sequence[Difference
 def _of_runs(runs: int) -> Iterator[str]:
     if runs > 1:
         yield (
-            "the runs were measured one after the other: whatever else changed between them is part of the difference, "
-            "and no interval covers it"
+            "the runs were measured one after the other: anything else that changed between them is part of the "
+            "difference, and no interval covers it"
         )
 
 
@@ -44,8 +44,8 @@ def _of_labels(found: Sequence[Difference]) -> Iterator[str]:
         yield "functional only: a machine is emulated in software, so differences say nothing about its speed"
     if VIRTUAL in labels:
         yield (
-            "virtual time: each repetition has its own phases of streams, load and timer ticks; the intervals are over "
-            "these phases"
+            "virtual time: in each repetition streams, load and timer ticks start at different phases; the intervals "
+            "cover these phases"
         )
 
 
@@ -61,9 +61,9 @@ def _of_repetitions(found: Sequence[Difference], family: Sequence[Difference]) -
     level = level_to_show(together, ALPHA)
     if n < ENOUGH[fewest.paired]:
         yield (
-            f"{n} repetitions: the intervals assume that repetitions are normally distributed. If they fall into two "
-            f"modes, one comparison in {2 ** (2 * n - 1)} shows a difference where there is none. A method without "
-            f"this assumption needs {ENOUGH[fewest.paired]} repetitions"
+            f"{n} repetitions: the intervals assume that repetitions are normally distributed. If they have two modes, "
+            f"one comparison in {2 ** (2 * n - 1)} shows a difference where there is none. A method without this "
+            f"assumption needs {ENOUGH[fewest.paired]} repetitions"
         )
     more = [one for one in _MORE if one > n]
     if more and not all(one.shown for one in judged):
@@ -77,7 +77,7 @@ def _of_repetitions(found: Sequence[Difference], family: Sequence[Difference]) -
 
 def _of_clocks(found: Sequence[Difference]) -> Iterator[str]:
     if any(one.effect and one.effect.clocks for one in found):
-        yield "the ± of both sides' clocks widens the intervals, and a difference must be larger to be shown"
+        yield "the ± of both sides' clocks widens the intervals, so a difference must be larger to be shown"
     if any(one.effect and one.effect.clocks is None for one in found):
         yield "the clocks of some figures are not bounded: the intervals do not include their error"
 

@@ -1,4 +1,4 @@
-"""What `latlab compare` was told to compare: runs, or cells of runs."""
+"""What `latlab compare` is to compare: runs, or cells of runs."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def _find(text: str, root: Path) -> tuple[RunFolder, str | None]:
     return RunFolder.open(run, root=root), slug
 
 
-# What else differs
+# Other differences
 
 
 _STREAM: Final = (

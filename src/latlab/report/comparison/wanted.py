@@ -1,4 +1,4 @@
-"""Which figures are to be compared, and how much worse each may be: as told on the command line, checked."""
+"""Which figures are to be compared, and how much worse each may be: from the command line, checked."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Wanted:
         timers of `wakeup`;
         and those with a threshold.
 
-        Where nobody has either, the first metric that there is.
+        If no cell has either, the first metric that there is.
         """
         there = {metric for one in found for cell in one.repetitions.values() for metric in _metrics(cell)}
         waited = (WAKEUP,) if any(all(one.probed(name)) for one in found for name in one.streams) else ()
@@ -90,7 +90,7 @@ def _threshold(text: str) -> tuple[Path, Threshold]:
         stream = f"{stream}.{leg}"
     parts = (stream, *rest.split(".", 1))
     if not equals or len(parts) != 3:
-        raise UsageError("this is no threshold", where=where, remedy="write control.latency.p99_9=5us, or =10%")
+        raise UsageError("this is not a threshold", where=where, remedy="write control.latency.p99_9=5us, or =10%")
     stream, metric, statistic = parts
     _check("metric", metric, METRICS, where)
     return (stream, metric, _statistic(statistic, where)), _allowed(value.strip(), where)

@@ -99,7 +99,7 @@ def _tags(scenario: Scenario, segment: Segment, here: Set[End]) -> bool:
 
 
 def _vlan(segment: Segment) -> tuple[int, int] | None:
-    """The VLAN that a segment is, and the priority in the tag of packets that have none of their own."""
+    """The VLAN that a segment is, and the priority in the tag of packets that have no priority."""
     if segment.vlan is None or segment.link is None:
         return None
     return segment.vlan, segment.link.vlans[segment.vlan].egress.get(0, 0)

@@ -29,11 +29,11 @@ class Macvtap(Bridge):
     kind = bridges.MACVTAP
 
     def lacking(self, joint: Joint, site: Site) -> Lacking | None:
-        """ip, and the kernel's macvtap: it is tried, for nothing else tells whether it is built in."""
+        """ip, and the kernel's macvtap: it is tried, as there is no other test of whether it is built in."""
         return lacking_macvtap(joint, site)
 
     def before_guests(self, joint: Joint, site: Site) -> Sequence[Step | Service]:
-        """A macvtap for each guest, with its MAC, and a device node of our own for it.
+        """A macvtap for each guest, with its MAC, and a device node that latlab makes for it.
 
         The one that devtmpfs makes is named by interface index, which repeats across network namespaces.
         """
@@ -43,7 +43,7 @@ class Macvtap(Bridge):
         return steps
 
     def takes_groups(self, joint: Joint, port: Port, site: Site) -> Sequence[Step]:
-        """The macvtap takes all of them: by itself it takes those that the host has joined there, not the guest."""
+        """The macvtap takes all of them: by default it takes those that the host has joined there, not the guest."""
         device = macvtap_device(port, site)
         return (
             Step(

@@ -28,7 +28,7 @@ def whole_frames(joint: Joint) -> list[Step]:
     return [
         Step(
             host=peer.host,
-            title=f"have {peer} send whole frames, as on a cable",
+            title=f"have {peer} send complete frames, as on a cable",
             do=("ethtool", "-K", peer.interface, *off, "gro", "on"),
             check=Check(("ethtool", "-k", peer.interface), expected="off off off, gro on", read=_features),
             lasting=True,
@@ -45,8 +45,8 @@ def _features(output: str) -> str:
 def tags_in_frames(joint: Joint) -> list[Step]:
     """The uplink's card leaves VLAN tags in the frames that it receives, if streams through the bridge have tags.
 
-    Else it hands the tag over next to the frame, where XDP and AF_XDP do not see it: the frame goes on without. Only a
-    card strips tags; a veth made for the run does not.
+    Else it hands the tag over next to the frame, where XDP and AF_XDP do not see it: the frame continues without. Only
+    a card strips tags; a veth made for the run does not.
     """
     if not _may_strip(joint):
         return []

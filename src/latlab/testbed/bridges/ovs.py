@@ -27,7 +27,7 @@ MODULE = "/sys/module/openvswitch"
 
 
 class OvsBridge(Bridge):
-    """The uplink and the guests' taps are ports of one bridge of a switch of our own."""
+    """The uplink and the guests' taps are ports of one bridge of latlab's switch."""
 
     kind = bridges.OVS
 

@@ -137,8 +137,8 @@ def dpdk_build(site: Site) -> str | None:
 def xdp_mode(device: str, log: str) -> str | None:
     """The XDP mode of an AF_XDP port: `native-with-zerocopy`, `native` or `generic`; None before it has one.
 
-    log: what ovs-vswitchd wrote. Each time it sets the port up it says which mode that came to; where else it tells
-    the mode in force, `ovs-appctl dpif/show` or the port's status, is another place in each of its versions.
+    log: what ovs-vswitchd wrote. Each time it sets the port up it logs the mode in use; other outputs
+    (`ovs-appctl dpif/show`, the port's status) differ between its versions.
     """
     said = re.findall(rf"\|{re.escape(device)}: (\S+) XDP mode will be in use", log)
     return said[-1] if said else None

@@ -34,7 +34,7 @@ UNDO_WAIT_S = 5
 OLDEST_ENTRY_S = 3600
 """The longest that Open vSwitch remembers an address it has learned."""
 
-# The daemons tidy up after `del-br` only: when they are dead, what they made for good stays.
+# The daemons tidy up after `del-br` only: if they are killed, what they made remains.
 REMOVE_BRIDGE = """
 ovs-vsctl --db="$1" --timeout="$2" --if-exists del-br "$3" || :
 [ "$4" != system ] || [ ! -e "/sys/class/net/$3" ] || ovs-dpctl del-dp system@ovs-system
@@ -240,7 +240,7 @@ def switch_log(joint: Joint) -> str:
 
 
 def lacking_switch(joint: Joint, site: Site, datapath: str) -> Lacking | None:
-    """What keeps an Open vSwitch of our own from running next to what there is."""
+    """What prevents latlab's Open vSwitch from running next to what there is."""
     if missing := lacking_tools(site, *TOOLS):
         return missing
     version = switch_version(site.machine.say((SWITCHD, "--version")) or "")

@@ -38,12 +38,12 @@ WHY_NOT = (
     "`dmesg` there has the reason: a driver without SR-IOV (No such file), or no room for the functions' memory "
     f"(Cannot allocate): {SWITCH_ON}, or boot with pci=realloc"
 )
-NO_SUCH_SETTING = "leave the key out: the card's driver cannot set it, and the run goes on with what it has"
+NO_SUCH_SETTING = "leave the key out: the card's driver cannot set it, and the run continues with the current value"
 
 SET_AUTOPROBE = 'echo "$2" >"$1/sriov_drivers_autoprobe"'
 MAKE = 'echo "$2" >"$1/sriov_numvfs"'
 ARE_THERE = '[ "$(cat "$1/sriov_numvfs")" = "$2" ]'
-# The driver begins anew with as many queues as it likes.
+# The driver starts again with its default number of queues.
 REMOVE = f"""
 echo 0 >"$2/sriov_numvfs"
 [ "$(cat "$2/sriov_numvfs")" = 0 ]
@@ -57,9 +57,17 @@ for one in /sys/bus/pci/devices/$1/iommu_group/devices/*; do
   [ "$name" = "$1" ] || [ ! -e "$one/driver" ] || echo "$name"
 done
 """
+# A driver that gets no answer from the physical function in time takes a random MAC address (kernel:
+# drivers/net/ethernet/intel/igbvf/netdev.c, igbvf_probe): it is to ask again.
 PROBE = """
-modprobe -q "$(cat "/sys/bus/pci/devices/$1/modalias")" || true
+at=/sys/bus/pci/devices/$1
+modprobe -q "$(cat "$at/modalias")" || true
 echo "$1" >/sys/bus/pci/drivers_probe
+for again in 1 2; do
+  case $(cat "$at"/net/*/address 2>/dev/null) in "$2"|"") break;; esac
+  echo "$1" >"$at/driver/unbind"
+  echo "$1" >/sys/bus/pci/drivers_probe
+done
 """
 INTERFACES = 'ls "/sys/bus/pci/devices/$1/net" 2>/dev/null | wc -l'
 # Something like udev may be naming it at this moment.
@@ -155,7 +163,7 @@ def _read(machine: Machine, path: str) -> int | None:
 def _lacking_functions(joint: Joint, machine: Machine) -> Lacking | None:
     card, wanted = _card(joint, machine), len(joint.functions)
     if card is None:
-        what = f"{joint.end} is made for the run" if joint.made else f"{joint.card} is no PCI device"
+        what = f"{joint.end} is made for the run" if joint.made else f"{joint.card} is not a PCI device"
         return Lacking(f"{what}: there is no card with virtual functions", f"as the uplink an interface of {HAS_SRIOV}")
     at, named = f"{DEVICES}/{card}", f"{joint.card} ({card})"
     if machine.link(f"{at}/physfn"):
@@ -171,7 +179,9 @@ def _lacking_functions(joint: Joint, machine: Machine) -> Lacking | None:
         what = f"{named} has {there} virtual functions already, which this run did not make"
         return Lacking(what, f"remove them, unless a program uses them: `echo 0 >{at}/sriov_numvfs`")
     if joint.tags:
-        what = f"a stream of frames with VLAN tags passes {joint.end}, and a virtual function takes in no foreign VLAN"
+        what = (
+            f"a stream of frames with VLAN tags passes {joint.end}, and a virtual function does not receive other VLANs"
+        )
         return Lacking(what, "a VLAN interface as the uplink, such as eth0.5, and a stream without vlan")
     return None
 
@@ -318,13 +328,13 @@ def _by_macvtap(joint: Joint, port: Port, site: Site) -> Iterator[Step | Service
     yield _is_where_expected(joint, port, site)
     yield Step(
         host=site.name,
-        title=f"let drivers have {joint.card}'s virtual functions",
+        title=f"allow drivers to bind to {joint.card}'s virtual functions",
         do=("sh", "-ec", SET_AUTOPROBE, "sh", at, "1"),
     )
     yield Step(
         host=site.name,
         title=f"have {address} driven by this kernel",
-        do=("sh", "-ec", PROBE, "sh", address),
+        do=("sh", "-ec", PROBE, "sh", address, port.mac),
         check=Check(
             ("sh", "-c", INTERFACES, "sh", address),
             expected="1",
@@ -342,7 +352,11 @@ def _by_macvtap(joint: Joint, port: Port, site: Site) -> Iterator[Step | Service
         host=joint.host,
         title=f"give {device} the segment's MTU",
         do=("ip", "link", "set", "dev", device, "mtu", str(joint.segment.mtu)),
-        check=Check(("cat", f"/sys/class/net/{device}/address"), expected=port.mac),
+        check=Check(
+            ("cat", f"/sys/class/net/{device}/address"),
+            expected=port.mac,
+            remedy=f"its driver got no answer from {joint.card}: `dmesg` there has why",
+        ),
     )
     yield no_ipv6(joint, device)
     yield up(joint, device)

@@ -106,7 +106,7 @@ def lacking_driver(machine: Machine) -> Lacking | None:
 
 
 def card_address(joint: Joint, machine: Machine) -> str | None:
-    """The PCI address of the card: as the guest says, or the uplink's; None where the uplink is no PCI device."""
+    """The PCI address of the card: as the guest says, or the uplink's; None where the uplink is not a PCI device."""
     if given := joint.ports[0].wants.device:
         return given
     if joint.made or not joint.uplink:
@@ -118,7 +118,7 @@ def card_address(joint: Joint, machine: Machine) -> str | None:
 def _lacking_card(joint: Joint, machine: Machine) -> Lacking | None:
     address = card_address(joint, machine)
     if address is None:
-        what = f"{joint.end} is made for the run" if joint.made else f"{joint.end} is no PCI device"
+        what = f"{joint.end} is made for the run" if joint.made else f"{joint.end} is not a PCI device"
         return Lacking(f"{what}: there is no card to pass through", "device: its PCI address, from `lspci -D`")
     at = f"{DEVICES}/{address}"
     if not machine.exists(at):
@@ -128,7 +128,7 @@ def _lacking_card(joint: Joint, machine: Machine) -> Lacking | None:
     if others := _others(address, machine):
         return Lacking(
             f"{', '.join(others)}: in the same IOMMU group as {address}, and would have to be passed through, too",
-            f"unbind them or give them to {DRIVER}, or put the card into a slot of its own (PCIe ACS)",
+            f"unbind them or give them to {DRIVER}, or put the card into a separate slot (PCIe ACS)",
         )
     interfaces, defaults = machine.list(f"{at}/net"), _default_routes(machine)
     if defaults and defaults <= set(interfaces):

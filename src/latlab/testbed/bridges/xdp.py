@@ -20,7 +20,7 @@ from latlab.testbed.site import Site
 from latlab.testbed.step import Check, Step
 
 READY_MS = 10_000
-# The agent tells its counts once a second.
+# The agent prints its counts once a second.
 COUNTED_ANEW = """
 told=$(grep -c progress "$1")
 for again in $(seq 100); do
@@ -36,7 +36,7 @@ class XdpBridge(TapBridge):
     kind = bridges.XDP
 
     def lacking(self, joint: Joint, site: Site) -> Lacking | None:
-        """What the kernel bridge lacks; ethtool; a second port: to the host itself the kernel bridge carries all.
+        """Prerequisites of the kernel bridge; ethtool; a second port: to the host itself the kernel bridge carries all.
 
         And VLAN tags, where streams have them: the uplink must leave them in its frames.
         """
@@ -72,7 +72,7 @@ class XdpBridge(TapBridge):
         )
         counted = Step(
             host=joint.host,
-            title="have the XDP bridge print its counts once more",
+            title="have the XDP bridge print its counts again",
             do=(),
             check=Check(("sh", "-c", COUNTED_ANEW, "sh", log), expected="told", at=MACHINE),
             closing=True,

@@ -59,7 +59,7 @@ def _described(name: str, guest: Guest, site: Site) -> RecordedGuest:
 
 
 async def described_guests_running(scenario: Scenario, site: Site) -> list[RecordedGuest]:
-    """The same once the guests run, with `vcpu_threads`: vCPU → the id of its thread on the host, as QMP tells them.
+    """The same once the guests run, with `vcpu_threads`: vCPU → the id of its thread on the host, as QMP reports them.
 
     A guest's monitor on another machine is not asked.
     """

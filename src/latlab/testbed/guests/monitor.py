@@ -22,7 +22,7 @@ WITHIN_S = 60.0
 
 
 async def ask(socket: str, *commands: tuple[str, dict[str, Any]]) -> list[Any]:
-    """The answer to each command. LabError: QEMU is gone, or refuses one."""
+    """The answer to each command. LabError: QEMU has ended, or refuses one."""
     client = QMPClient("latlab")
     try:
         async with asyncio.timeout(WITHIN_S):
@@ -61,7 +61,7 @@ async def until_state(socket: str, state: str, within_s: float) -> str:
 
 
 async def snapshot(socket: str, path: Path) -> None:
-    """Save the guest to the file as it ran, and end its QEMU: it goes on where it is started from that.
+    """Save the guest to the file as it ran, and end its QEMU: it continues there when started from that.
 
     The file appears whole or not at all. LabError: it cannot be written; nothing is left.
     """
@@ -97,7 +97,7 @@ async def move_out(socket: str, path: Path) -> None:
             with contextlib.suppress(EOFError, QMPError):
                 await client.execute("quit")
         finally:
-            # QEMU may have hung up first, as it was told to.
+            # QEMU may have closed the connection first, as requested.
             with contextlib.suppress(EOFError):
                 await client.disconnect()
     except (ConnectError, QMPError, TimeoutError, OSError) as error:

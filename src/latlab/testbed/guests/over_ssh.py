@@ -22,7 +22,7 @@ from latlab.testbed.step import Check, Step, own_folder
 USER = "root"
 HERE = "127.0.0.1"
 FIRST_PORT, PORTS = 20_000, 9_000
-"""Below the ports that the kernel gives away by itself (ip_local_port_range)."""
+"""Below the ports that the kernel assigns automatically (ip_local_port_range)."""
 
 DRIVER_MS = 10_000
 """A network card that is plugged in while a guest runs is there once its driver has found it."""
@@ -84,10 +84,10 @@ def connect_steps(host: SshHost, guest: Guest, site: Site) -> Iterator[Step | Se
 
 
 def interface_step(port: Port) -> Step:
-    """The interface that the scenario names is the card that was made for it; what has that card is told, if not."""
+    """The interface that the scenario names is the card made for it; else the error names what has the card."""
     return Step(
         host=port.guest,
-        title=f"the network card of {port.mac} is {port.guest}'s interface {port.end.interface}",
+        title=f"the network card with {port.mac} is {port.guest}'s interface {port.end.interface}",
         do=(),
         check=Check(("ip", "-j", "link", "show"), port.end.interface, interface_of(port.mac), DRIVER_MS),
     )
@@ -106,7 +106,7 @@ def interface_of(mac: str) -> Callable[[str], str]:
 
 
 def lacking(scenario: Scenario, site: Site, name: str) -> Iterator[LabError]:
-    """What keeps a guest from being reached over ssh, as far as it can be told before it runs."""
+    """What keeps a guest from being reached over ssh, as far as it is known before it runs."""
     for tool in ("ssh", "ssh-keyscan"):
         if not site.machine.has_tool(tool):
             yield LabError(f"{tool} is missing", where=f"guests.{name}.ssh", remedy=install_remedy(tool))

@@ -41,7 +41,7 @@ try:
 except OSError:
     time.sleep(0.5)
 """
-"""What an sshd says before any key (RFC 4253, 4.2): one that lets nobody in is told at once, not waited for.
+"""What an sshd says before any key (RFC 4253, 4.2): one that refuses logins is reported at once, not waited for.
 One connection at a time: an sshd counts those that do not log in, and refuses more than a few."""
 SET_CLOCK = 'exec "$@" date -u -s "@$(date +%s)"'
 
@@ -109,7 +109,7 @@ def own_lacking(scenario: Scenario, site: Site) -> Iterator[LabError]:
                 yield LabError(f"there is no file {path}", where=f"guests.{name}.{key}", remedy="correct the path")
         known = ARCHITECTURES.get(site.machine.architecture)
         if guest.disk and not (known and known.starts_disks):
-            what = f"a disk image boots by a BIOS, which QEMU for {site.machine.architecture} does not have"
+            what = f"a disk image boots with a BIOS, which QEMU for {site.machine.architecture} does not have"
             yield LabError(what, where=f"guests.{name}.disk", remedy="kernel and initrd instead")
         yield from lacking(scenario, site, name)
 

@@ -18,14 +18,14 @@ from latlab.testbed.step import Argv
 
 PORTS = 16
 """Programs that can be run in a guest at the same time. A device can have 31 ports, and of more than about as many
-QEMU tells the driver nothing: the queue by which it does has 32 places (hw/char/virtio-serial-bus.c)."""
+QEMU cannot notify the driver: the queue for that has 32 entries (hw/char/virtio-serial-bus.c)."""
 BOARD_DEVICES = 6
 """Of so many ports each on a board: agents, switches and guests of all hosts on it, and what runs in those guests."""
 
 CLOCK_PAGE = "clock"
 CLOCK_PAGE_SIZE = "1M"
 KNOCK_IO_PORT = 0x4E0
-"""Where a guest knocks: a port of its machine that nothing else of QEMU's is at (`info mtree` of q35)."""
+"""The I/O port of doorbell timestamps, unused by QEMU's devices (`info mtree` of q35)."""
 KNOCK_PORTS = (1021, 1022)
 """UDP ports on the host's loopback, of doorbells. Below 1024: only root may pretend to be either end."""
 MONITOR = "qmp.sock"
@@ -50,7 +50,7 @@ def qemu_program(machine: Machine) -> str:
 
 
 def qemu_version(machine: Machine) -> tuple[int, ...] | None:
-    """The version, such as (7, 2, 22); None when it cannot be told."""
+    """The version, such as (7, 2, 22); None when it is unknown."""
     said = machine.say((qemu_program(machine), "--version")) or ""
     found = re.search(r"version (\d+)\.(\d+)(?:\.(\d+))?", said)
     return tuple(int(part) for part in found.groups() if part) if found else None
@@ -70,7 +70,7 @@ def qemu_lacking(machine: Machine) -> str | None:
 def qemu_argv(port: Port, plug: Plug, image: Image, site: Site, console: str, incoming: Path | None = None) -> Argv:
     """The whole command that runs a guest of ours in the foreground until it is ended.
 
-    console: the file that gets what the guest prints. incoming: the snapshot it goes on from.
+    console: the file that gets what the guest prints. incoming: the snapshot it resumes from.
     """
     folder = site.guest_state(port.guest)
     argv = (
@@ -109,7 +109,7 @@ def with_descriptors(plug: Plug, argv: Argv) -> Argv:
 
 
 def snapshot_key(port: Port, plug: Plug, image: Image, machine: Machine) -> str:
-    """What two guests must have in common to go on from one snapshot."""
+    """What two guests must have in common to resume from one snapshot."""
     wants = port.wants
     accelerated = acceleration(wants, machine)
     parts = (
@@ -142,7 +142,7 @@ def serial_ports(folder: str, devices: int = 1) -> Iterator[str]:
 
 
 def clock_page(folder: str, site: Site) -> Iterator[str]:
-    """The arguments of the page of memory by which guest and host compare clocks, and of what the guest knocks at.
+    """The arguments of the page of memory by which guest and host compare clocks, and of the doorbell port.
 
     A byte written to the I/O port is sent as a datagram before the guest's next instruction (hw/char/debugcon.c).
     """

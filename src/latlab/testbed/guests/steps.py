@@ -1,4 +1,4 @@
-"""Guests of our own images: started, answering, with their clock set and their interface configured."""
+"""Guests of latlab's images: started, answering, with their clock set and their interface configured."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ KVM_CLOCK = ("sh", "-c", "modprobe -q ptp_kvm; true")
 
 NAME_AND_CLOCK = 'echo "$0" >/proc/sys/kernel/hostname; exec date -u -s "$1"'
 SET = 'exec "$0" in "$1" sh -c "$2" "$3" "@$(date +%s)"'
-"""A guest's name is not on its kernel's command line: all guests of a kind go on from one snapshot."""
+"""A guest's name is not on its kernel's command line: all guests of a kind resume from one snapshot."""
 
 
 def folder_steps(scenario: Scenario, site: Site) -> Iterator[Step]:
@@ -67,7 +67,7 @@ def start_guest(port: Port, plug: Plug, host: str, site: Site, kept: set[Path]) 
         yield _qemu(port, plug, host, site, None, f"boot {port.guest} for its snapshot", passing=True)
         yield Step(
             host=site.name,
-            title=f"keep {port.guest} as it is now: this and later runs start from this snapshot",
+            title=f"save {port.guest} as it is now: this and later runs start from this snapshot",
             do=(sys.executable, "-m", MONITOR_MODULE, "snapshot", f"{folder}/{MONITOR}", str(snapshot)),
         )
     yield _qemu(port, plug, host, site, snapshot, f"start {port.guest}")

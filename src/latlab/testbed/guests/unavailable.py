@@ -30,7 +30,7 @@ from latlab.testbed.vlans import vlans_lacking
 def unavailable(scenario: Scenario, site: Site) -> list[LabError]:
     """Every reason why the cell cannot be built here; empty when it can. Reads only.
 
-    As long as nobody has looked at the other machines, only what keeps them from being used is reported.
+    Before the other machines are inspected, only what keeps them from being used is reported.
     """
     if not all(place.machine.seen for place in site.others.values()):
         return list(machines_lacking(scenario, site))
@@ -43,7 +43,7 @@ def unavailable_here(scenario: Scenario) -> list[LabError]:
 
 
 def summed_up(reasons: list[LabError]) -> LabError:
-    """One error that tells all of them."""
+    """One error with all of them."""
     if len(reasons) == 1:
         return reasons[0]
     what, where, remedy = (
@@ -79,7 +79,7 @@ def _ways(scenario: Scenario, site: Site) -> Iterator[LabError]:
                     f"{bridge.title} carries no Ethernet frames", where=where, remedy="transport: udp, no vlan"
                 )
             if transport == "dds" and bridge.translates:
-                what = f"{bridge.title} hides the addresses through which the two sides of DDS find each other"
+                what = f"{bridge.title} hides the addresses by which the two sides of DDS discover each other"
                 yield LabError(what, where=where, remedy="another bridge")
             if joint.end in ends and not bridge.reaches_host:
                 what = f"{bridge.title} joins {joint.host}'s guests to the uplink, not to {joint.host} itself"

@@ -4,7 +4,7 @@ from latlab.testbed.images.build import build_image
 from latlab.testbed.images.image import Image, file_digest
 from latlab.testbed.images.kinds import BOARD_KIND, DEFAULTS, GUEST_KIND, READY_MADE
 from latlab.testbed.images.recipe import FLAVOURS
-from latlab.testbed.images.snapshot import KEEP, is_whole, keep_newest, part_path, snapshot_path
+from latlab.testbed.images.snapshot import KEEP, is_whole, keep_newest, mark_used, part_path, snapshot_path
 from latlab.testbed.images.store import clean_images, find_image, image_directory, list_images
 
 __all__ = [
@@ -23,6 +23,7 @@ __all__ = [
     "is_whole",
     "keep_newest",
     "list_images",
+    "mark_used",
     "part_path",
     "snapshot_path",
 ]

@@ -1,6 +1,6 @@
 """What Debian has besides what this machine's apt knows: backports, other components, other architectures.
 
-apt is given lists and sources of its own for it: those of the machine stay as they are.
+apt is given separate lists and sources for it: those of the machine stay as they are.
 """
 
 from __future__ import annotations

@@ -85,7 +85,7 @@ class Base:
     """What was made: the kernel and its version, and the archive the agent is to be added to.
 
     nested: the archive of what starts guests in the machine itself; None: none are. emulator: the QEMU that runs the
-    machine, as files by their paths in its folder. lacking: module that is not there → what that takes away.
+    machine, as files by their paths in its folder. lacking: missing module → the feature that is not available then.
     """
 
     kernel: bytes
@@ -101,7 +101,7 @@ def find_ingredients(
 ) -> Ingredients:
     """What apt has today for an image of that recipe. LabError: it does not have a package.
 
-    cache: the folder apt may use; say: is told, a line each, what there is only in an older version. architecture:
+    cache: the folder apt may use; say: gets a line for each package that exists only in an older version. architecture:
     Debian's name of the image's; this machine's if not given.
     """
     own = machine_architecture()
@@ -137,7 +137,7 @@ def find_ingredients(
 
 
 def _tools(recipe: Recipe, here: Apt, cache: Path, say: Say) -> tuple[Package, ...]:
-    """What has to run on this machine, of its own architecture. here: the machine's own apt."""
+    """What has to run on this machine, of its architecture. here: the machine's own apt."""
     made_with = here.packages([name for name in (BUSYBOX, KMOD) if name in recipe.parts.programs])
     runs = newest_qemu(here, recipe.emulator.packages, cache, say) if recipe.emulator else ()
     needed = {one.name: one for one in (*here.libraries_of(made_with), *made_with, *runs)}
@@ -162,15 +162,15 @@ def _named(apt: Apt, names: Sequence[str], cache: Path, say: Say) -> tuple[tuple
     for package in found:
         component = package.section.rpartition("/")[0]
         if component in COMPONENTS:
-            say(f"{package.name} is from Debian's component {component}, which has software that is not free")
+            say(f"{package.name} is from Debian's component {component}, which has non-free software")
     return found, wider
 
 
 def make_base(ingredients: Ingredients, cache: Path, scratch: Path, say: Say) -> Base:
     """The kernel and the archives. LabError: a part is missing.
 
-    cache: where fetched packages are kept; scratch: a folder to unpack them in; say: is told, a line each, what the
-    image is made without.
+    cache: where fetched packages are kept; scratch: a folder to unpack them in; say: gets a line for each thing that
+    the image is made without.
     """
     recipe = ingredients.recipe
     folders = _unpacked(ingredients, cache, scratch)
@@ -180,7 +180,7 @@ def make_base(ingredients: Ingredients, cache: Path, scratch: Path, say: Say) ->
     modules = Modules(root)
     names, lacking = chosen_modules(modules, recipe)
     for name, feature in lacking.items():
-        say(f"kernel {modules.release} has no module {name}, so the image is without this: {feature}")
+        say(f"kernel {modules.release} has no module {name}, so the image is without this feature: {feature}")
     own: list[Module] = []
     if recipe.own_modules:
         try:
@@ -188,14 +188,14 @@ def make_base(ingredients: Ingredients, cache: Path, scratch: Path, say: Say) ->
         except LabError as error:
             lacking |= dict.fromkeys(own_modules.NAMES, NESTED_KVM)
             ours = " and ".join(own_modules.NAMES)
-            say(f"modules {ours} are not built ({error.what}), so the image is without this: {NESTED_KVM}")
+            say(f"modules {ours} are not built ({error.what}), so the image is without this feature: {NESTED_KVM}")
     if mended_igb.MODULE in recipe.features and mended_igb.MODULE not in lacking:
         try:
             own.append(_mended_igb(modules, ingredients, cache, scratch))
         except LabError as error:
             lacking[mended_igb.NAME] = mended_igb.FEATURE
             igb = mended_igb.MODULE
-            say(f"module {igb} is the kernel's own ({error.what}), so the image is without this: {mended_igb.FEATURE}")
+            say(f"module {igb} is the stock one ({error.what}), so the image is without this: {mended_igb.FEATURE}")
     tree = Tree(folders[one.name] for one in ingredients.unpacked if one not in ingredients.headers)
     run_here = Tree(tools.values()) if tools else tree
     programs = _programs(ingredients, folders, tree, tools or folders)

@@ -109,7 +109,7 @@ NESTED: Mapping[str, Parts] = {"amd64": _X86, "arm64": _ARM}
 """Debian's name of an architecture → the QEMU for machines of it."""
 
 ARM_COMMAND_LINE = f"{COMMAND_LINE} kvm-arm.mode=nvhe"
-"""With KVM in the hypervisor's mode of its own, timers come through a snapshot; in VHE all that sleeps would hang."""
+"""With KVM in nVHE mode, timers survive a snapshot; in VHE all that sleeps would hang."""
 
 
 def board_recipe(flavour: str, architecture: str = "amd64") -> Recipe:

@@ -71,7 +71,7 @@ def build_image(
     one if not given. kind: `guest` or `board`; the ready-made image's own if not given, else `guest`. architecture:
     one of ARCHITECTURES; this machine's if neither given nor the ready-made image's. emulator_from: the release of
     Debian whose QEMU runs the board; the newest for this machine's release if not given. force: build it even if
-    nothing changed. say: is told what is going on, a line each time. UsageError: no such kind or flavour.
+    nothing changed. say: gets a line for each step. UsageError: no such kind or flavour.
     LabError: a package, what should be in one, the agent or room is not to be had.
     """
     name = named_for(name or default_name(flavour, kind), architecture)

@@ -46,7 +46,7 @@ def newest_qemu(
     none.
 
     apt: the machine's own; where its QEMU is older than REPEATS_SINCE, backports are asked. cache: a folder for that.
-    say: is told if there are none. architecture: that of apt's packages, if it is not the machine's.
+    say: gets a line if there are none. architecture: that of apt's packages, if it is not the machine's.
     """
     found, known_by = apt.packages(names), apt
     own = qemu_version(found)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from latlab.model.part import Document
 from latlab.testbed.images.emulator import PROGRAM, PROGRAMS
-from latlab.testbed.images.kinds import BOARD_KIND, GUEST_KIND, recipe_version
+from latlab.testbed.images.kinds import ARM64, BOARD_KIND, GUEST_KIND, ready_made, recipe_version
 
 FORMAT = "latlab.image/1"
 DESCRIPTION = "image.json"
@@ -30,7 +30,7 @@ class Image:
     append: the kernel's command line, to which more may be added. digest: of all that went in, in hexadecimal; so are
     agent (the agent's binary), recipe (how images are made) and base (all but agent and nested image). packages: name →
     version. built: when, UTC, ISO 8601. size: bytes of the kernel and the initial file systems. extra: packages that
-    were asked for by name. kind: `guest`, or `board`: a machine that holds a whole test bed. lacking: module it is
+    were asked for by name. kind: `guest`, or `board`: a machine with a complete test bed. lacking: module it is
     without → what that takes away. nested_image: digest of the guest image that is in a board's. emulator: the version
     of the QEMU that comes with it and runs it, empty where this machine's does. architecture: Debian's name of it;
     empty in an image that was built before images had one: the machine's that built it.
@@ -60,6 +60,19 @@ class Image:
     def is_built(self) -> bool:
         """Whether there is such an image; one that stands in a plan for it has no digest."""
         return bool(self.digest)
+
+    def build_command(self, *more: str) -> str:
+        """The command that builds it again, with these Debian packages besides."""
+        own = ready_made(self.name) is None
+        of_arm = own and self.architecture == ARM64
+        words = [
+            f"latlab image build {self.name}",
+            *(["--board"] if own and self.kind == BOARD_KIND else []),
+            *([f"--flavour {self.flavour}"] if own else []),
+            *(["--arch arm64"] if of_arm else []),
+            *(f"--package {package}" for package in (*self.extra, *more)),
+        ]
+        return " ".join(words)
 
     @property
     def nested_initramfs(self) -> Path | None:
@@ -110,7 +123,7 @@ def read_description(path: Path) -> Image | None:
 
 
 def size_of(folder: Path, kind: str) -> int:
-    """Bytes of the kernel and the initial file systems in an image's folder. FileNotFoundError: it lacks one."""
+    """Bytes of the kernel and the initial file systems in an image's folder. FileNotFoundError: one is missing."""
     parts = (KERNEL, INITRAMFS, NESTED_INITRAMFS) if kind == BOARD_KIND else (KERNEL, INITRAMFS)
     return sum((folder / part).stat().st_size for part in parts)
 

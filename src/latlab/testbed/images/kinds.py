@@ -108,20 +108,20 @@ def sort_of(name: str, flavour: str | None, kind: str | None, architecture: str 
     if chosen.flavour not in FLAVOURS:
         raise UsageError(f"there is no flavour {chosen.flavour!r}", remedy=f"one of {', '.join(FLAVOURS)}")
     if ready and chosen.kind != ready.kind:
-        raise UsageError(f"image {name} is a {ready.kind}'s, not a {chosen.kind}'s", remedy="give it another name")
+        raise UsageError(f"image {name} is a {ready.kind}'s, not a {chosen.kind}'s", remedy="choose another name")
     if chosen.kind == BOARD_KIND and chosen.flavour not in BOARDS:
         raise UsageError(f"no board has the flavour {chosen.flavour}", remedy=f"one of {', '.join(BOARDS)}")
     if ready and architecture and architecture != (ready.architecture or ARCHITECTURES[0]):
-        raise UsageError(f"image {name} is for {ready.architecture or 'amd64'}", remedy="give it another name")
+        raise UsageError(f"image {name} is for {ready.architecture or 'amd64'}", remedy="choose another name")
     if ready and chosen != ready:
         raise UsageError(
-            f"image {name} is of the flavour {ready.flavour}, not {chosen.flavour}", remedy="give it another name"
+            f"image {name} is of the flavour {ready.flavour}, not {chosen.flavour}", remedy="choose another name"
         )
     return chosen
 
 
 def command_line(sort: Sort, architecture: str) -> str:
-    """What the kernel of an image is told at least."""
+    """The minimum kernel command line of an image."""
     return f"console={CONSOLES[architecture]} {sort.recipe.command_line}"
 
 

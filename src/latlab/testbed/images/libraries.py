@@ -49,9 +49,9 @@ def _paths(name: str, linked: elf.Links, tree: Tree) -> Iterator[str]:
         path = tree.library(library)
         if path is None:
             raise LabError(
-                f"/{name} needs {library}, which none of its dependencies has",
+                f"/{name} needs {library}, which none of its dependencies provides",
                 where="building an image",
-                remedy="add the package that has it: --package",
+                remedy="add the package that provides it: --package",
             )
         yield path
 

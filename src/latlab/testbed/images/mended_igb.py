@@ -49,5 +49,5 @@ def apply_patch(folder: Path) -> None:
         # Lines around a change that differ may have another meaning.
         printed("patch", "--batch", "--forward", "--fuzz=0", "-p1", "-d", str(folder), "-i", str(PATCH))
     except LabError:
-        what = f"the patch {PATCH.name} does not fit this kernel's {FOLDER}"
+        what = f"the patch {PATCH.name} does not apply to this kernel's {FOLDER}"
         raise LabError(what, where="building an image") from None

@@ -29,7 +29,7 @@ def qemu_of_release(release: str, recipe: Recipe, cache: Path) -> tuple[Package,
     if recipe.emulator is None:
         raise UsageError("a guest's image has no emulator", remedy="--board, or no --emulator-from")
     if not NAME.fullmatch(release):
-        raise UsageError(f"{release!r} is no name of a release of Debian", remedy="one such as trixie")
+        raise UsageError(f"{release!r} is not the name of a Debian release", remedy="one such as trixie")
     apt = of_release(cache, release)
     found = apt.packages(recipe.emulator.packages)
     linked = [package for package in found if package.name in PACKAGES.values()]

@@ -15,7 +15,7 @@ from latlab.testbed.images.modules import Module
 from latlab.testbed.images.tools import printed
 
 AT_BOOT = ("constant_tsc",)
-"""Whoever looks at what the CPU can do is to find it so."""
+"""It is loaded before everything that reads the CPU's features."""
 NAMES = (*AT_BOOT, "svm_inject_once")
 SOURCES = Path(__file__).with_name("module_sources")
 COMPILER = ("gcc", "make", "strip")

@@ -104,7 +104,7 @@ class Apt:
         missing = {name for package in packages for name in package.depends}
         while missing:
             seen |= missing
-            # A name without a package is a virtual one; what nobody provides shows when a library is not found.
+            # A name without a package is a virtual one; one without a provider shows when a library is not found.
             known = self._known(sorted(missing))
             new = [package for package in known if package.section.rpartition("/")[2] == LIBRARIES]
             found |= {package.name: package for package in new}

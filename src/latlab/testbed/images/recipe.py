@@ -29,11 +29,12 @@ class Recipe:
     """What an image is made of.
 
     architectures: those of Debian it can be made for. kernels: packages that depend on the newest kernel of a kind; of
-    several the first that there is. command_line: what the kernel is told at least. boot_modules: loaded at boot, after
-    what they depend on. modules: no image is made without. features: modules that a kernel may lack → what an image
-    lacks then. modules_if_there: nobody misses these. nested: programs that start guests in the machine itself; they
-    are in an initial file system of their own. None: guests are not started in it. own_modules: those of ours that
-    guests need there. emulator: the QEMU that runs the machine where its architecture is not that of what it runs on.
+    several the first that there is. command_line: the minimum kernel command line. boot_modules: loaded at boot, after
+    what they depend on. modules: no image is made without. features: modules that may be missing in a kernel → what an
+    image is without then. modules_if_there: these are optional. nested: programs that start guests in the machine
+    itself; they are in a separate initial file system. None: guests are not started in it. own_modules: those of ours
+    that guests need there. emulator: the QEMU that runs the machine where its architecture is not that of what it runs
+    on.
     """
 
     architectures: tuple[str, ...]
@@ -89,7 +90,7 @@ LEFT_OUT = (
     "usr/share/menu/*",
     "usr/share/zsh/*",
 )
-"""What nobody needs of a package that was asked for by name."""
+"""Parts of a package requested by name that are not needed."""
 
 BOOT_MODULES = ("virtio_pci", "virtio_console", "virtio_net")
 """Loaded at boot, after what they depend on: each costs every boot some milliseconds."""
@@ -136,7 +137,9 @@ MODULES = (
 """What every image can load, from a file or because the kernel has it built in."""
 
 MODULES_IF_THERE = ("act_gate", "af_packet_diag", "e1000e", "igb", "igbvf", "igc", "ixgbe", "ixgbevf", "i40e", "iavf")
-"""What an image can load where its kernel has it: the small kernel lacks the drivers of NICs a guest may be given."""
+"""What an image can load where its kernel has it: the small kernel has no drivers of NICs that are passed to a
+guest.
+"""
 
 LINKS: Mapping[str, str] = {"bin": "usr/bin", "lib": "usr/lib", "lib64": "usr/lib64", "sbin": "usr/sbin"}
 """Debian's merged /usr: what a package has in one of these is in the other."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import re
@@ -15,7 +16,7 @@ BEGINNING, END = b"QEVM", b"]}"
 """QEMU's migration stream (docs/devel/migration in QEMU) begins with a magic number and ends with a description of what
 is in it, in JSON."""
 KEEP = 8
-"""The newest snapshots of an image that are kept; each is about as large as what its guest uses of its memory."""
+"""The last used snapshots of an image that are kept; each is about as large as what its guest uses of its memory."""
 
 
 def snapshot_path(image: Image, key: str) -> Path:
@@ -45,8 +46,14 @@ def part_path(path: Path) -> Path:
     return path.with_name(f".{path.name}.{os.getpid()}")
 
 
+def mark_used(path: Path) -> None:
+    """Count the snapshot as the newest from now on."""
+    with contextlib.suppress(OSError):
+        os.utime(path)
+
+
 def keep_newest(folder: Path, keep: int = KEEP) -> None:
-    """Leave in that folder of snapshots the newest `keep`, and no parts of one whose writer has died."""
+    """Leave in that folder of snapshots the `keep` last made or used, and no parts of one whose writer has died."""
     whole = []
     for path in folder.iterdir():
         # What else is in the folder is not ours.

@@ -77,7 +77,7 @@ def clean_images(names: Iterable[str] = ()) -> list[str]:
 
 @contextlib.contextmanager
 def locked(folder: Path, waiting: Callable[[], None] = lambda: None) -> Iterator[None]:
-    """The folder, made if need be, is nobody else's while the context lasts; `waiting` is called if that takes a while.
+    """Lock the folder, made if needed, while the context lasts; `waiting` is called if that takes a while.
 
     LabError: it cannot be written.
     """
@@ -98,7 +98,7 @@ def locked(folder: Path, waiting: Callable[[], None] = lambda: None) -> Iterator
                 waiting()
                 fcntl.flock(descriptor, fcntl.LOCK_EX)
             if not _is_at(descriptor, folder / LOCK):
-                continue  # whoever had it has removed the folder
+                continue  # the process that had it has removed the folder
             yield
             return
         finally:

@@ -12,7 +12,7 @@ from latlab.model.errors import LabError
 
 ENVIRONMENT = {"LC_ALL": "C.UTF-8"}
 Say = Callable[[str], None]
-"""Is told what is going on, a line each time."""
+"""Called with a line for each step."""
 NO_ROOM = ("No space left on device", "Disk quota exceeded", "You don't have enough free space", ": Wrote only ")
 """What tools say when a file system is full; the last is tar's, of a file that just did not fit."""
 

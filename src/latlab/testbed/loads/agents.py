@@ -1,4 +1,4 @@
-"""What the loads have in common that our own agent is: how it is told to run, and what it says at its end."""
+"""What the loads made by latlab's agent have in common: its spec, and what it reports at its end."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def last_events(stdout: str) -> dict[str, Document]:
 
 
 def totals_of(event: Document) -> Document:
-    """What an event tells beside its name."""
+    """What an event has in addition to its name."""
     return {key: value for key, value in event.items() if key != "event"}
 
 

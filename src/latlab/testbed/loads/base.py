@@ -49,7 +49,7 @@ class LoadPlan:
     instances together, None is as fast as it goes; size is the payload of a packet in bytes, None is the tool's own
     choice. sink_address is where its source sends to, listen_address where its sink receives: they differ behind user
     NAT. The load owns the ports from `port` to port + instances. seconds is how long it is needed; a load that can be
-    stopped is let run SPARE_S longer if nobody stops it.
+    stopped may run SPARE_S longer if it is not stopped.
     """
 
     name: str
@@ -85,7 +85,7 @@ class LoadProcess:
     spec: for our agent, the JSON object on its standard input. tcp_port, udp_port: it is ready once it listens there.
     says: it is ready once it has written a line with this in it, to standard output or error.
     towards: the port that it sends to, in words, such as "TCP port 5600 of ecu".
-    ending: how it is told to stop: by the agent's stop `command`, by SIGINT (`interrupt`), by SIGTERM
+    ending: how it is stopped: by the agent's stop `command`, by SIGINT (`interrupt`), by SIGTERM
     (`terminate`), or not at all because it ends by `itself`.
     """
 

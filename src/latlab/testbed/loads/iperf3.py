@@ -11,7 +11,7 @@ from latlab.testbed.loads.base import SPARE_S, Achieved, LoadKind, LoadPlan, Loa
 
 
 def processes(plan: LoadPlan) -> list[LoadProcess]:
-    """The servers, then the clients, each pair on a port of its own."""
+    """The servers, then the clients, each pair on a separate port."""
     ports = [plan.port + instance for instance in range(plan.instances)]
     return [_server(plan, port) for port in ports] + [_client(plan, port) for port in ports]
 
@@ -19,7 +19,7 @@ def processes(plan: LoadPlan) -> list[LoadProcess]:
 def parse(plan: LoadPlan, outputs: Sequence[Output]) -> Achieved:
     """The sums over all instances.
 
-    A client that is interrupted never hears what its server received, and the server's own time stops at its
+    A client that is interrupted never gets what its server received, and the server's own time stops at its
     last whole second: received bit/s are the server's bytes over the client's seconds. LabError: one of them gave up.
     """
     documents = [json.loads(output.stdout) for output in outputs]
@@ -28,7 +28,7 @@ def parse(plan: LoadPlan, outputs: Sequence[Output]) -> Achieved:
             who, where = ("server", plan.sink) if place < plan.instances else ("client", plan.source)
             why = document.get("error", "it gives no reason")
             raise LabError(
-                f"load {plan.name}: iperf3's {who} gave up: {why}",
+                f"load {plan.name}: iperf3's {who} failed: {why}",
                 where=where,
                 remedy=rejection_remedy(None, _port(plan, plan.port + place % plan.instances), why)
                 or "check that both ends reach each other by TCP, and that neither is starved of CPU time",
@@ -68,7 +68,7 @@ def _client(plan: LoadPlan, port: int) -> LoadProcess:
         "--json",
     )
     udp = ("--udp",) if plan.protocol == "udp" else ()
-    # iperf3 limits UDP to 1 Mbit/s unless it is told 0, no limit.
+    # iperf3 limits UDP to 1 Mbit/s unless it is given 0, no limit.
     pace = ("--bitrate", str(plan.rate_each() or 0))
     size = ("--length", str(plan.size)) if plan.size else ()
     argv = (*plan.source_cores.prefix(), *iperf3, *udp, *pace, *size, "--time", str(plan.seconds + SPARE_S))

@@ -31,7 +31,7 @@ def _nothing_beneath(scenario: Scenario, site: Site, host: str, where: str) -> I
         what = f"{host} is a {machine.architecture}: no unprivileged instruction exits to its hypervisor"
         yield LabError(what, where=where, remedy=CALLS)
     elif host not in scenario.guests and machine.seen and not _is_virtual(machine.read("/proc/cpuinfo") or ""):
-        yield LabError(f"{host} does not run on a hypervisor that it could exit to", where=where, remedy=CALLS)
+        yield LabError(f"{host} does not run on a hypervisor to which it could exit", where=where, remedy=CALLS)
 
 
 def _is_virtual(cpuinfo: str) -> bool:

@@ -39,7 +39,7 @@ def _values(stdout: str) -> dict[str, float]:
 
 
 def _client(plan: LoadPlan, data_port: int) -> LoadProcess:
-    # It ends by itself: a netperf that is stopped before its time may print nothing.
+    # It ends on its own: a netperf that is stopped before its time may print nothing.
     netperf = ("netperf", "-H", plan.sink_address, "-L", plan.source_address, "-4", "-p", str(plan.port))
     test = ("-t", f"{plan.protocol.upper()}_STREAM", "-l", str(plan.seconds), "-f", "m", "-P", "0")
     size = ("-m", str(plan.size)) if plan.size else ()

@@ -48,7 +48,7 @@ class LoadRunner:
         self._begun = 0.0
 
     async def start(self) -> None:
-        """Start every load, and wait until its traffic flows. LabError, with all processes gone, when one does not."""
+        """Start every load, and wait until its traffic flows. LabError, with all processes ended, when one does not."""
         try:
             for plan in self._plans:
                 with self._bed.awaited(f"load {plan.name} starts"):
@@ -58,7 +58,7 @@ class LoadRunner:
             raise
 
     def failure(self) -> LabError | None:
-        """The first load that is over before it was told to stop; None while all run."""
+        """The first load that ended before it was to stop; None while all run."""
         for plan, running in self._running:
             for process in running:
                 if process.plan.ending != "itself" or self._early(plan):
@@ -68,7 +68,7 @@ class LoadRunner:
         return None
 
     async def stop(self) -> list[Load]:
-        """What each load achieved; all processes are gone. LabError with its stderr when one died before."""
+        """What each load achieved; all processes have ended. LabError with its stderr when one died before."""
         failure = self.failure()
         if failure:
             await self.kill()

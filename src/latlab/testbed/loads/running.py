@@ -1,4 +1,4 @@
-"""One process of a load, or of a tool that measures: started, ready, told to stop, its output collected."""
+"""One process of a load, or of a tool that measures: started, ready, stopped, its output collected."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class RunningProcess:
     async def start(cls, of: str, plan: LoadProcess, bed: TestBed) -> RunningProcess:
         """The process, running and ready: it listens, or has said so. LabError when it does not get there."""
         host = bed.hosts[plan.host]
-        # A tool is told to end when the lab dies. Our agent does so by itself.
+        # A tool is killed when the lab dies. latlab's agent ends on its own.
         argv = plan.argv if plan.spec is not None else (*WITH_ITS_LAB, "TERM", *plan.argv)
         running = cls(of, plan, host, *await bed.spawn(host, f"{plan.role} of {of}", argv))
         try:
@@ -93,7 +93,7 @@ class RunningProcess:
         return self._ended("ended early")
 
     def wrong_end(self) -> LabError | None:
-        """Why a process that is over by itself did not come to a good end; None where it did."""
+        """Why a process that ended on its own failed; None where it succeeded."""
         if self._process.returncode == 0:
             return None
         return self._ended("ended")
@@ -121,7 +121,7 @@ class RunningProcess:
             self._signal(SIGNALS[self.plan.ending])
 
     async def output(self, bed: TestBed, within_s: float = END_S) -> Output:
-        """All it wrote, once it has ended by what it was told; LabError when it does not end in time."""
+        """All it wrote, once it has ended on request; LabError when it does not end in time."""
         within_s *= self.host.patience
         try:
             with self.host.waiting(), bed.awaited(f"{self.plan.role} of {self._of} on {self.host.name} ends"):

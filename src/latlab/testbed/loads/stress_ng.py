@@ -52,7 +52,7 @@ def parse(plan: LoadPlan, outputs: Sequence[Output]) -> Achieved:
     if not found or not found[0]["bogo-ops"]:
         said = "; ".join(line.strip() for line in output.stderr.splitlines()[-3:]) or "it gives no reason"
         raise LabError(
-            f"load {plan.name}: stress-ng did nothing: {said}",
+            f"load {plan.name}: stress-ng did no work: {said}",
             where=plan.source,
             remedy="check that there is space for its size, and that its path is writable",
         )

@@ -24,12 +24,12 @@ KINDS: Mapping[str, MachineKind] = {"ssh": SshMachine(), "board": BoardMachine()
 
 
 def machine_hosts(scenario: Scenario, site: Site) -> dict[str, Host]:
-    """The hosts that are machines of their own, by name."""
+    """The hosts that are separate machines, by name."""
     return {name: kind.host(scenario, name, site) for name, kind in _kinds(scenario)}
 
 
 def machine_snapshots(scenario: Scenario, site: Site) -> dict[str, Path]:
-    """What each machine that is started for the cell goes on from, by its host's name."""
+    """What each machine that is started for the cell resumes from, by its host's name."""
     found = {name: kind.snapshot(scenario, name, site) for name, kind in _kinds(scenario)}
     return {name: path for name, path in found.items() if path}
 
@@ -61,7 +61,7 @@ def machines_lacking(scenario: Scenario, site: Site) -> Iterator[LabError]:
 
 
 def planned_sites(scenario: Scenario, site: Site) -> dict[str, Site]:
-    """The places on the other machines as long as nobody has looked at them: each is assumed to have everything."""
+    """The places on the other machines before they are inspected: each is assumed to have everything."""
     return {
         name: replace(kind.site(scenario, name, site), machine=kind.planned(scenario, name))
         for name, kind in _kinds(scenario)

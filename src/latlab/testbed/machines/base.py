@@ -27,7 +27,7 @@ class MachineKind(ABC):
         yield from ()
 
     def snapshot(self, scenario: Scenario, name: str, site: Site) -> Path | None:
-        """What it goes on from, whether that is there or not; None where it has no such thing. site: this machine's."""
+        """What it resumes from, whether that exists or not; None where it has no such thing. site: this machine's."""
         return None
 
     @abstractmethod
@@ -35,7 +35,7 @@ class MachineKind(ABC):
         """It is reached, and ready for the test bed. site: this machine's; without a snapshot of it none is made."""
 
     def planned(self, scenario: Scenario, name: str) -> Machine:
-        """What it is taken for as long as nobody has looked at it."""
+        """What is assumed of it before it is inspected."""
         return assumed_machine()
 
     @abstractmethod

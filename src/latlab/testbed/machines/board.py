@@ -1,4 +1,4 @@
-"""A machine that QEMU emulates, with a kernel and tools of its own: it is started for each cell, and gone after it."""
+"""A machine that QEMU emulates, with its own kernel and tools: it is started for each cell, and ended after it."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ LOAD = "modprobe -a tun vhost_net bridge veth macvtap 8021q openvswitch vfio-pci
 SETTLED = 'until [ "$(cut -d. -f1 /proc/uptime)" -ge 12 ]; do sleep 1; done\n'
 """In its first seconds a board's clock has its rate refined, and no two in virtual time are alike before that is over.
 Open vSwitch takes a machine up for less than 10 s for one without CPUs (count_cpu_cores() in its lib/ovs-thread.c), and
-asks nobody then what to do with a frame."""
+then needs no decision about a frame."""
 BY_TRIXIE = "--board --emulator-from trixie"
 ANSWERS = ("echo", "answers")
 SET_CLOCK = 'exec "$0" in "$1" date -u -s "@$(date +%s)"'
@@ -69,7 +69,7 @@ class BoardMachine(MachineKind):
         """QEMU, where the board's image has none, and the kernel modules that the image does not have."""
         image = _image(scenario, name, site)
         if not image.is_built:
-            # That is a problem of its own; which QEMU and which modules there will be is not known before.
+            # That is a separate problem; which QEMU and which modules there will be is not known before.
             return
         arch = _wanted(scenario, name).arch or debian_name(site.machine.architecture)
         if image.architecture and image.architecture != arch:
@@ -87,7 +87,7 @@ class BoardMachine(MachineKind):
         yield from _without_functions(scenario, name, image, site.machine)
         for number, link in enumerate(scenario.links):
             is_cable = not scenario.link_is_created(link)
-            # Of both its boards the first tells it.
+            # It is reported once, for the first of its two boards.
             if is_cable and scenario.on_machine(link.ends[0]).host == name and link.queues > QUEUES[model]:
                 what = f"{link.queues} queues: the boards' cards are of the model {model}, which has {QUEUES[model]}"
                 remedy = "fewer queues" + (", or QEMU 8 or newer, which has igb" if model != "igb" else "")
@@ -121,7 +121,7 @@ class BoardMachine(MachineKind):
             yield _qemu(scenario, name, site, None, f"boot {name} for its snapshot", passing=True)
             yield load
             keep = (sys.executable, "-m", MONITOR_MODULE, "snapshot", f"{folder(site, name)}/{MONITOR}", str(snapshot))
-            yield Step(MACHINE, f"keep {name} as it is now: this and later runs start from this snapshot", keep)
+            yield Step(MACHINE, f"save {name} as it is now: this and later runs start from this snapshot", keep)
         yield _qemu(scenario, name, site, snapshot, f"start {name}")
         if not snapshot:
             yield load
@@ -170,7 +170,7 @@ def _qemu(
     return Service(
         host=MACHINE,
         title=title,
-        # Nobody would let it go on, or look at it.
+        # It would never be continued or inspected.
         argv=(*WITH_ITS_LAB, "KILL", *board_argv(scenario, name, image, site, at, console, snapshot)),
         log=site.log(name),
         console=console,

@@ -33,7 +33,9 @@ def modules_lacking(scenario: Scenario, name: str, image: Image, machine: Machin
     """
     for need in _needs(scenario, name, machine, card):
         if feature := image.lacking.get(need.module):
-            what = f"the image {image.name} has no kernel module {need.module}, so it is without this: {feature}"
+            what = (
+                f"the image {image.name} has no kernel module {need.module}, so it is without this feature: {feature}"
+            )
             yield LabError(what, where=need.where, remedy=f"{_mended(need.module, image)}; or {need.remedy}")
 
 
@@ -68,7 +70,7 @@ def _kvm(machine: Machine, arch: str | None) -> tuple[str, ...]:
 
 
 def _mended(module: str, image: Image) -> str:
-    build = f"`latlab image build {image.name}`"
+    build = f"`{image.build_command()}`"
     if module in OWN_MODULES:
         return f"install {', '.join(COMPILER)} (`sudo apt install gcc make binutils`), then {build}"
     return f"refresh apt's package lists (`sudo apt-get update`): another kernel may have it; then {build}"

@@ -17,7 +17,7 @@ SECOND_NS = 1_000_000_000
 
 @dataclass(frozen=True)
 class OverDds:
-    """What a tool is told that measures over DDS: reliable: what is lost is sent again. take: who takes samples."""
+    """The options of a tool that measures over DDS: reliable: what is lost is sent again. take: who takes samples."""
 
     domain: int
     reliable: bool

@@ -14,7 +14,7 @@ HISTOGRAM_US = 100_000
 
 
 def client(plan: ToolPlan) -> LoadProcess:
-    """Who waits, as the host's talker runs: its priority, its CPUs, its limit on idle states. It ends by itself."""
+    """Who waits, as the host's talker runs: its priority, its CPUs, its limit on idle states. It ends on its own."""
     own = plan.realtime
     argv = ["cyclictest", "--quiet", "--threads=1", f"--interval={plan.period_us()}", f"--duration={plan.seconds}"]
     argv += ["--mlockall"] if own and own.lock_memory else []

@@ -14,7 +14,7 @@ _LARGEST_MESSAGE: Final = "65500B"
 """As much as a datagram carries: what Cyclone's own latency-test sets, so that large samples go in few."""
 _INTERNAL: Final = "<MultipleReceiveThreads>true</MultipleReceiveThreads>"
 """A receiving thread a socket, as Cyclone DDS before 11 has it from the start: one for all waits for each packet with a
-call of its own (epoll_wait), which is a tenth of half a round trip."""
+separate call (epoll_wait), which is a tenth of half a round trip."""
 _PARTICIPANTS: Final = 9
 """Programs in one domain on one host, less one: so many ports of each peer are asked who is there."""
 
@@ -23,9 +23,9 @@ _PARTICIPANTS: Final = 9
 class Cyclone:
     """How Cyclone DDS runs on one host.
 
-    interface: the one by which it sends and receives, and no other. peers: addresses of the other hosts, which are told
-    of this one; multicast is off. threads: SCHED_FIFO priority of Cyclone's threads, by the name Cyclone gives them
-    (latlab.scenario.probes.CycloneThread).
+    interface: the one by which it sends and receives, and no other. peers: addresses of the other hosts, which are
+    given of this one; multicast is off. threads: SCHED_FIFO priority of Cyclone's threads, by the name Cyclone gives
+    them (latlab.scenario.probes.CycloneThread).
     """
 
     interface: str

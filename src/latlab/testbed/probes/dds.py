@@ -1,4 +1,4 @@
-"""Our own probe over Cyclone DDS: what `latlab-agent dds` is told on both sides; keys: docs/reference/agent.md."""
+"""latlab's own probe over Cyclone DDS: the spec of `latlab-agent dds` on both sides; keys: docs/reference/agent.md."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class DdsPlan:
 
 
 def pong_spec(plan: DdsPlan) -> Spec:
-    """What the side that answers is told. It is ready at once, and answers until it is stopped."""
+    """The spec of the side that answers. It is ready at once, and answers until it is stopped."""
     side = plan.answerer
     # With a listener Cyclone's thread answers: there is no other that a priority or CPUs could be of.
     own = side.realtime if side.mode != "listener" else _of_process(side.realtime)
@@ -65,7 +65,7 @@ def pong_spec(plan: DdsPlan) -> Spec:
 
 
 def ping_spec(plan: DdsPlan) -> Spec:
-    """What the side that asks is told. It is ready once a sample has been to the other side and back."""
+    """The spec of the side that sends requests. It is ready once a sample has been to the other side and back."""
     count = None if plan.period_ns is None else -(-(plan.duration_ns - plan.offset_ns) // plan.period_ns)
     return {
         **_spec(plan, plan.asker, "ping"),

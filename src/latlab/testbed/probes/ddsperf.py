@@ -22,26 +22,26 @@ _DROPPED_S: Final = 1
 _WORDS: Final = 4
 """Lines of what it said that an error quotes."""
 _DISCOVERY_PORT: Final = 10
-"""The first program on a host hears of others there, of the domain's ports (DDSI-RTPS 2.5, section 9.6.2.1: d1)."""
+"""Where the first program on a host learns of others, of the domain's ports (DDSI-RTPS 2.5, section 9.6.2.1: d1)."""
 _SAID_BY: Final = (
     "<Tracing><Category>trace</Category><OutputFile>stderr</OutputFile></Tracing><General><Interfaces>"
     '<NetworkInterface name="lo"/></Interfaces><AllowMulticast>false</AllowMulticast></General>'
 )
-"""ddsperf has no option that tells its version, but Cyclone's trace does. lo is in every namespace, and it is needed:
+"""ddsperf has no option that prints its version, but Cyclone's trace does. lo is in every namespace, and it is needed:
 Cyclone ends its receiving threads by a packet to itself."""
 _SPARE_DOMAIN: Final = 230
 _KNOWN: Final = f"use ddsperf of Cyclone DDS {'.'.join(map(str, OLDEST))} to {NEWEST}, or the probe dds"
 
 
 def server(plan: ToolPlan) -> LoadProcess:
-    """The pong. It answers until it is told to end."""
+    """The pong. It answers until it is stopped."""
     argv = _command(plan, asks=False)
     port = FIRST_PORT + PORTS * _over(plan).domain + _DISCOVERY_PORT
     return LoadProcess("server", plan.answerer, argv, ending="terminate", udp_port=port)
 
 
 def client(plan: ToolPlan) -> LoadProcess:
-    """The ping. It ends by itself, a second later than is wanted of it, as its first is dropped."""
+    """The ping. It ends on its own, a second later than required, as its first second is dropped."""
     return LoadProcess("source", plan.asker, _command(plan, asks=True), ending="itself")
 
 
@@ -76,9 +76,9 @@ def failed(plan: ToolPlan, status: int, stdout: str, stderr: str) -> LabError:
 
 
 def unready(plan: ToolPlan) -> LabError:
-    """The error for a pong that runs, and has not opened the port on which others are heard of."""
+    """The error for a pong that runs, and has not opened the port for discovery."""
     port = FIRST_PORT + PORTS * _over(plan).domain + _DISCOVERY_PORT
-    what = f"on {plan.answerer} does not look for peers: nothing listens on its UDP port {port}"
+    what = f"on {plan.answerer} is not reachable for discovery: nothing listens on its UDP port {port}"
     return _error(plan, what, _found_remedy(plan))
 
 
@@ -94,7 +94,7 @@ def _found_remedy(plan: ToolPlan) -> str:
 
 
 def measured(plan: ToolPlan, stdout: str, stderr: str = "") -> tuple[Second, ...]:
-    """What a ping that came to a good end told of each second after the first, of half a round trip.
+    """What a ping that succeeded reported for each second after the first, of half a round trip.
 
     LabError: what it printed is none of what ddsperf is known to print, or not of this probe.
     """
@@ -104,13 +104,13 @@ def measured(plan: ToolPlan, stdout: str, stderr: str = "") -> tuple[Second, ...
         raise _error(plan, "printed no line of figures in a known format", _KNOWN, stdout, stderr)
     if not kept:
         remedy = f"check whether ddsperf on {plan.answerer} still ran, and whether packets were lost"
-        raise _error(plan, "had no answer after the first second, which is dropped", remedy, stdout, stderr)
+        raise _error(plan, "received no answer after the first second, which is not counted", remedy, stdout, stderr)
     if sizes := {one.size for one in kept} - {plan.size}:
         found = ", ".join(map(str, sorted(sizes)))
         raise _error(plan, f"measured with samples of {found} bytes, not {plan.size}", _KNOWN)
     if others := sorted({one.peer for one in kept})[1:]:
-        what = f"had answers of {1 + len(others)} programs, not of one: {', '.join(others)} as well"
-        raise _error(plan, what, "end the other ddsperf, or choose another domain")
+        what = f"received answers from {1 + len(others)} programs instead of one: {', '.join(others)} as well"
+        raise _error(plan, what, "stop the other ddsperf, or choose another domain")
     return kept
 
 

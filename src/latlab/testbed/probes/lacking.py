@@ -31,7 +31,7 @@ def probes_lacking(scenario: Scenario, site: Site) -> Iterator[LabError]:
 
 
 def _unable(scenario: Scenario, site: Site, host: str, tool: ToolKind, where: str) -> Iterator[LabError]:
-    """What the kernel of a host does not have; of guests' nobody knows before."""
+    """What the kernel of a host does not have; for guests it is not known before."""
     machine = site.on(scenario.machine_of(host)).machine
     if host not in scenario.guests and machine.seen and (lack := tool.lacking(machine)):
         yield LabError(f"{lack.what} on {host}", where=where, remedy=lack.remedy)
@@ -41,4 +41,4 @@ def _unstoppable(scenario: Scenario, host: str, kind: str, where: str) -> Iterat
     guest = scenario.guests.get(host)
     if guest is not None and guest.ssh is not None:
         what = f"the server of {kind} is ended by a signal, which ssh does not pass on to {host}"
-        yield LabError(what, where=where, remedy="probe: ping, or ask in the other direction")
+        yield LabError(what, where=where, remedy="probe: ping, or swap the two ends")

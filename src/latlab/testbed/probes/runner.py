@@ -14,12 +14,12 @@ from latlab.testbed.probes.base import ToolPlan
 from latlab.testbed.probes.table import TOOLS
 
 SPARE_S = 30.0
-"""How much longer than it was told a client may take: sockperf sorts and writes its log at the end."""
+"""How much longer than its duration a client may take: sockperf sorts and writes its log at the end."""
 
 
 @dataclass(frozen=True)
 class ToolRan:
-    """A tool that came to its end: its version, its commands (a server's first), what the client wrote."""
+    """A tool that finished: its version, its commands (a server's first), what the client wrote."""
 
     plan: ToolPlan
     version: str
@@ -28,7 +28,7 @@ class ToolRan:
 
 
 class ToolRunner:
-    """The tools of one cell on a test bed. They end by themselves."""
+    """The tools of one cell on a test bed. They end on their own."""
 
     def __init__(self, bed: TestBed, plans: Sequence[ToolPlan]) -> None:
         self.plans = plans
@@ -39,7 +39,7 @@ class ToolRunner:
         self._ran: list[ToolRan] = []
 
     async def start(self) -> None:
-        """Start the servers until each answers. LabError, with all processes gone: a tool is not what is needed."""
+        """Start the servers until each answers. LabError, with all processes ended: a tool is not what is needed."""
         try:
             for plan in self.plans:
                 self._versions[plan.name] = await self._version(plan)
@@ -75,7 +75,7 @@ class ToolRunner:
         return next((failure for one in self._servers.values() if (failure := one.failure())), None)
 
     async def stop(self) -> list[ToolRan]:
-        """What the tools that came to their end wrote; all processes are gone."""
+        """What the tools that finished wrote; all processes have ended."""
         try:
             for server in self._servers.values():
                 server.tell_to_stop()

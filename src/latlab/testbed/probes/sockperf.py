@@ -19,7 +19,7 @@ def server(plan: ToolPlan) -> LoadProcess:
 
 
 def client(plan: ToolPlan) -> LoadProcess:
-    """Who asks. It ends by itself: its log is written then."""
+    """The client. It ends on its own: its log is written then."""
     mode = ("ping-pong",) if plan.period_ns is None else ("under-load", "--mps", str(plan.rate()), "--reply-every", "1")
     asked = ("--msg-size", str(plan.size), "--time", str(plan.seconds), "--full-rtt", "--full-log", plan.log)
     own = ("--client_ip", plan.source_address)

@@ -20,7 +20,7 @@ LOOK = (
 
 
 def client(plan: ToolPlan) -> LoadProcess:
-    """Who measures, at the priority and on the first CPU that the host's talker has. It ends by itself."""
+    """Who measures, at the priority and on the first CPU that the host's talker has. It ends on its own."""
     own = plan.realtime
     cpu = own.cpus[0] if own and own.cpus else 0
     argv = ["rtla", "timerlat", "hist", "--cpus", str(cpu), "--period", str(plan.period_us())]
@@ -35,7 +35,7 @@ def version_of(printed: str) -> str:
     """rtla's version. ValueError: it is none."""
     found = re.search(r"rtla(?: version)?:?\s+v?(\d+\.\d+\S*)", printed)
     if found is None or "timerlat" not in printed:
-        raise ValueError(f"it does not know timerlat, and says {printed.strip()[:80]!r}")
+        raise ValueError(f"it does not support timerlat, and prints {printed.strip()[:80]!r}")
     return found[1]
 
 

@@ -1,6 +1,6 @@
 """linuxptp for the time of a cell: a ptp4l at each port that has a role, and phc2sys where clocks have to follow.
 
-A ptp4l that runs already is asked and left alone. Everything is at most started here, never stopped for good: what a
+A ptp4l that already runs is queried and not changed. Processes are only started here, never stopped permanently: what a
 daemon turns (a clock's frequency, a card's timestamping) is read before and set again afterwards. The time itself stays
 the master's.
 """

@@ -35,7 +35,7 @@ OBSERVED = "ptp4l"
 NEAR_NS = 5_000
 """A card is read over PCIe: how close it is to the system's clock is not known better, however close two cards are."""
 FOLLOWING_REMEDY = (
-    "see phc2sys's log: whether it can read the card's clock, and whether another program adjusts a clock"
+    "check phc2sys's log: it must be able to read the card's clock, and no other program may adjust a clock"
 )
 
 AS_IT_WAS = """\
@@ -45,7 +45,7 @@ off=$((now - ${1%%.*}))
 [ -n "$now" ] && [ "$off" -ge -1 ] && [ "$off" -le 1 ] && exit
 echo "the frequency of $0 is ${now:-not known} ppb, and was $1" >&2; exit 1"""
 """Sets a clock's frequency, and reads it: phc_ctl ends with 0 even if it could not set it. What it sets is a whole
-number of 2^-16 ppm, so what is read differs from what it was told by less than 1 ppb."""
+number of 2^-16 ppm, so what is read differs from what was set by less than 1 ppb."""
 
 # Since linuxptp 4 there is a second socket, of one name for all that is started without another.
 RUN = 'grep -q uds_ro_address "$(command -v ptp4l)" && set -- "$@" "--uds_ro_address=$1.ro"; shift; exec {}ptp4l "$@"'
@@ -57,7 +57,7 @@ def port_steps(port: Port) -> Iterator[Step | Service]:
     if port.in_hardware:
         yield Step(
             host=port.end.host,
-            title=f"{port.end} has its own clock for timestamps",
+            title=f"{port.end} has a separate clock for timestamps",
             do=(),
             check=Check(("ethtool", "-T", device), expected=STAMPS, read=stamps, remedy=SOFTWARE_REMEDY),
         )
@@ -127,7 +127,7 @@ def _phc2sys(port: Port, leader: str, follower: str, offset_s: str) -> Service:
     """One clock follows another by `offset_s` seconds: a card's counts TAI, the system's UTC.
 
     A card that is reset is stepped again. A system's clock is stepped at the start only: whatever becomes of the card
-    later, nobody's clock jumps with it.
+    later, no clock jumps with it.
     """
     step = ("-S", "1") if leader == SYSTEM else ()
     argv = ("phc2sys", "-s", leader, "-c", follower, "-O", offset_s, *step, "-R", "8", "-m", "-q")
@@ -169,7 +169,7 @@ class Followed:
 
 
 def nobody_else(ports: Sequence[Port], observed: Sequence[Port]) -> Step | None:
-    """Nobody else turns what is turned at these ports, which are on one machine; None where nothing is.
+    """No other program adjusts the clocks of these ports, which are on one machine; None where nothing is.
 
     Of two who turn one clock each undoes what the other does. observed: the ports there whose ptp4l runs already. Such
     a one turns its own card's clock, and that may be; one that stamps by the system's clock may turn that.

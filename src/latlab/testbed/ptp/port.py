@@ -27,7 +27,7 @@ GAP_NS = 4_000_000_000
 MASTER = "MASTER"
 SLAVE = "SLAVE"
 FOLLOWING = ("SLAVE", "UNCALIBRATED")
-"""What a port is that hears a master. One whose ptp4l turns no clock (free_running) never gets beyond the second."""
+"""States of a port that receives from a master. Where ptp4l turns no clock (free_running) only the second."""
 REMEDY = (
     "see ptp4l's log; `wait` is how long locking may take, `limit` how far a slave may be off, and `timestamps: "
     "software` works with cards that do not stamp"
@@ -66,7 +66,7 @@ class Port:
 
     @property
     def turns_the_system(self) -> bool:
-        """Whether its machine's own clock is turned by what it hears."""
+        """Whether its machine's own clock is adjusted by what it receives."""
         return self.system_follows or (self.role == "slave" and not self.in_hardware and not self.free_running)
 
     @property

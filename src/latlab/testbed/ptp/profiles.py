@@ -1,4 +1,4 @@
-"""What ptp4l is told for each profile, by the names of its own options (ptp4l(8); linuxptp's configs/ has the same)."""
+"""ptp4l's options for each profile, by ptp4l's names (ptp4l(8); linuxptp's configs/ has the same)."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ GPTP: Settings = {
 """IEEE 802.1AS, as linuxptp's gPTP.cfg has it."""
 
 AUTOMOTIVE: Settings = GPTP | {"BMCA": "noop", "inhibit_announce": "1", "asCapable": "true"}
-"""Avnu's automotive profile: who is master is known, and nobody announces it."""
+"""Avnu's automotive profile: the master is known, and there are no Announce messages."""
 
 PROFILES: Mapping[str, Mapping[Role, Settings]] = {
     "automotive": {
@@ -57,7 +57,7 @@ SOFTWARE_DELAY_NS = "20000000"
 
 
 def settings(profile: str, role: Role, *, software: bool) -> dict[str, str]:
-    """What ptp4l is told of the profile. software: its timestamps are the kernel's."""
+    """ptp4l's options for the profile. software: its timestamps are the kernel's."""
     found = dict(PROFILES[profile][role])
     if software and "neighborPropDelayThresh" in found:
         found["neighborPropDelayThresh"] = SOFTWARE_DELAY_NS

@@ -13,7 +13,7 @@ from latlab.testbed.site import Site
 from latlab.testbed.step import Argv, Check
 
 HANDLES = 0x7FFF
-"""The kernel gives handles of its own accord from 8001: on (net/sched/sch_api.c, qdisc_alloc_handle)."""
+"""The kernel assigns handles automatically from 8001: on (net/sched/sch_api.c, qdisc_alloc_handle)."""
 
 BROKEN_JSON = ',{"base_time":'
 """What tc prints of a schedule that waits for its base time: an object without a name, in another object."""
@@ -47,7 +47,7 @@ class Place:
 
     @property
     def parent(self) -> Argv:
-        """What tc is told of where it stands. The classes of a root's queues are counted from 1."""
+        """tc's words for where it is attached. The classes of a root's queues are counted from 1."""
         if self.queue is None:
             return ("parent", "root", "handle", f"{self.root}:")
         return ("parent", f"{self.root}:{self.queue + 1:x}")

@@ -1,4 +1,4 @@
-"""Traffic classes by priority, each with queues of its own (tc-mqprio(8)); taprio has the same words."""
+"""Traffic classes by priority, each with its own queues (tc-mqprio(8)); taprio has the same words."""
 
 from __future__ import annotations
 
@@ -39,7 +39,9 @@ def class_options(shaper: Classes) -> Qdisc:
 
 
 def classes_in_words(options: Qdisc) -> str:
-    """`2 classes, priorities 1 1 …, queues 1@0 2@1`. mqprio tells the first and last queue, taprio first and count."""
+    """`2 classes, priorities 1 1 …, queues 1@0 2@1`. mqprio reports the first and last queue, taprio first and
+    count.
+    """
     queues = " ".join(map(_queues_in_words, options["queues"]))
     return f"{options['tc']} classes, priorities {' '.join(map(str, options['map']))}, queues {queues}"
 

@@ -1,6 +1,6 @@
 """The root of an interface: ours only where nothing but the kernel's default stands, and that again afterwards.
 
-What somebody else has set up there could not be restored exactly: tc prints no commands. It is refused.
+What others have set up there could not be restored exactly: tc prints no commands. It is refused.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ DEFAULT = "the kernel's default"
 
 
 def free_root(place: Place) -> Step:
-    """Nobody has set up a root qdisc. The kernel's own has the handle 0: (net/sched/sch_generic.c)."""
+    """No root qdisc has been set up. The kernel's own has the handle 0: (net/sched/sch_generic.c)."""
     return Step(
         host=place.end.host,
         title=f"{place.end} has no shaper yet",

@@ -88,7 +88,7 @@ def waiting(options: Qdisc) -> str:
 def schedule_in_words(options: Qdisc, shaper: Taprio) -> str:
     """Classes, clock and flags, and each entry: `…, cycle 503000 ns from 0, 0x3 101000, 0x2 103000`.
 
-    The base time is told as what it is beyond a multiple of the cycle.
+    The base time is given modulo the cycle.
     """
     # tc writes a mask of no gates as 0, without 0x.
     entries = ", ".join(f"{int(entry['gatemask'], 16):#x} {entry['interval']}" for entry in options["schedule"])

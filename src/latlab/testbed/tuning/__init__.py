@@ -1,7 +1,7 @@
 """How the machine is tuned for a cell: what a scenario's `tuning` asks for next to latlab's own processes, as steps.
 
-All are optional: what cannot be done on a machine is a finding, told with what came back, and the run goes on. Each is
-read back, and once more at the end. A new part is one file and one line in BEFORE_GUESTS or WITH_GUESTS.
+All are optional: what cannot be done on a machine is a finding, reported with the error, and the run continues. Each is
+read back, and again at the end. A new part is one file and one line in BEFORE_GUESTS or WITH_GUESTS.
 """
 
 from __future__ import annotations
@@ -67,5 +67,5 @@ def _steps(parts: tuple[Part, ...], name: str, scenario: Scenario, site: Site) -
 
 
 def _gone_with_it(step: Step) -> Step:
-    """The step without its undo: a guest that ends with the cell takes its settings along, and may be gone already."""
+    """The step without its undo: a guest that ends with the cell takes its settings along, maybe already."""
     return replace(step, undo=None, present=None, before=None)

@@ -19,7 +19,7 @@ case $(readlink $d/subsystem) in */virtio) m=$d/../msi_irqs;; esac
 if [ -d $m ]; then all=$(ls $m)
 elif [ -e $d ]; then all=$(grep -lwF -e $0 -e $(basename $(readlink $d)) */actions | cut -d/ -f1)
 fi
-[ "$all" ] || { echo "$0 has no interrupts of its own" >&2; exit 1; }
+[ "$all" ] || { echo "$0 has no interrupts" >&2; exit 1; }
 irqs=$(grep $1 "$2" $(printf "%s/actions " $all) | cut -d/ -f1)
 [ "$irqs" ] || { echo "no such queue among" $(cat $(printf "%s/actions " $all)) >&2; exit 1; }
 """
@@ -40,7 +40,7 @@ mlx5_comp0@pci:…"""
 
 
 def irq_steps(host: str, scenario: Scenario, site: Site) -> Iterator[Step]:
-    """The steps for each interface: all its interrupts, then those of the queues that have CPUs of their own."""
+    """The steps for each interface: all its interrupts, then those of the queues that have their own CPUs."""
     for interface, wanted in scenario.tuning[host].irq.items():
         queues = wanted.queues
         if wanted.cpus:

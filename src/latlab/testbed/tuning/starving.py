@@ -40,7 +40,7 @@ def starving(scenario: Scenario, machine: Machine) -> Iterator[tuple[Path, LabEr
 
 
 def _for_ordinary_threads(scenario: Scenario, name: str | None, machine: Machine) -> set[int]:
-    """The CPUs on which the scheduler puts what has no CPUs of its own; none of a machine that tells nothing yet."""
+    """The CPUs on which the scheduler puts threads without assigned CPUs; none of one not inspected yet."""
     if name is None:
         isolated = (machine.read("/sys/devices/system/cpu/isolated") or "").strip()
         return set(machine.cpus).difference(*kernel_cpus(f"{ISOLATED}={isolated}", ISOLATED))

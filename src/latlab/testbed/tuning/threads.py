@@ -32,7 +32,7 @@ VHOST = "grep -slx vhost-$p /proc/$p/task/*/comm /proc/[0-9]*/comm"
 
 VHOST_NET = "/dev/vhost-net"
 NONE = "no such thread"
-NO_VHOST = "no vhost-net on this host: QEMU itself carries the packets of its guest until vhost_net is loaded"
+NO_VHOST = "no vhost-net on this host: QEMU carries the packets of its guest until vhost_net is loaded"
 
 EACH = (
     'p=$(cat "$0") && all=$({} | sed "s,/comm,,; s,.*/,,") && [ "$all" ] || {{ echo "{}" >&2; exit 1; }}; '

@@ -1,0 +1,119 @@
+"""ARM boards reached over ssh: what a user with two of them on the desk does with an installed latlab."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import shutil
+import subprocess
+import venv
+from collections.abc import Iterator
+from pathlib import Path
+from unittest import mock
+
+import pytest
+import yaml
+from arm_boards import CABLE, IMAGE, ArmBoard, arm_boards, with_sshd
+from lab_machine import private_network, run
+from latlab_command import cells_of
+
+import latlab
+import package
+from latlab.testbed.agent_binary import AGENT, find_agent
+from latlab.testbed.images.store import find_image
+from latlab.testbed.site import STATE
+
+ROOT = Path(__file__).parents[2]
+ARCHITECTURE = "aarch64"
+UNIT_TESTS = ROOT / "build" / f"unit-tests-{ARCHITECTURE}"
+PACKETS = 100
+PERIOD_MS = 10
+MEASURED = (0, 4)
+"""Exit codes of a run that has measured: whether it can be trusted is a matter of the machine."""
+
+
+@pytest.fixture(scope="module")
+def desk(arm_cache: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, ArmBoard]]:
+    """Two boards, for all tests of this file. Nothing outside this machine can be reached while they run."""
+    folder = tmp_path_factory.mktemp("desk")
+    with mock.patch.dict(os.environ, LATLAB_CACHE=str(arm_cache)):
+        image = find_image(IMAGE)
+        assert image
+        initramfs = with_sshd(image, folder)
+        with private_network():
+            os.makedirs(STATE, exist_ok=True)
+            run("mount", "-t", "tmpfs", "tmpfs", STATE)
+            with arm_boards(initramfs, folder) as boards:
+                yield boards
+
+
+@pytest.fixture(scope="module")
+def installed(arm_agent: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The `latlab` of a virtual environment that has the wheel and what it needs, and nothing else."""
+    folder = tmp_path_factory.mktemp("installed")
+    agents = folder / "agents"
+    agents.mkdir()
+    shutil.copy(find_agent(), agents / f"{AGENT}-{os.uname().machine}")
+    shutil.copy(arm_agent, agents / f"{AGENT}-{ARCHITECTURE}")
+    (wheel,) = package.build(folder / "dist", agents, ["wheel"])
+    venv.create(folder / "venv", with_pip=True)
+    pip = (folder / "venv/bin/pip", "install", "--quiet", "--disable-pip-version-check", wheel)
+    subprocess.run(pip, check=True, timeout=1200)
+    return folder / "venv/bin/latlab"
+
+
+def test_a_lab_that_was_installed_from_the_wheel_measures_between_two_arm_boards(
+    installed: Path, desk: dict[str, ArmBoard], tmp_path: Path
+) -> None:
+    before = {name: board.left() for name, board in desk.items()}
+    stream = {"period": f"{PERIOD_MS}ms", "size": "64B"}
+    scenario = {
+        "name": "desk",
+        "hosts": {name: {"kind": "ssh", "ssh": {"config": str(board.config)}} for name, board in desk.items()},
+        "links": [{"ends": [f"{name}.{CABLE}" for name in desk], "subnet": "10.78.0.0/24"}],
+        "streams": {
+            "there": {"talker": "board1", "listener": "board2", **stream},
+            "back": {"talker": "board2", "listener": "board1", **stream},
+        },
+        "duration": f"{PACKETS * PERIOD_MS}ms",
+    }
+    (tmp_path / "desk.yaml").write_text(yaml.safe_dump(scenario))
+    # Nothing of these sources, nor of their agents, is known to it.
+    alone = {key: value for key, value in os.environ.items() if not key.startswith(("LATLAB_", "PYTHON"))}
+    alone |= {"LATLAB_STATE": str(tmp_path / "state")}
+    ran = subprocess.run(
+        (installed, "run", "desk.yaml", "--picture", "none"),
+        cwd=tmp_path, capture_output=True, text=True, check=False, env=alone, timeout=600,
+    )  # fmt: skip
+    assert ran.returncode in MEASURED, ran.stderr + ran.stdout
+    assert {name: board.left() for name, board in desk.items()} == before
+    (folder,) = (tmp_path / "runs").iterdir()
+    (cell,) = cells_of(folder).values()
+    assert [clock["source"] for clock in cell["clocks"]] == ["exchange"]
+    (result,) = json.loads((folder / "result.json").read_text())["cells"]
+    counts = {
+        name: (stream["counts"]["sent"], stream["counts"]["received"]) for name, stream in result["streams"].items()
+    }
+    assert counts == dict.fromkeys(("there", "back"), (PACKETS, PACKETS))
+    packets = latlab.load(folder).packets("all")
+    stamps = ("wake", "submit", "tx_sched", "tx_soft", "rx_soft", "rx_user")
+    assert {stamp: packets[f"{stamp}_tai_ns"].null_count() for stamp in stamps} == dict.fromkeys(stamps, 0)
+    (path,) = folder.glob("cells/*/*/facts-before.json")
+    facts = json.loads(path.read_text())
+    assert {facts[name]["kernel"]["architecture"] for name in desk} == {ARCHITECTURE}
+    for board in desk.values():
+        (agent,) = board.run("ls /var/lib/latlab/agents/*").split()
+        assert board.run(agent, "--version").startswith(f"{AGENT} {latlab.__version__}, built for {ARCHITECTURE}")
+
+
+@pytest.mark.parametrize("crate", ["wire", "sys"])
+def test_all_unit_tests_of_the_agent_pass_on_an_arm_kernel(crate: str, desk: dict[str, ArmBoard]) -> None:
+    program = UNIT_TESTS / crate
+    assert program.is_file(), "`make other-tests` builds it"
+    board = desk["board1"]
+    board.run(f"gzip -dc >/tmp/{crate} && chmod 755 /tmp/{crate}", stdin=gzip.compress(program.read_bytes(), 1))
+    sources = (ROOT / "agent" / crate / "src").rglob("*.rs")
+    written = sum(path.read_text().count("#[test]") for path in sources)
+    said = board.run(f"cd /tmp && ./{crate} --test-threads 1")
+    assert f"test result: ok. {written} passed; 0 failed; 0 ignored;" in said, said
