@@ -160,3 +160,19 @@ def test_a_result_is_written_as_junit_and_what_shows_more_is_named(
     # Without its name the command would show another run, the newest in the folder.
     assert first.startswith(f"Next:   latlab show {brief_run} trust ")
     assert last.endswith("more: latlab show -h")
+
+
+def test_a_timer_on_the_host_and_one_in_a_guest_are_compared_within_one_run(latlab: Latlab, root: Path) -> None:
+    run = write_figures_run(
+        root / "runs" / "timers", {"native": (8.1, 8.2, 8.3), "guest": (33.0, 33.4, 33.2)}, key="probes"
+    )
+    document = json.loads((run / "result.json").read_text())
+    for cell in document["cells"]:
+        which = cell["cell"]["probes"]
+        ((_, block),) = cell["streams"].items()
+        cell["streams"] = {which: block}
+    (run / "result.json").write_text(json.dumps(document))
+    code, out, err = latlab("compare", "timers", "--by", "probes", "--metric", "latency")
+    assert code == 0, err
+    assert "native, guest: latency" in out
+    assert re.search(r"25\.0\d* µs (slower|later)", out), out

@@ -240,8 +240,10 @@ def _changed(part: Part, run: Run) -> list[str]:
     now, then = (
         yaml.safe_load(path.read_text(encoding="utf-8")) for path in (ROOT / f"scenarios/{part.scenario}.yaml", copy)
     )
-    same = ("description", "headline", "published")
-    return [key for key in dict.fromkeys([*now, *then]) if key not in same and now.get(key) != then.get(key)]
+    keys = dict.fromkeys([*now, *then])
+    return [
+        key for key in keys if key not in ("description", "headline", "published") and now.get(key) != then.get(key)
+    ]
 
 
 def _first_line(cell: Mapping[str, Any]) -> str:
