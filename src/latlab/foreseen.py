@@ -14,7 +14,7 @@ from latlab.analysis.evidence import Evidence
 from latlab.analysis.late import MEASURED
 from latlab.analysis.trust import judge, without_waived
 from latlab.model.errors import LatlabError
-from latlab.model.facts import Facts
+from latlab.model.part import Facts
 from latlab.recordings.cell import Guest, Ready, Realtime, RecordedAgent, RecordedCell
 from latlab.report.thresholds import thresholds_of
 from latlab.result.types import Reason

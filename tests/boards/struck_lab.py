@@ -6,7 +6,7 @@ from __future__ import annotations
 import sys
 
 from latlab.cli import main
-from latlab.hosts import guest, standstill
+from latlab.hosts import guest, turns
 from latlab.run import cell
 
 IN_VAIN_S = 5
@@ -24,7 +24,7 @@ def strike(command: str) -> None:
     cell._Cell._watch = struck  # type: ignore[method-assign]
     cell.SPARE_S = float(IN_VAIN_S)
     guest.ANSWER_S = IN_VAIN_S
-    standstill.TURN_S = 4.0 * IN_VAIN_S
+    turns.TURN_S = 4.0 * IN_VAIN_S
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from own_machine import EXIT, INPUT, INPUT_END, MORE, OUT, START, OwnMachine, Record
 
-from latlab.hosts import MACHINE, LocalHost, Lost, NetnsHost, TurnsHost, signal_group, standstill, turns
+from latlab.hosts import MACHINE, LocalHost, Lost, NetnsHost, TurnsHost, signal_group, turns
 from latlab.hosts.turns import PID
 from latlab.model.errors import LabError
 from latlab.testbed.apply import TestBed
@@ -246,10 +246,10 @@ def test_a_turn_that_never_ends_is_the_machines_last(
     program: tuple[str, ...],
     why: str,
 ) -> None:
-    monkeypatch.setattr(standstill, "SAMPLE_S", 0.1)
-    monkeypatch.setattr(standstill, "STILL_S", still_s)
-    monkeypatch.setattr(standstill, "TURN_S", turn_s)
-    monkeypatch.setattr(standstill, "HANG_CPU_S", hang_cpu_s)
+    monkeypatch.setattr(turns, "SAMPLE_S", 0.1)
+    monkeypatch.setattr(turns, "STILL_S", still_s)
+    monkeypatch.setattr(turns, "TURN_S", turn_s)
+    monkeypatch.setattr(turns, "HANG_CPU_S", hang_cpu_s)
 
     async def work() -> None:
         host = TurnsHost("board1", str(tmp_path))
@@ -334,8 +334,8 @@ def test_a_machine_whose_ordinary_threads_starve_says_who_has_the_cpu_and_what_t
 def test_a_turn_may_take_long_as_long_as_the_machines_watch_looks(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(standstill, "SAMPLE_S", 0.05)
-    monkeypatch.setattr(standstill, "TURN_S", 1.0)
+    monkeypatch.setattr(turns, "SAMPLE_S", 0.05)
+    monkeypatch.setattr(turns, "TURN_S", 1.0)
 
     def turn(heard: list[Record]) -> list[Record]:
         for second in range(15):

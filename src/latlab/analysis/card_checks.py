@@ -8,7 +8,7 @@ from latlab.analysis.evidence import Broken, Evidence, checks
 from latlab.analysis.late import held_up, speed_counts, vm_hosts
 from latlab.analysis.trust_readings import fact, listed, pinned
 from latlab.analysis.words import duration, percent
-from latlab.model.facts import Facts
+from latlab.model.part import Facts
 
 _SKIPPED = ("tx_hwtstamp_skipped", "tx_hwtstamp_timeouts", "rx_hwtstamp_cleared")
 """Timestamps that a driver did not hand over, as Intel's count them (`ethtool -S`): the one before was still being read

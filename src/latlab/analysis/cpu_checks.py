@@ -9,7 +9,7 @@ from latlab.analysis.evidence import Broken, Evidence, checks
 from latlab.analysis.late import held_up, speed_counts
 from latlab.analysis.trust_readings import MEASURING, counters, elapsed_ns, fact, listed, pinned, vcpus
 from latlab.analysis.words import duration, percent
-from latlab.model.facts import Facts
+from latlab.model.part import Facts
 
 _STEADY: Final = ("performance", "userspace")
 """Governors that leave a CPU's frequency alone (Documentation/admin-guide/pm/cpufreq.rst)."""

@@ -8,7 +8,7 @@ from typing import Final, Protocol
 
 import polars as pl
 
-from latlab.model.facts import Facts
+from latlab.model.part import Facts
 from latlab.recordings.cell import RecordedCell
 from latlab.result.types import PtpPort, Stream
 

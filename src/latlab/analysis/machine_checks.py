@@ -10,7 +10,7 @@ from latlab.analysis.evidence import Broken, Evidence, checks
 from latlab.analysis.late import held_up, speed_counts, vm_hosts
 from latlab.analysis.trust_readings import MEASURING, counters, fact, vcpus
 from latlab.analysis.words import duration, plural
-from latlab.model.facts import Facts
+from latlab.model.part import Facts
 
 _SECOND_NS: Final = 1_000_000_000
 _GRAVE: Final = frozenset({"oops", "out_of_memory"})

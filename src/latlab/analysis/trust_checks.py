@@ -31,8 +31,8 @@ from latlab.analysis.words import duration, percent, plural
 from latlab.analysis.worst import EXPLAINED
 from latlab.model.bridges import KINDS
 from latlab.model.errors import rejection_remedy
-from latlab.model.facts import Facts
 from latlab.model.metrics import METRICS
+from latlab.model.part import Facts
 from latlab.recordings.cell import Bridge, RecordedStream
 from latlab.result.types import Unstamped
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from latlab.analysis.evidence import Evidence
-from latlab.model.facts import Facts
+from latlab.model.part import Facts
 from latlab.recordings.cell import Totals
 from latlab.result.types import Metric
 

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from latlab.hosts.base import Completed, Host, Lost
+from latlab.hosts.base import Completed, Host, Lost, Process, signal_group
 from latlab.hosts.guest import GuestHost
 from latlab.hosts.local import LocalHost
 from latlab.hosts.netns import MACHINE, NetnsHost
-from latlab.hosts.process import Process, signal_group
 from latlab.hosts.ssh import SshHost
 from latlab.hosts.turns import TurnsHost
 from latlab.model.errors import LabError

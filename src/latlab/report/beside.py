@@ -16,7 +16,7 @@ from latlab.analysis.described import ONE_KERNEL, clock_source
 from latlab.analysis.evidence import Thresholds
 from latlab.analysis.ptp import SLAVE, UNCALIBRATED
 from latlab.analysis.way import ONE_CLOCK
-from latlab.model.facts import Facts
+from latlab.model.part import Facts
 from latlab.recordings.cell import RecordedCell, RecordedStream
 from latlab.recordings.clock_offset import offset_between
 from latlab.recordings.ptp_series import PtpSeries

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from latlab.model.facts import Facts
+from latlab.model.part import Facts
 
 ABSENT: Final = "absent"
 

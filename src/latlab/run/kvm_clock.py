@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 from latlab.hosts import Host
 from latlab.model.errors import LabError
-from latlab.model.facts import Facts
+from latlab.model.part import Facts
 from latlab.scenario import Scenario
 from latlab.testbed.machine import Machine
 

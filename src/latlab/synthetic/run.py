@@ -13,7 +13,7 @@ import pyarrow as pa  # type: ignore[import-untyped]
 from pyarrow import ipc
 
 from latlab.analysis.counts import reordered_sequences
-from latlab.model.facts import Facts
+from latlab.model.part import Facts
 from latlab.recordings.arrow import FORMAT, SCHEMAS
 from latlab.recordings.cell import (
     ClockEdge,

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from latlab.analysis.trust_readings import fact
 from latlab.analysis.words import duration
-from latlab.model.facts import Facts
+from latlab.model.part import Facts
 from latlab.model.timestamps import APPLICATION, DRIVER, KERNEL, PATH, QDISC, SOCKET, TALKER
 from latlab.recordings.cell import RecordedCell, RecordedStream
 
