@@ -25,7 +25,7 @@ from bpf import inside
 from stage_programs import counted
 
 from latlab.run.agent import Agent
-from latlab.scenario.flow_filter import parse_flow
+from latlab.scenario.watched import parse_flow
 from latlab.testbed.apply import TestBed
 from latlab.testbed.preflight import find_agent
 

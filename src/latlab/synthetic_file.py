@@ -14,10 +14,9 @@ from typing import Any, Final, Literal, get_args, get_origin, get_type_hints
 
 from pydantic_core import PydanticCustomError
 
-from latlab.scenario.document import read_yaml
 from latlab.scenario.findings import Finding, shown, unknown
 from latlab.scenario.findings import Path as Place
-from latlab.scenario.load import read_text, scenario_errors
+from latlab.scenario.load import read_text, read_yaml, scenario_errors
 from latlab.scenario.units import DURATION, parse_duration
 from latlab.synthetic.check import problems
 from latlab.synthetic.description import Description, Ingredient

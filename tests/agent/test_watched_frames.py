@@ -15,7 +15,7 @@ from agent_bed import Bed, inside
 from agent_process import Agent
 from agent_streams import ORDINARY, new_run_id, recording
 
-from latlab.scenario.flow_filter import parse_flow
+from latlab.scenario.watched import parse_flow
 
 pytestmark = [
     pytest.mark.real,

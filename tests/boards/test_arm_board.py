@@ -12,7 +12,7 @@ from lab_machine import private_network, run
 from latlab_command import cells_of, read
 
 import latlab
-from latlab.scenario.document import read_yaml
+from latlab.scenario.load import read_yaml
 from latlab.testbed.agent_binary import AGENT
 from latlab.testbed.site import STATE
 

@@ -16,7 +16,7 @@ import yaml
 from board_place import BoardPlace
 from latlab_command import read
 
-from latlab.scenario.document import read_yaml
+from latlab.scenario.load import read_yaml
 
 SCENARIOS = Path(__file__).parents[2] / "scenarios"
 Short = Callable[..., dict[str, Any]]

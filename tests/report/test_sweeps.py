@@ -22,7 +22,7 @@ from latlab.report.legend import Looks
 from latlab.report.palette import ANY_COLOUR
 from latlab.report.rows import summaries
 from latlab.result.store import typed
-from latlab.scenario.one_frame import Room
+from latlab.scenario.models import Room
 from latlab.scenario.units import DURATION, SIZE
 
 SIZES = {"64B": 64, "1kB": 1_000, "1400B": 1_400, "2kB": 2_000, "8kB": 8_000, "32kB": 32_000}

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from latlab.scenario import End, parse
-from latlab.scenario.asked_flows import FlowPoint
+from latlab.scenario.watched import FlowPoint
 
 BASE: dict[str, Any] = {
     "name": "small",

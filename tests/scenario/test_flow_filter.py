@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from latlab.model.errors import UsageError
-from latlab.scenario.flow_filter import parse_flow
-from latlab.scenario.watch_points import WatchPoint, parse_point
+from latlab.scenario.watched import WatchPoint, parse_flow, parse_point
 
 UDP = {"protocol": 17}
 

@@ -9,7 +9,7 @@ import pytest
 
 from latlab.run.entries import frame_count
 from latlab.scenario import Loaded, Scenario
-from latlab.scenario.one_frame import Room, room
+from latlab.scenario.models import Room, room
 
 With = Callable[..., Loaded]
 

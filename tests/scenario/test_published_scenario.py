@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from latlab.scenario.published import Published
+from latlab.scenario.models import Published
 
 ROW = {"source": "theirs", "row": "of theirs", "metric": "latency"}
 

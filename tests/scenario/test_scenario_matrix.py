@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from latlab.scenario import Loaded, Problem, cells, runs
-from latlab.scenario.short_names import short_names
+from latlab.scenario.matrix import short_names
 
 With = Callable[..., Loaded]
 Said = Callable[[dict[str, Any]], list[str]]

@@ -14,7 +14,7 @@ from pydantic_core import PydanticCustomError
 
 from latlab.model.errors import UsageError
 from latlab.scenario import Loaded, Problem, load_scenario, with_trigger
-from latlab.scenario.trigger import TRIGGERING, parse_trigger
+from latlab.scenario.limits import TRIGGERING, parse_trigger
 
 With = Callable[..., Loaded]
 Problems = Callable[[str], list[Problem]]

@@ -11,7 +11,7 @@ from guest_runs import IMAGE, GuestRun, guest_run, image_cache
 from lab_machine import private_network
 from latlab_command import Place
 
-from latlab.scenario.document import read_yaml
+from latlab.scenario.load import read_yaml
 
 pytestmark = pytest.mark.real
 

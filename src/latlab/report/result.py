@@ -50,8 +50,7 @@ from latlab.report.unmeasured import UNAVAILABLE
 from latlab.report.windows import chosen_in, refuse_wrong
 from latlab.result.types import Cell, Published, Reason, Repeats, Result
 from latlab.scenario import Loaded, Scenario, Trust, cells, load_scenario
-from latlab.scenario.document import read_yaml
-from latlab.scenario.load import read_text
+from latlab.scenario.load import read_text, read_yaml
 
 _FAILED = frozenset({"failed", "interrupted", "not run"})
 _WHAT_ENDED_IT = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 from latlab.recordings.cell import Asked, LaunchTime, RecordedProbe, RecordedStream, TimerSettings
 from latlab.scenario import Flow, Scenario
 from latlab.scenario.flows import dds_domains
-from latlab.scenario.one_frame import TCP_HEADERS
+from latlab.scenario.models import TCP_HEADERS
 from latlab.scenario.probes import TimerProbe
 from latlab.scenario.streams import UDP_OVERHEAD
 from latlab.scenario.streams import LaunchTime as AskedLaunchTime

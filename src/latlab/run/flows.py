@@ -19,8 +19,7 @@ from latlab.run.agent import Agent
 from latlab.run.fetch import Recordings
 from latlab.run.watching import RING, Kernel, find, merged, notes_of, points_of
 from latlab.scenario import Scenario
-from latlab.scenario.asked_flows import TAP, FlowAsked, FlowPoint
-from latlab.scenario.flow_filter import parse_flow
+from latlab.scenario.watched import TAP, FlowAsked, FlowPoint, parse_flow
 from latlab.testbed.apply import TestBed
 from latlab.testbed.places import Places
 

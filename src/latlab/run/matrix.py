@@ -46,7 +46,7 @@ from latlab.run.specs import Bed, listen_spec, listeners, talk_spec, talkers
 from latlab.run.trace_specs import entry_spec, trace_spec, waking_spec
 from latlab.run.watching import watch_spec
 from latlab.scenario import BoardHost, Cell, Loaded, Run, Scenario, cells, runs
-from latlab.scenario.flow_filter import parse_flow
+from latlab.scenario.watched import parse_flow
 from latlab.testbed import make_hosts
 from latlab.testbed.agent_binary import find_agent, find_agents
 from latlab.testbed.bridges.joints import mac_of

@@ -24,8 +24,7 @@ from latlab.run.events import Listener, Phase, ignore
 from latlab.run.fetch import Recordings
 from latlab.run.matrix import until_told
 from latlab.run.watching import RING, SNAP, Found, Kernel, find, merged, notes_of, points_of
-from latlab.scenario.flow_filter import Flow, parse_flow
-from latlab.scenario.watch_points import WatchPoint, parse_point
+from latlab.scenario.watched import Flow, WatchPoint, parse_flow, parse_point
 from latlab.testbed.agent_binary import find_agent, find_agents
 from latlab.testbed.apply import TestBed
 from latlab.testbed.guests.running import running_guest

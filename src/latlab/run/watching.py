@@ -14,7 +14,7 @@ from latlab.model.errors import UsageError
 from latlab.recordings.cell import Totals, WatchedBy, WatchedPoint
 from latlab.run.agent import Agent
 from latlab.run.events import Listener, ignore
-from latlab.scenario.flow_filter import Flow
+from latlab.scenario.watched import Flow
 from latlab.testbed.apply import TestBed
 from latlab.testbed.step import Spec
 

@@ -1,19 +1,18 @@
 """What is measured: the scenario's models, units, loading and matrix. Imports only latlab's errors."""
 
-from latlab.scenario.findings import Finding
+from latlab.scenario.findings import Finding, Problem, ScenarioErrors
 from latlab.scenario.flows import Flow
 from latlab.scenario.guests import BRIDGES, Guest, Ssh
 from latlab.scenario.hosts import BoardHost, Host, LocalHost, NetnsHost, SshHost, image_for
 from latlab.scenario.limits import Limit
-from latlab.scenario.links import Link
+from latlab.scenario.links import Link, Vlan
 from latlab.scenario.load import Loaded, cells, load_scenario, load_text, with_trigger
 from latlab.scenario.loads import Busy, Flood, Iperf3, Load, LoadBetween, LoadOn, Netperf, StressNg
 from latlab.scenario.matrix import Cell, Run, runs
-from latlab.scenario.models import Clock, Scenario
+from latlab.scenario.models import Clock, Scenario, Window
 from latlab.scenario.network import Route, Segment
 from latlab.scenario.parse import Parsed, parse
 from latlab.scenario.parts import End
-from latlab.scenario.problems import Problem, ScenarioErrors
 from latlab.scenario.schema import SCHEMA_FILE, scenario_schema, schema_text
 from latlab.scenario.shapers import Cbs, Etf, Gate, Mqprio, Shaper, Taprio
 from latlab.scenario.streams import LaunchTime, Stream
@@ -36,8 +35,6 @@ from latlab.scenario.units import (
     parse_rate,
     parse_size,
 )
-from latlab.scenario.vlans import Vlan
-from latlab.scenario.windows import Window
 
 __all__ = [
     "BRIDGES",

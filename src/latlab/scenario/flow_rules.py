@@ -10,21 +10,13 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from latlab.scenario.findings import Finding, Path, show_path, unknown
-from latlab.scenario.guest_rules import is_placed
-from latlab.scenario.loads import LoadBetween
+from latlab.scenario.host_rules import is_placed
+from latlab.scenario.loads import Load, LoadBetween, LoadOn, StressNg
 from latlab.scenario.network import routes
 from latlab.scenario.parts import Part
 from latlab.scenario.probes import SECOND_NS, Between, DdsProbe, OnOne, PingProbe, ProbeBase, TimerProbe
 from latlab.scenario.sketch import Sketch
-from latlab.scenario.streams import (
-    CARRIERS,
-    PRP_TRAILER,
-    UDP_OVERHEAD,
-    LaunchTime,
-    Stream,
-    copied_otherwise,
-    launches,
-)
+from latlab.scenario.streams import CARRIERS, PRP_TRAILER, UDP_OVERHEAD, LaunchTime, Stream, copied_otherwise, launches
 from latlab.scenario.tuning import Tuning
 from latlab.scenario.units import format_duration, format_size
 
@@ -372,3 +364,36 @@ def _may_join(sketch: Sketch, names: set[str]) -> bool:
         return True
     hosts = {sketch.guests[name].host if name in guests else name for name in names}
     return "links" not in sketch.names or any(right <= hosts for right in sketch.loose_links)
+
+
+# What each load that keeps one host or guest busy must keep.
+
+
+def work_has_its_size(_: Sketch, path: Path, load: Load) -> Iterator[Finding]:
+    """Memory and files have a size, and files a folder; computing has neither."""
+    if not isinstance(load, StressNg):
+        return
+    if load.what == "cpu" and load.size is not None:
+        yield Finding((*path, "size"), "what: cpu uses almost no memory", "what: memory or io, or no size")
+    if load.what != "io" and load.path is not None:
+        yield Finding((*path, "path"), f"{load.what} writes no files", "what: io, or no path")
+
+
+def files_are_on_a_disk(sketch: Sketch, path: Path, load: Load) -> Iterator[Finding]:
+    """A guest of ours has its files in its memory: what is written there is no input or output."""
+    if isinstance(load, StressNg) and load.what == "io" and load.on in sketch.guests:
+        guest = sketch.guests[load.on]
+        if guest.is_ours:
+            what = f"{load.on} has its files in memory, not on a disk"
+            expected = f"kind: flood from {load.on}, whose packets its hypervisor carries; or io on its host"
+            yield Finding((*path, "what"), what, expected)
+
+
+def work_is_confined(sketch: Sketch, path: Path, load: Load) -> Iterator[Finding]:
+    """What never sleeps leaves its machine a CPU."""
+    if not isinstance(load, LoadOn):
+        return
+    own = sketch.tuning.get(load.on, Tuning()).load
+    if own.fifo is not None and own.cpus is None:
+        what = f"{load.kind} at SCHED_FIFO {own.fifo} on every CPU would stop {load.on}"
+        yield Finding(path, what, f"tuning.{load.on}.load.cpus: [n], or its fifo: null")

@@ -1,16 +1,18 @@
-"""What the hosts must keep: the machine each is on, and how the machines are joined."""
+"""What hosts and guests must keep: the machine each is on, how machines are joined, and where guests come from."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from ipaddress import IPv4Network
 
+from latlab.model.bridges import KINDS
 from latlab.scenario.findings import Finding, Path, unknown
-from latlab.scenario.guests import Ssh
+from latlab.scenario.guests import Guest, Ssh
 from latlab.scenario.hosts import BoardHost, Host, NetnsHost, SshHost, has_interface
 from latlab.scenario.links import Link
-from latlab.scenario.network import joined, vlans_of
-from latlab.scenario.parts import End
-from latlab.scenario.sketch import Sketch, where_known
+from latlab.scenario.network import INNER, USER_NETWORK, Segment, joined, uplink_of, vlans_of
+from latlab.scenario.parts import End, UnknownError
+from latlab.scenario.sketch import Sketch, known, where_known
 
 
 def namespace_is_on_a_machine(sketch: Sketch, path: Path, host: Host) -> Iterator[Finding]:
@@ -178,3 +180,185 @@ def _moved(sketch: Sketch) -> Iterator[tuple[str, str, Path]]:
 
 def _one_of(machines: list[str]) -> str:
     return f"a host of kind ssh or board: {' or '.join(machines) or 'there is none'}"
+
+
+# What the guests must keep: where each comes from, how it is reached, and how it fits onto its uplink.
+
+
+_OF_A_DOMAIN = ("vcpus", "memory", "vhost", "acceleration", "queues", "snapshot")
+"""What latlab chooses of a guest that it starts."""
+
+
+def is_placed(sketch: Sketch, name: str) -> bool:
+    """True for a guest on a host there is whose uplink, if it has one or needs one, is there: an end of a link, or a
+    VLAN interface on one."""
+    guest = sketch.guests.get(name)
+    try:
+        if guest is None or guest.host not in sketch.names.get("hosts", ()) or not guest.interface:
+            return False
+        if guest.uplink is None:
+            return not KINDS[guest.bridge].needs_uplink
+        return guest.uplink in sketch.interfaces_of(guest.host)
+    except UnknownError:
+        return False
+
+
+def guest_has_its_name(sketch: Sketch, path: Path, guest: Guest) -> Iterator[Finding]:
+    """Streams and loads name hosts and guests alike, so no guest has a host's name."""
+    if path[1] in sketch.names.get("hosts", ()):
+        yield Finding(path, f"{path[1]} is a host already", "a different name")
+
+
+def guest_has_one_origin(_: Sketch, path: Path, guest: Guest) -> Iterator[Finding]:
+    """A guest is made from one thing."""
+    given = [key for key in ("image", "kernel", "disk", "domain") if getattr(guest, key) is not None]
+    for key in given[1:]:
+        yield Finding((*path, key), f"{key} together with {given[0]}", "one of image, kernel, disk and domain")
+    if guest.initrd is not None and guest.kernel is None:
+        yield Finding((*path, "initrd"), "an initrd needs a kernel", "a kernel in addition")
+    if guest.append is not None and (guest.disk or guest.domain):
+        yield Finding((*path, "append"), "a command line needs a kernel", "a kernel or an image with it")
+
+
+def guest_is_reached(_: Sketch, path: Path, guest: Guest) -> Iterator[Finding]:
+    """latlab's images answer on their own; any other guest is reached over ssh."""
+    if guest.is_ours and guest.ssh is not None:
+        yield Finding((*path, "ssh"), "a guest of a latlab image needs no ssh", "no ssh, or a kernel, disk or domain")
+    if not guest.is_ours and guest.ssh is None:
+        wanted = "{destination: HOST}" if guest.domain else "{user: root}"
+        yield Finding((*path, "ssh"), "missing", f"how to reach the guest: ssh: {wanted}")
+
+
+def ssh_leads_there(_: Sketch, path: Path, guest: Guest) -> Iterator[Finding]:
+    """A domain says where it is; of what latlab starts the scenario does."""
+    if guest.ssh is None:
+        return
+    destination = guest.ssh.destination
+    if guest.domain is not None and destination is None:
+        yield Finding((*path, "ssh", "destination"), "missing", "host or user@host of the running domain")
+    if guest.domain is None and destination is not None and not guest.is_ours:
+        what = "the guest has its address from the scenario"
+        yield Finding((*path, "ssh", "destination"), what, "no destination: user, port and config are enough")
+    yield from one_user((*path, "ssh"), guest.ssh)
+
+
+def domain_has_its_own(_: Sketch, path: Path, guest: Guest) -> Iterator[Finding]:
+    """A domain that runs already is what it is."""
+    if guest.domain is not None:
+        for key in _OF_A_DOMAIN:
+            if key in guest.model_fields_set:
+                yield Finding((*path, key), "a domain has its own", f"no {key}, or a kernel or disk instead of domain")
+
+
+def own_guest_is_here(sketch: Sketch, path: Path, guest: Guest) -> Iterator[Finding]:
+    """Files of one's own, and libvirt, are those of this machine."""
+    machine = sketch.machine_of(guest.host)
+    for key in ("kernel", "disk", "domain"):
+        if machine is not None and getattr(guest, key) is not None:
+            what = f"your own {key} can be used only on this machine, not on {machine}"
+            yield Finding((*path, key), what, "an image instead, or a host of this machine")
+
+
+def guest_has_its_uplink(sketch: Sketch, path: Path, guest: Guest) -> Iterator[Finding]:
+    """An uplink is an end of a link; some bridges are nothing without one."""
+    ends = sketch.interfaces_of(guest.host)
+    if guest.uplink is None:
+        if KINDS[guest.bridge].needs_uplink:
+            what = f"missing: bridge {guest.bridge} joins the guest to an interface of {guest.host}"
+            yield Finding((*path, "uplink"), what, " or ".join(ends) or "an end of a link")
+        return
+    if guest.uplink in ends or guest.host not in sketch.names.get("hosts", ()):
+        return
+    if sketch.is_switched(End(guest.host, guest.uplink)):
+        what = f"{guest.uplink} is a port of {guest.host}'s switch, and an interface is a port of one bridge"
+        yield Finding((*path, "uplink"), what, " or ".join(ends) or "an end of a link that is not a port of it")
+        return
+    if "links" not in sketch.names or sketch.loose_links:
+        return
+    if ends:
+        yield Finding((*path, "uplink"), *unknown("end of a link", guest.uplink, ends))
+    else:
+        other = next((host for host in sketch.names["hosts"] if host != guest.host), "sensor")
+        expected = f"a link such as {{ends: [{other}.eth0, {guest.host}.{guest.uplink}]}} in links"
+        yield Finding((*path, "uplink"), f"no link ends at {guest.host}.{guest.uplink}", expected)
+
+
+def uplinks_have_one_bridge(sketch: Sketch) -> Iterator[Finding]:
+    """An interface is a port of one bridge; user NAT, and a card passed through, leave it as it is."""
+    bridges: dict[End, tuple[str, str]] = {}
+    asked = where_known(sketch.guests, lambda _, guest: (uplink_of(guest), guest.bridge, guest.device))
+    for name, (end, bridge, device) in asked:
+        kind = KINDS[bridge]
+        if kind.keeps_uplink or (kind.hands_over_card and device is not None):
+            continue
+        first, other = bridges.setdefault(end, (name, bridge))
+        if first != name and (other != bridge or not kind.many_guests):
+            where = str(end) if end.interface != INNER else end.host
+            what = f"{first} is joined to {where} by {other} already"
+            yield Finding(("guests", name, "bridge"), what, "a different uplink" if other == bridge else other)
+
+
+def domains_are_apart(sketch: Sketch) -> Iterator[Finding]:
+    """A domain is one guest."""
+    yield from _given_once(sketch, "domain", "is the domain of")
+
+
+def devices_are_apart(sketch: Sketch) -> Iterator[Finding]:
+    """A card of a machine is passed through to one guest."""
+    yield from _given_once(sketch, "device", "is passed through to")
+
+
+def guests_have_addresses(sketch: Sketch) -> Iterator[Finding]:
+    """A link's network has room for the hosts and guests on it."""
+    for segment in sketch.segments:
+        if segment.link:
+            yield from known(_room(segment))
+
+
+def guest_networks_are_apart(sketch: Sketch) -> Iterator[Finding]:
+    """No link has addresses that guests without an uplink have, or that user NAT uses itself."""
+    inner = [segment.network for segment in sketch.segments if segment.link is None]
+    for segment in sketch.segments:
+        if segment.link is not None:
+            yield from known(_apart(segment, inner))
+
+
+def bridges_have_their_name(sketch: Sketch) -> Iterator[Finding]:
+    """The bridge of a host's guests without an uplink has a name next to the host's interfaces."""
+    hosts = {host for _, (host, uplink) in where_known(sketch.guests, lambda _, g: (g.host, g.uplink)) if not uplink}
+    for (index, side), end in sketch.ends.items():
+        if end.interface == INNER and end.host in hosts:
+            what = f"{end} is the name of the bridge of {end.host}'s guests without an uplink"
+            yield Finding(("links", index, "ends", side), what, "another name, or an uplink for each of them")
+
+
+def _given_once(sketch: Sketch, key: str, words: str) -> Iterator[Finding]:
+    first: dict[tuple[str | None, str], str] = {}
+    asked = where_known(sketch.guests, lambda _, guest: (sketch.machine_of(guest.host), getattr(guest, key)))
+    for name, (machine, value) in asked:
+        if value is not None and first.setdefault((machine, value), name) != name:
+            what = f"{value} {words} {first[machine, value]} already"
+            yield Finding(("guests", name, key), what, f"another {key}")
+
+
+def _room(segment: Segment) -> Iterator[Finding]:
+    used = segment.first_guest + len(segment.guests) if segment.guests else 1 + len(segment.ends)
+    # The last address is the broadcast's.
+    if segment.network.num_addresses - 1 < used:
+        whom = f"{len(segment.ends)} hosts"
+        if segment.guests:
+            whom = f"{len(segment.guests)} guests, which begin at .{segment.first_guest}"
+        where: Path = (*segment.path, "subnet")
+        yield Finding(where, f"{segment.network} has no room for {whom}", "a network such as 10.78.0.0/24")
+
+
+def _apart(segment: Segment, inner: list[IPv4Network]) -> Iterator[Finding]:
+    where: Path = (*segment.path, "subnet")
+    for network in inner:
+        if segment.network.overlaps(network):
+            yield Finding(where, f"{segment.network} overlaps {network} of guests without an uplink", "another network")
+    bridges = where_known(segment.guests, lambda _, guest: guest.bridge)
+    behind = [end.host for end, bridge in bridges if KINDS[bridge].translates]
+    if behind and segment.network.overlaps(USER_NETWORK):
+        what = f"{segment.network} overlaps {USER_NETWORK}, which {behind[0]} has behind user NAT"
+        yield Finding(where, what, "another network")

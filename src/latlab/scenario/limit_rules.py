@@ -1,4 +1,4 @@
-"""What the accepted limits must keep: that they are of something the results have, and can be measured."""
+"""What limits, windows and triggers must keep: that the results have them, and that they can be measured."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
-from latlab.scenario.findings import Finding
+from latlab.scenario.findings import Finding, Path
+from latlab.scenario.hosts import BoardHost
 from latlab.scenario.limits import (
     COUNTS,
     METRICS,
@@ -18,9 +19,11 @@ from latlab.scenario.limits import (
     Limit,
     parse_limit,
 )
+from latlab.scenario.models import Window
 from latlab.scenario.probes import Between, OnOne, TimerProbe
 from latlab.scenario.sketch import Sketch, known, where_known
-from latlab.scenario.streams import PAIR, Stream, launches
+from latlab.scenario.streams import PAIR, Stream, launches, launches_between
+from latlab.scenario.units import format_duration
 
 
 def limits_are_statistics(sketch: Sketch) -> Iterator[Finding]:
@@ -106,3 +109,71 @@ def _counted(sketch: Sketch, _: str, one: Any) -> int:
     """How many packets are launched after the warm-up."""
     offset = getattr(one, "offset", 0)
     return launches(offset, one.period, sketch.top.duration) - launches(offset, one.period, sketch.top.warmup)
+
+
+# What windows must keep: within the run, with packets in them, and apart from each other.
+
+
+def window_is_in_the_run(sketch: Sketch, path: Path, window: Window) -> Iterator[Finding]:
+    """A window ends after it begins, before the streams do, and after the warm-up."""
+    end = (*path, "to")
+    if window.to <= window.from_:
+        begins = format_duration(window.from_)
+        yield Finding(end, f"{format_duration(window.to)} is not after its beginning", f"more than {begins}")
+    elif window.to > sketch.top.duration:
+        duration = format_duration(sketch.top.duration)
+        yield Finding(end, f"{format_duration(window.to)} is beyond the run", f"at most the duration, {duration}")
+    elif window.to <= sketch.top.warmup:
+        warmup = format_duration(sketch.top.warmup)
+        yield Finding(end, f"all of it is in the warm-up of {warmup}", f"more than {warmup}")
+
+
+def window_has_packets(sketch: Sketch, path: Path, window: Window) -> Iterator[Finding]:
+    """Of each of its streams a packet is launched in it after the warm-up."""
+    begin, end = max(window.from_, sketch.top.warmup), window.to
+    if not begin < end <= sketch.top.duration:
+        return  # which is reported as such
+    streams = {name: stream for name, stream in sketch.streams.items() if window.is_of(name)}
+    packets = where_known(streams, lambda _, one: launches_between(one.offset, one.period, begin, end))
+    for name in (name for name, count in packets if count == 0):
+        period = format_duration(sketch.streams[name].period)
+        yield Finding(path, f"no packet of {name} is launched in it", f"a longer window: its period is {period}")
+
+
+def windows_are_apart(sketch: Sketch) -> Iterator[Finding]:
+    """No packet is in two of them."""
+    found = list(where_known(sketch.windows, lambda _, one: (one.from_, one.to, one)))
+    for place, (index, (begin, end, window)) in enumerate(found):
+        for other, (before, after, taken) in found[:place]:
+            if begin < after and before < end and _share_a_stream(sketch, window, taken):
+                what = f"overlaps windows[{other}], {format_duration(before)} to {format_duration(after)}"
+                yield Finding(("windows", index), what, "windows that do not overlap, or of other streams")
+                break
+
+
+def _share_a_stream(sketch: Sketch, one: Window, other: Window) -> bool:
+    return any(one.is_of(str(name)) and other.is_of(str(name)) for name in sketch.names.get("streams", ()))
+
+
+# What a trigger must keep: packets that a listener judges, on a machine that it reaches in time.
+
+
+_PATH = ("trigger",)
+
+
+def trigger_has_streams(sketch: Sketch) -> Iterator[Finding]:
+    """Where there is a trigger a listener judges packets, in some cell at least."""
+    if sketch.top.trigger is None or sketch.names.get("streams", ("unknown",)):
+        return
+    yield Finding(_PATH, "there is no stream whose listener could apply the trigger", "a stream; or no trigger")
+
+
+def trigger_is_in_real_time(sketch: Sketch) -> Iterator[Finding]:
+    """The lab passes on what is to be kept in real time: a board in virtual time does not wait for it."""
+    if sketch.top.trigger is None:
+        return
+    boards = {name: host for name, host in sketch.hosts.items() if isinstance(host, BoardHost)}
+    virtual = [name for name, time in where_known(boards, lambda _, board: board.time) if time == "virtual"]
+    if virtual:
+        what = f"{virtual[0]} is in virtual time, which does not wait for requests to keep events"
+        yield Finding(_PATH, what, "trace: true of its listener; or no trigger")

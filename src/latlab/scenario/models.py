@@ -5,33 +5,126 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import cached_property
 from ipaddress import IPv4Interface
+from itertools import pairwise
 from math import lcm
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Final, Literal, Self
 
-from pydantic import AfterValidator, Field, WithJsonSchema
+from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema, model_validator
 
-from latlab.scenario.asked_flows import FLOWS_MAX, TAP, FlowAsked, FlowPoint
 from latlab.scenario.findings import shown, wrong
 from latlab.scenario.flows import Flow, all_flows, leg_number
 from latlab.scenario.guests import Guest
 from latlab.scenario.hosts import BoardHost, Host, has_interface, image_for, machine_of, machines_of, switches_of
-from latlab.scenario.limits import ACCEPT_SCHEMA, Limit, parse_limit
+from latlab.scenario.limits import ACCEPT_SCHEMA, METRICS, PROBE_METRICS, TIMER_METRICS, Limit, TriggerText, parse_limit
 from latlab.scenario.links import Link
 from latlab.scenario.loads import Load, LoadBetween, LoadName
 from latlab.scenario.network import Route, Segment, routes, segments, vlan_parents
 from latlab.scenario.parts import End, ItemName, Listed, Part, Reference, ScenarioName
-from latlab.scenario.probes import Between, PingProbe, Probe, ProbeName, TimerProbe
+from latlab.scenario.probes import Between, DdsProbe, PingProbe, Probe, ProbeName, TimerProbe
 from latlab.scenario.ptp import Ptp, Timestamps
-from latlab.scenario.published import Published, known_metric
 from latlab.scenario.shapers import ShapedInterface, Shaper, Taprio, port_speed
-from latlab.scenario.streams import PAIR, Stream, launches
-from latlab.scenario.trigger import TriggerText
+from latlab.scenario.streams import PAIR, UDP_OVERHEAD, Stream, launches
 from latlab.scenario.trust import Trust
 from latlab.scenario.tuning import Tuning
 from latlab.scenario.units import DURATION, Duration, within
-from latlab.scenario.windows import WINDOWS_MAX, Window
+from latlab.scenario.watched import FLOWS_MAX, TAP, FlowAsked, FlowPoint
+
+# Figures that others have published of the same measurement: shown next to it, never mixed with what is measured.
+
+
+def known_metric(name: str) -> str:
+    """The name of a metric that scenarios may name. PydanticCustomError: there is none like that."""
+    known = tuple(dict.fromkeys((*METRICS, *PROBE_METRICS, *TIMER_METRICS)))
+    if name not in known:
+        raise wrong(f"there is no metric {shown(name)}", f"one of {', '.join(known)}")
+    return name
+
+
+Figure = Duration | None
+_FIGURES: Final = ("min", "mean", "max", "stddev", "pk_pk", "p50", "p99")
+_ASCENDING: Final = (("min", "p50", "p99", "max"), ("min", "mean", "max"))
+"""A mean is between the extremes, and nothing more is certain of it: one outlier may lift it above the 99 of 100."""
+
+
+class Published(Part):
+    """One row of a published table. Durations are whole nanoseconds."""
+
+    source: Annotated[str, Field(min_length=1)] = Field(description="where it was published, by whom and when")
+    row: Annotated[str, Field(min_length=1)] = Field(description="what was measured, in the words of the source")
+    metric: Annotated[str, AfterValidator(known_metric)] = Field(description="the metric here that it is compared with")
+    n: Annotated[int, Field(ge=1)] | None = Field(default=None, description="how many packets")
+    min: Figure = Field(default=None, description="the smallest")
+    mean: Figure = Field(default=None, description="the mean")
+    max: Figure = Field(default=None, description="the largest")
+    stddev: Figure = Field(default=None, description="the standard deviation")
+    pk_pk: Figure = Field(default=None, description="largest less smallest")
+    p50: Figure = Field(default=None, description="the median")
+    p99: Figure = Field(default=None, description="99 of 100 are below it")
+
+    @model_validator(mode="after")
+    def _a_figure_at_least(self) -> Self:
+        if all(getattr(self, name) is None for name in _FIGURES):
+            raise wrong(f"{shown(self.row)} has no figure", f"at least one of {', '.join(_FIGURES)}")
+        return self
+
+    @model_validator(mode="after")
+    def _in_order(self) -> Self:
+        for names in _ASCENDING:
+            given = [(name, value) for name in names if (value := getattr(self, name)) is not None]
+            for (low, less), (high, more) in pairwise(given):
+                if less > more:
+                    what = f"{shown(self.row)}: {low}, {less} ns, is above {high}, {more} ns"
+                    raise wrong(what, f"{' ≤ '.join(names)}, as they were published")
+        return self
+
+
+# Windows chosen before the run: intervals of each cell whose figures are shown next to the whole run's.
+
+
+WINDOWS_MAX = 64
+WHY_MAX = 200
+
+
+def _why(text: object) -> object:
+    if not isinstance(text, str) or not text.strip() or not text.isprintable():
+        raise wrong(f"{shown(text)} is not a reason", "why this interval, in a sentence: the report shows it")
+    if len(text) > WHY_MAX:
+        raise wrong(f"a reason of {len(text)} characters", f"{WHY_MAX} or fewer")
+    return text
+
+
+def _each_once(names: tuple[str, ...]) -> tuple[str, ...]:
+    if not names:
+        raise wrong("an empty list", "streams, or leave the key out: then it is for all of them")
+    again = next((name for place, name in enumerate(names) if name in names[:place]), None)
+    if again is not None:
+        raise wrong(f"{shown(again)} appears twice", "each stream once")
+    return names
+
+
+Why = Annotated[str, BeforeValidator(_why), WithJsonSchema({"type": "string", "minLength": 1, "maxLength": WHY_MAX})]
+
+
+class Window(Part):
+    """The packets launched from `from` on and before `to`. The same in every cell."""
+
+    from_: Duration = Field(alias="from", description="when it begins, after the start of the streams")
+    to: Duration = Field(description="when it ends, after the start of the streams; at most the duration")
+    why: Why = Field(description="why this interval, in a sentence")
+    streams: Annotated[Listed[Reference], AfterValidator(_each_once)] = Field(
+        default=(), description="its streams; all if not given"
+    )
+
+    def is_of(self, stream: str) -> bool:
+        """Whether it is one of the stream's."""
+        return not self.streams or stream in self.streams
+
+
+# What a scenario is, and what follows from it: routes, addresses, stream numbers, packet counts.
+
 
 LONGEST_NS = 365 * 24 * 3600 * 10**9
 
@@ -457,3 +550,46 @@ class Scenario(Part):
 
     def _route(self, sender: str, receiver: str, via: End | None) -> Route:
         return routes(self.segments(), sender, receiver, via)[0]
+
+
+# How large a packet may be to go in one frame, by what carries it.
+
+
+TCP_HEADERS: Final = 52
+"""IPv4, TCP, and TCP's timestamps, which Linux sends (net.ipv4.tcp_timestamps)."""
+RTPS_HEADERS: Final = 20 + 4 + 20 + 4
+"""The least that DDS sends with a sample: the header of the message, that of its Data submessage, what all of these
+begin with, and the header of the payload (DDSI-RTPS 2.5, sections 9.4.4, 9.4.5.1, 9.4.5.4 and 10.2).
+"""
+SEQUENCE_LENGTH: Final = 4
+"""A sequence of octets begins with its length, which the size of `dds` does not count and ddsperf's does."""
+
+
+@dataclass(frozen=True)
+class Room:
+    """What goes in one frame of a link.
+
+    mtu: bytes of an IP packet in a frame. largest: the largest size, as the scenario has it, that may: each one beyond
+    goes in several frames. is_exact: no smaller one does; over DDS some may, by what it sends with a sample.
+    """
+
+    mtu: int
+    largest: int
+    is_exact: bool = True
+
+
+def room(scenario: Scenario, name: str) -> Room | None:
+    """That of the packets of a stream, of a probe, or of one of its legs; None of what sends none."""
+    flow = scenario.flows.get(name) or scenario.flows.get(f"{name}.up")
+    if flow is None:
+        return None
+    mtu = scenario.route(flow.name).segment.mtu
+    return Room(mtu, mtu - _headers(scenario, flow), flow.transport != "dds")
+
+
+def _headers(scenario: Scenario, flow: Flow) -> int:
+    """Bytes of an IP packet that are not counted in the flow's size."""
+    if flow.transport != "dds":
+        return {"udp": UDP_OVERHEAD, "tcp": TCP_HEADERS, "ethernet": 0}[flow.transport]
+    length = SEQUENCE_LENGTH if isinstance(scenario.probes[flow.probe or ""], DdsProbe) else 0
+    return UDP_OVERHEAD + RTPS_HEADERS + length

@@ -9,9 +9,8 @@ from ipaddress import IPv4Address, IPv4Interface, IPv4Network
 from latlab.model.bridges import KINDS
 from latlab.scenario.findings import Path
 from latlab.scenario.guests import Guest
-from latlab.scenario.links import Link, subnet_of, vlan_subnet_of
+from latlab.scenario.links import Link, subnet_of, vlan_end, vlan_subnet_of
 from latlab.scenario.parts import End, UnknownError
-from latlab.scenario.vlans import vlan_end
 
 FIRST_GUEST = 11
 """Guests get .11, .12, … of their segment's network, in the scenario's order; the ends of links have .1, .2, …"""

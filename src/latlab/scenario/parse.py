@@ -8,9 +8,8 @@ from pydantic import ValidationError
 
 from latlab.scenario.findings import Finding, Raw
 from latlab.scenario.models import Scenario
-from latlab.scenario.references import unknown_references
 from latlab.scenario.rules import RULES
-from latlab.scenario.shape import findings_of
+from latlab.scenario.shape import findings_of, unknown_references
 from latlab.scenario.sketch import Sketch, known, sketch, sketch_of
 
 

@@ -8,10 +8,10 @@ from pydantic import AfterValidator, BeforeValidator, Field
 
 from latlab.model.metrics import TIMED
 from latlab.scenario.findings import Raw, shown, wrong
+from latlab.scenario.links import Pcp, VlanId
 from latlab.scenario.parts import End, EndText, ItemName, Part, Priority, Reference
 from latlab.scenario.streams import PROBE_BYTES, UDP_PAYLOAD_MAX, default_pcp
 from latlab.scenario.units import DURATION, SIZE, Duration, Size, within
-from latlab.scenario.vlans import Pcp, VlanId
 
 NO_PROBES = "none"
 """In the matrix: no probe runs."""

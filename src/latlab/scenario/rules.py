@@ -14,17 +14,12 @@ from typing import Any
 
 from latlab.model.bridges import KINDS
 from latlab.scenario import flow_rules as flows
-from latlab.scenario import guest_rules as guests
 from latlab.scenario import host_rules as hosts
 from latlab.scenario import limit_rules as limits
-from latlab.scenario import load_rules as loads
 from latlab.scenario import ptp_rules as ptp
 from latlab.scenario import shaper_rules as shapers
-from latlab.scenario import trigger_rules as trigger
 from latlab.scenario import tuning_rules as tuning
 from latlab.scenario import vlan_rules as vlans
-from latlab.scenario import window_rules as windows
-from latlab.scenario.asked_flows import TAP, FlowPoint
 from latlab.scenario.findings import Finding, Path, show_path, unknown
 from latlab.scenario.flows import given_port, leg_number
 from latlab.scenario.hosts import has_interface
@@ -34,6 +29,7 @@ from latlab.scenario.probes import Between, OverDds, PingProbe
 from latlab.scenario.sketch import Sketch, known, where_known
 from latlab.scenario.streams import CLOCK_PORT, Stream
 from latlab.scenario.units import format_duration
+from latlab.scenario.watched import TAP, FlowPoint
 
 RATE_MAX = 2_000_000
 """Packets a second of one talker: above it no Linux socket follows."""
@@ -238,20 +234,20 @@ RULES: tuple[Rule, ...] = (
     each("links", hosts.joined_link_is_as_the_first),
     vlans.names_are_the_kernels,
     vlans.names_are_free,
-    each("guests", guests.guest_has_its_name),
-    each("guests", guests.guest_has_one_origin),
-    each("guests", guests.guest_is_reached),
-    each("guests", guests.ssh_leads_there),
-    each("guests", guests.domain_has_its_own),
-    each("guests", guests.own_guest_is_here),
-    each("guests", guests.guest_has_its_uplink),
+    each("guests", hosts.guest_has_its_name),
+    each("guests", hosts.guest_has_one_origin),
+    each("guests", hosts.guest_is_reached),
+    each("guests", hosts.ssh_leads_there),
+    each("guests", hosts.domain_has_its_own),
+    each("guests", hosts.own_guest_is_here),
+    each("guests", hosts.guest_has_its_uplink),
     each("guests", vlans.bridge_takes_the_interface),
-    guests.uplinks_have_one_bridge,
-    guests.domains_are_apart,
-    guests.devices_are_apart,
-    guests.guests_have_addresses,
-    guests.guest_networks_are_apart,
-    guests.bridges_have_their_name,
+    hosts.uplinks_have_one_bridge,
+    hosts.domains_are_apart,
+    hosts.devices_are_apart,
+    hosts.guests_have_addresses,
+    hosts.guest_networks_are_apart,
+    hosts.bridges_have_their_name,
     something_is_measured,
     probes_have_their_name,
     flows_have_their_name,
@@ -262,9 +258,9 @@ RULES: tuple[Rule, ...] = (
     each("streams", flows.stream_leaves_the_host),
     each("probes", flows.asks(flows.probe_leaves_the_host)),
     each("loads", flows.sent(flows.load_leaves_the_host)),
-    each("loads", loads.work_has_its_size),
-    each("loads", loads.files_are_on_a_disk),
-    each("loads", loads.work_is_confined),
+    each("loads", flows.work_has_its_size),
+    each("loads", flows.files_are_on_a_disk),
+    each("loads", flows.work_is_confined),
     each("streams", flows.tag_goes_with_a_vlan),
     each("streams", flows.vlan_goes_with_frames),
     each("streams", flows.group_goes_with_frames),
@@ -326,11 +322,11 @@ RULES: tuple[Rule, ...] = (
     each("tuning", tuning.guests_have_the_queues),
     each("tuning", tuning.tuned_interfaces_are_there),
     tuning.halt_poll_is_one,
-    each("windows", windows.window_is_in_the_run),
-    each("windows", windows.window_has_packets),
-    windows.windows_are_apart,
-    trigger.trigger_has_streams,
-    trigger.trigger_is_in_real_time,
+    each("windows", limits.window_is_in_the_run),
+    each("windows", limits.window_has_packets),
+    limits.windows_are_apart,
+    limits.trigger_has_streams,
+    limits.trigger_is_in_real_time,
     limits.limits_are_statistics,
     limits.limits_can_be_measured,
 )

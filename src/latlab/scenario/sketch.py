@@ -18,7 +18,7 @@ from latlab.scenario.guests import Guest
 from latlab.scenario.hosts import Host, has_interface, is_existing, machine_of, machines_of, switches_of, whereabouts
 from latlab.scenario.links import Link
 from latlab.scenario.loads import Load
-from latlab.scenario.models import Scenario
+from latlab.scenario.models import Scenario, Window
 from latlab.scenario.network import Segment, segments, vlan_parents
 from latlab.scenario.parts import End, Part, UnknownError, parse_end
 from latlab.scenario.probes import Between, ProbeBase
@@ -26,7 +26,6 @@ from latlab.scenario.shape import model_at
 from latlab.scenario.shapers import Shaper
 from latlab.scenario.streams import Stream
 from latlab.scenario.tuning import Tuning
-from latlab.scenario.windows import Window
 
 Key = TypeVar("Key")
 Item = TypeVar("Item")

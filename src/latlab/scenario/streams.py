@@ -10,9 +10,9 @@ from typing import Annotated, Final, Literal
 from pydantic import AfterValidator, BeforeValidator, Field, PlainSerializer, WithJsonSchema
 
 from latlab.scenario.findings import Raw, shown, wrong
+from latlab.scenario.links import Pcp, VlanId
 from latlab.scenario.parts import EndText, Part, Priority, Reference
 from latlab.scenario.units import DURATION, SIZE, Duration, Size, within
-from latlab.scenario.vlans import Pcp, VlanId
 
 PROBE_BYTES = 40
 """The probe's header (docs/reference/agent.md): the smallest probe."""

@@ -7,9 +7,9 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
 
 from latlab.scenario.findings import shown, wrong
+from latlab.scenario.links import PcpKey
 from latlab.scenario.parts import Cpus, Interface, ItemName, KeyNumber, Listed, Part
 from latlab.scenario.units import DURATION, Duration, format_duration, within
-from latlab.scenario.vlans import PcpKey
 
 Fifo = Annotated[int, Field(ge=1, le=99)]
 _S32_MAX_US = 2**31 - 1

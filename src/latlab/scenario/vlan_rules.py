@@ -9,13 +9,12 @@ from ipaddress import IPv4Network
 from latlab.model.bridges import KINDS
 from latlab.scenario.findings import Finding, Path
 from latlab.scenario.guests import Guest, takes_all
-from latlab.scenario.links import Link, subnet_of, vlan_subnet_of
+from latlab.scenario.links import Link, subnet_of, vlan_end, vlan_subnet_of
 from latlab.scenario.network import joined, routes, uplink_of, vlans_of
 from latlab.scenario.parts import INTERFACE_NAME_MAX, End
 from latlab.scenario.probes import PingProbe
 from latlab.scenario.sketch import Sketch, where_known
 from latlab.scenario.streams import Stream
-from latlab.scenario.vlans import vlan_end
 
 
 def names_are_the_kernels(sketch: Sketch) -> Iterator[Finding]:

@@ -15,7 +15,7 @@ from latlab.report.charts.sheet import Drawing, Sheet, round_values, text_in
 from latlab.report.document import Table
 from latlab.report.palette import ANY_COLOUR, COLOURS, LOST_COLOUR, Look
 from latlab.report.text import microseconds, plain, whole
-from latlab.scenario.one_frame import Room
+from latlab.scenario.models import Room
 
 FIGURES: Final = ("min", "p50", "p99", "max")
 

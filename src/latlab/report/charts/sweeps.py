@@ -24,7 +24,7 @@ from latlab.report.testbed import label_text
 from latlab.report.view import METRIC_ORDER
 from latlab.result.types import Cell, Metric, Result
 from latlab.scenario import Scenario, cells, load_scenario
-from latlab.scenario.one_frame import Room, room
+from latlab.scenario.models import Room, room
 from latlab.scenario.units import DURATION, SIZE, Quantity
 
 FEWEST: Final = 3

@@ -1,17 +1,24 @@
-"""Which packets are watched: an expression such as `udp port 5000`, a part of pcap-filter(7), as the agent has it.
-
-Terms that stand side by side are one condition: all of them have to hold. Conditions are joined by `and` and `or`,
-which bind alike, from left to right, as in pcap-filter. `not` denies the condition that follows it.
-"""
+"""Packets of others that are watched: which flows, at which interfaces, and whose packets."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from ipaddress import ip_interface, ip_network
-from typing import Any, Final
+from typing import Annotated, Any, Final, NamedTuple
+
+from pydantic import AfterValidator, Field, PlainSerializer, PlainValidator, WithJsonSchema
 
 from latlab.model.errors import UsageError
+from latlab.scenario.findings import shown, wrong
+from latlab.scenario.parts import END, End, Listed, Part, parse_end
+
+# Which packets are watched: an expression such as `udp port 5000`, a part of pcap-filter(7), as the agent has it.
+#
+# Terms that stand side by side are one condition: all of them have to hold. Conditions are joined by `and` and `or`,
+# which bind alike, from left to right, as in pcap-filter. `not` denies the condition that follows it.
+
 
 MOST_TESTS: Final = 48
 """As MAX_TESTS of agent/wire/src/watch.rs."""
@@ -289,3 +296,145 @@ _TERMS: Final[Mapping[str, Callable[[_Reader], None]]] = {
 }
 _KNOWN: Final = frozenset({*_TERMS, *_PROTOCOLS, *ETHER_TYPES, *_AND, *_OR, *_NOT, "(", ")"})
 """Words that are no values."""
+
+# Where packets are watched: `[MACHINE/][ns:NAMESPACE/]INTERFACE[:in|:out]`, as `latlab watch --at` takes it.
+
+
+_NAMESPACE: Final = "ns:"
+_GUEST: Final = "guest:"
+_INTERFACE: Final = re.compile(r"[^\s/:]{1,15}")
+"""What the kernel takes as a name (`dev_valid_name`), without colons."""
+_PLACE: Final = re.compile(r"[^\s/-][^\s/]*")
+"""An option of ssh begins with a dash."""
+
+
+@dataclass(frozen=True)
+class WatchPoint:
+    """One interface. machine: where it is reached over ssh, or `guest:NAME`, a guest that runs here; None: this one.
+    namespace: a named network namespace there (`ip netns`); None: its own. directions: `in`, `out` or both.
+    """
+
+    interface: str
+    directions: tuple[str, ...] = ("in", "out")
+    machine: str | None = None
+    namespace: str | None = None
+
+    @property
+    def place(self) -> tuple[str | None, str | None]:
+        """Machine and namespace."""
+        return self.machine, self.namespace
+
+    @property
+    def guest(self) -> str | None:
+        """The guest of this machine that its interface is in; None: in none."""
+        is_guest = self.machine is not None and self.machine.startswith(_GUEST)
+        return self.machine.removeprefix(_GUEST) if self.machine and is_guest else None
+
+    @property
+    def name(self) -> str:
+        """As it is written, without the direction."""
+        namespace = None if self.namespace is None else f"{_NAMESPACE}{self.namespace}"
+        return "/".join(filter(None, (self.machine, namespace, self.interface)))
+
+
+def parse_point(text: str) -> WatchPoint:
+    """The point. UsageError: it is none."""
+    *places, last = text.split("/")
+    interface, colon, direction = last.partition(":")
+    if colon and direction not in ("in", "out"):
+        raise _wrong(text, f"{direction!r} is not a direction")
+    if not _INTERFACE.fullmatch(interface):
+        raise _wrong(text, f"{interface!r} cannot be an interface")
+    machine, namespace = None, None
+    if places and places[-1].startswith(_NAMESPACE):
+        namespace = places.pop().removeprefix(_NAMESPACE)
+    if places:
+        machine = places.pop()
+    named = (machine and machine.removeprefix(_GUEST), namespace)
+    if places or any(part is not None and not _PLACE.fullmatch(part) for part in named):
+        raise _wrong(text, "before the interface write a machine, a namespace, or both")
+    return WatchPoint(interface, (direction,) if colon else ("in", "out"), machine, namespace)
+
+
+def _wrong(text: str, what: str) -> UsageError:
+    remedy = "eth0, br0:in, ns:NAMESPACE/eth0, guest:vm1/eth0, root@board1/eth0:out or board1/ns:NAMESPACE/eth0"
+    return UsageError(f"{text!r} is not a place to watch: {what}", where="--at", remedy=remedy)
+
+
+# Flows whose packets are watched where they pass interfaces, regardless of the sender: nothing is sent for it.
+
+
+FLOWS_MAX = 16
+POINTS_MAX = 16
+SNAP_MAX = 256
+TAP = "tap"
+"""Of a guest: not an interface in it, but the tap of its virtual network card on its host."""
+BOTH = ("in", "out")
+
+
+class FlowPoint(NamedTuple):
+    """Where packets are watched: an interface, and the directions. Of a guest also its tap, by the name `tap`."""
+
+    end: End
+    directions: tuple[str, ...] = BOTH
+
+    @property
+    def name(self) -> str:
+        """As it is written, without a direction."""
+        return str(self.end)
+
+    def __str__(self) -> str:
+        return self.name if self.directions == BOTH else f"{self.name}:{self.directions[0]}"
+
+
+def parse_flow_point(value: object) -> FlowPoint:
+    """The point that `host.interface`, `host.interface:in` or `host.interface:out` names."""
+    text, colon, direction = value.rpartition(":") if isinstance(value, str) and ":" in value else (value, "", "")
+    if colon and direction not in BOTH:
+        raise wrong(f"{shown(direction)} is not a direction", "in or out, as in ecu.eth0:in")
+    return FlowPoint(parse_end(text), (direction,) if colon else BOTH)
+
+
+def _matches(text: str) -> str:
+    try:
+        parse_flow(text)
+    except UsageError as error:
+        raise wrong(error.what, error.remedy) from None
+    return text
+
+
+def _each_once(points: tuple[FlowPoint, ...]) -> tuple[FlowPoint, ...]:
+    seen = [(point.end, direction) for point in points for direction in point.directions]
+    again = next((end for place, (end, way) in enumerate(seen) if (end, way) in seen[:place]), None)
+    if again is not None:
+        raise wrong(f"{again} appears twice", "each interface and direction once")
+    return points
+
+
+FlowPointText = Annotated[
+    FlowPoint,
+    PlainValidator(parse_flow_point),
+    WithJsonSchema(
+        {"type": "string", "pattern": END.replace("$", "(:(in|out))?$"), "examples": ["sensor.eth0:out", "vm1.tap"]}
+    ),
+    PlainSerializer(str, return_type=str, when_used="json"),
+]
+
+
+class FlowAsked(Part):
+    """Packets that are recorded where they pass interfaces of hosts and guests: their own streams, loads, or those of
+    other programs.
+    """
+
+    match: Annotated[str, AfterValidator(_matches)] = Field(
+        description="which packets, as `latlab watch --flow` takes it, such as udp port 5000"
+    )
+    at: Annotated[Listed[FlowPointText], AfterValidator(_each_once)] = Field(
+        min_length=1,
+        max_length=POINTS_MAX,
+        description="where: host.interface, in or out with :in or :out, else both; guest.tap is a guest's tap on its "
+        "host",
+    )
+    snap: int = Field(
+        default=128, ge=70, le=SNAP_MAX, description="bytes of each packet that are kept, and by which it is recognised"
+    )
