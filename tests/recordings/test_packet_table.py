@@ -18,8 +18,8 @@ from recorded import TAI_MINUS_REAL, Row, cell_document, recording_bytes, stream
 
 from latlab.model.errors import LabError
 from latlab.recordings import packets as packets_module
+from latlab.recordings.clock_offset import RealToTai
 from latlab.recordings.packets import build_packets, join_cell, read_findings, whole_packets
-from latlab.recordings.real_to_tai import RealToTai
 from latlab.recordings.run_folder import CellFolder
 
 START = 1_000_000

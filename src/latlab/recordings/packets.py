@@ -23,20 +23,30 @@ from latlab.model import timestamps
 from latlab.model.errors import LabError, reads_files
 from latlab.recordings.arrow import Recording, no_recording, read_recording
 from latlab.recordings.cell import RecordedCell, RecordedStream, Totals
-from latlab.recordings.clock_offset import offset_between
-from latlab.recordings.impossible import Readings, drop_impossible
-from latlab.recordings.legs import has_schedule, onto_askers_clock, with_counts
+from latlab.recordings.clock_offset import RealToTai, offset_between
 from latlab.recordings.prp_pairs import first_copies
-from latlab.recordings.real_to_tai import RealToTai
 from latlab.recordings.recording_findings import (
     TRACED,
+    Readings,
     RecordingFindings,
     counted_packets,
+    drop_impossible,
     recording_agents,
     stated_rows,
 )
 from latlab.recordings.run_folder import CellFolder, reading_table, writing_table
-from latlab.recordings.slots import Column, Finder, Mask, Rows, Slots, after_last, first_ones
+from latlab.recordings.slots import (
+    Column,
+    Finder,
+    Mask,
+    Rows,
+    Slots,
+    after_last,
+    first_ones,
+    has_schedule,
+    onto_askers_clock,
+    with_counts,
+)
 from latlab.recordings.timers import timer_tables
 
 ROW_GROUP: Final = 1 << 20

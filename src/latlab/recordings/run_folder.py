@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import fcntl
 import hashlib
 import json
 import os
@@ -23,7 +24,6 @@ from pydantic import ValidationError
 
 from latlab.model.errors import SAID, LabError, UsageError, as_system_error, check_is_file, file_remedy
 from latlab.model.part import Document, Facts, Failure
-from latlab.recordings import life
 from latlab.recordings.arrow import read_recording
 from latlab.recordings.cell import RecordedCell
 
@@ -419,11 +419,11 @@ class RunFolder:
 
     def alive(self) -> AbstractContextManager[None]:
         """A context during which the run is live. OSError: it has neither a scenario.yaml nor a watch.json yet."""
-        return life.held(self.watch_path if self.watch_path.exists() else self.scenario_path)
+        return held(self.watch_path if self.watch_path.exists() else self.scenario_path)
 
     def is_live(self) -> bool:
         """Whether the lab that makes this run is alive: what is in the folder is then half of it."""
-        return life.is_held(self.scenario_path) or life.is_held(self.watch_path)
+        return is_held(self.scenario_path) or is_held(self.watch_path)
 
     @property
     def plan_path(self) -> Path:
@@ -511,3 +511,38 @@ def _or_empty(path: Path) -> Document:
         return read_json(path)
     except LabError:
         return {}
+
+
+# Whether the lab that makes a run is alive: it holds a lock on the run's scenario.yaml, which is written once.
+#
+# The lock is flock(2)'s: the kernel drops it however the lab ends, SIGKILL included.
+
+
+@contextmanager
+def held(path: Path) -> Iterator[None]:
+    """Make `is_held(path)` true in every process while the context lasts. OSError: there is no such file."""
+    # Open for writing: network file systems give an exclusive lock only then.
+    descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def is_held(path: Path) -> bool:
+    """Whether a living process holds the file; False if there is no such file, or locks are not allowed there."""
+    try:
+        # Opening a pipe for reading would wait until a writer opens it.
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False
+    finally:
+        os.close(descriptor)
+    return False

@@ -13,8 +13,7 @@ import polars as pl
 
 from latlab.recordings.arrow import Recording, no_recording, read_recording
 from latlab.recordings.cell import RecordedCell, RecordedStream
-from latlab.recordings.impossible import Readings, drop_impossible
-from latlab.recordings.recording_findings import RecordingFindings, stated_rows
+from latlab.recordings.recording_findings import Readings, RecordingFindings, drop_impossible, stated_rows
 from latlab.recordings.run_folder import CellFolder
 from latlab.recordings.slots import Column, after_last
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from latlab.recordings.arrow import no_recording, read_recording
 from latlab.recordings.cell import Judged, KeptTotals, Ready, RecordedAgent, RecordedCell, Totals
-from latlab.recordings.real_to_tai import RealToTai
+from latlab.recordings.clock_offset import RealToTai
 from latlab.recordings.run_folder import CellFolder
 
 _RECEIVING: Final = ("listen", "pong")

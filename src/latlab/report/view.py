@@ -15,8 +15,8 @@ from latlab.analysis.metrics import metric_values
 from latlab.analysis.round_trip import filled_launches, round_trips
 from latlab.model.metrics import METRICS_BY_NAME, PROBE_METRICS
 from latlab.recordings.cell import RecordedStream
-from latlab.recordings.legs import has_schedule
 from latlab.recordings.run_folder import CellFolder, RunFolder
+from latlab.recordings.slots import has_schedule
 from latlab.report import rows
 from latlab.report.legend import Key, Looks
 from latlab.report.marks import Marks, marks_of
