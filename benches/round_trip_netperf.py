@@ -28,8 +28,7 @@ from round_trip_sockperf import Trips, latlab
 
 from latlab.imports.netperf import read_round_trips
 from latlab.testbed.apply import TestBed
-from latlab.testbed.images.archives import other_components
-from latlab.testbed.images.packages import fetch, unpack
+from latlab.testbed.images.packages import fetch, other_components, unpack
 from latlab.testbed.probes.netperf import SELECTORS
 
 PORT = 11113

@@ -17,8 +17,7 @@ from marks import alone_last, mark
 from latlab.model.errors import LabError
 from latlab.recordings.run_folder import RunFolder
 from latlab.result.store import typed
-from latlab.testbed.images.archives import other_components
-from latlab.testbed.images.packages import fetch, unpack
+from latlab.testbed.images.packages import fetch, other_components, unpack
 
 # How long an example takes says how busy the machine is, and nothing about the code.
 settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])

@@ -20,11 +20,9 @@ from latlab.testbed.agent_binary import find_agent
 from latlab.testbed.guests.planned import planned_site
 from latlab.testbed.images import Image
 from latlab.testbed.images.archive import DIRECTORY, Entry, archive, file
-from latlab.testbed.images.archives import foreign
-from latlab.testbed.images.libraries import needed_libraries
-from latlab.testbed.images.packages import fetch, unpack
+from latlab.testbed.images.packages import fetch, foreign, unpack
 from latlab.testbed.images.store import packages_directory
-from latlab.testbed.images.tree import Tree
+from latlab.testbed.images.tree import Tree, needed_libraries
 from latlab.testbed.machines.board_qemu import board_argv
 
 NAMES = ("board1", "board2")

@@ -12,8 +12,7 @@ import pytest
 
 from latlab.testbed.agent_binary import find_agent
 from latlab.testbed.images import Image, build_image
-from latlab.testbed.images.image import DESCRIPTION, read_description
-from latlab.testbed.images.store import locked
+from latlab.testbed.images.store import DESCRIPTION, locked, read_description
 
 GUEST, BOARD = "debian-cloud", "debian-rt-board"
 

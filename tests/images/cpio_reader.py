@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from latlab.testbed.images import Image
-from latlab.testbed.images.elf import MAGIC, links
 from latlab.testbed.images.recipe import LINKS
+from latlab.testbed.images.tree import ELF_MAGIC, links
 
 
 @dataclass(frozen=True)
@@ -64,12 +64,12 @@ def modules_dep(found: dict[str, Found], image: Image) -> dict[str, list[str]]:
 
 def dynamic_programs(found: dict[str, Found]) -> set[str]:
     """The programs that need libraries; each is there, where the loader looks."""
-    programs = [one for one in found.values() if stat.S_ISREG(one.mode) and one.data.startswith(MAGIC)]
+    programs = [one for one in found.values() if stat.S_ISREG(one.mode) and one.data.startswith(ELF_MAGIC)]
     linked = {one.name: links(one.data) for one in programs if "/modules/" not in one.name}
     (folder,) = {posixpath.dirname(name) for name in found if posixpath.basename(name) == "libc.so.6"}
     for name, needs in linked.items():
         for library in needs.needed:
-            assert at(found, f"{folder}/{library}").data.startswith(MAGIC), f"{name} needs {library}"
+            assert at(found, f"{folder}/{library}").data.startswith(ELF_MAGIC), f"{name} needs {library}"
         if needs.interpreter:
             assert at(found, needs.interpreter.lstrip("/")).mode & 0o111
     return {name for name, needs in linked.items() if needs.interpreter}

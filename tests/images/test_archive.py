@@ -10,9 +10,8 @@ import pytest
 from cpio_reader import read
 
 from latlab.testbed.images.archive import DIRECTORY, archive, file, link
-from latlab.testbed.images.image import DESCRIPTION, INITRAMFS, KERNEL, Image
-from latlab.testbed.images.nested_image import image_archive
-from latlab.testbed.images.store import home
+from latlab.testbed.images.store import DESCRIPTION, INITRAMFS, KERNEL, Image, home
+from latlab.testbed.images.with_guests import image_archive
 
 ENTRIES = {
     "usr/bin/b": file(b"b", executable=True),

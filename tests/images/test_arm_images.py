@@ -10,14 +10,15 @@ from typing import Any
 import pytest
 
 from latlab.model.errors import LabError, UsageError
-from latlab.testbed.images import archives, base, build
+from latlab.testbed.images import base, build
+from latlab.testbed.images import packages as archives
 from latlab.testbed.images.base import find_ingredients
 from latlab.testbed.images.board_recipe import BOARDS, ONLY_X86, board_recipe
 from latlab.testbed.images.build import _Inputs
-from latlab.testbed.images.image import Image
 from latlab.testbed.images.kinds import command_line, named_for, ready_made, sort_of
-from latlab.testbed.images.own_modules import missing_compiler
+from latlab.testbed.images.modules import missing_compiler
 from latlab.testbed.images.packages import Apt, Package
+from latlab.testbed.images.store import Image
 
 VERSION = "6.12.1-1"
 KERNEL = "linux-image-6.12.1-rt"
@@ -58,8 +59,8 @@ def apts(monkeypatch: pytest.MonkeyPatch) -> dict[str, StandIn]:
     monkeypatch.setattr(base, "machine_architecture", lambda: "amd64")
     monkeypatch.setattr(base, "Apt", lambda cache: found["amd64"])
     monkeypatch.setattr(base, "foreign", lambda cache, architecture: found[architecture])
-    monkeypatch.setattr(base.own_modules, "missing_compiler", lambda cross=None: [])
-    monkeypatch.setattr(base.mended_igb, "missing_programs", lambda cross=None: [])
+    monkeypatch.setattr(base, "missing_compiler", lambda cross=None: [])
+    monkeypatch.setattr(base, "missing_programs", lambda cross=None: [])
 
     def newest(
         apt: StandIn, names: Sequence[str], cache: Path, say: object, architecture: str | None = None

@@ -20,21 +20,13 @@ from cpio_reader import Found, at, dynamic_programs, modules_dep, read
 
 from latlab.model.errors import LabError, UsageError
 from latlab.testbed.agent_binary import find_agent
-from latlab.testbed.images import (
-    Image,
-    build_image,
-    clean_images,
-    find_image,
-    kinds,
-    list_images,
-    mended_igb,
-    own_modules,
-)
+from latlab.testbed.images import Image, build_image, clean_images, find_image, kinds, list_images
+from latlab.testbed.images import modules as own_modules
 from latlab.testbed.images.base import chosen_modules
 from latlab.testbed.images.board_recipe import BOARDS, FEATURES, NEEDED, NESTED_KVM
-from latlab.testbed.images.elf import MAGIC, module_facts
-from latlab.testbed.images.modules import Modules
+from latlab.testbed.images.modules import IGB, IGB_FEATURE, Modules
 from latlab.testbed.images.recipe import guest_recipe
+from latlab.testbed.images.tree import ELF_MAGIC, module_facts
 
 NAME = "debian-rt-board"
 LATLAB = Path(sys.executable).with_name("latlab")
@@ -104,7 +96,7 @@ def test_every_module_is_there_or_built_in_with_what_it_needs(found: dict[str, F
     files = {posixpath.basename(module) for module in needs}
     built_in = {posixpath.basename(line) for line in found[f"{home}/modules.builtin"].data.decode().splitlines()}
     known = {name.removesuffix(".ko").replace("-", "_") for name in files | built_in}
-    assert set(FEATURES) - known == set(board.lacking) - {*own_modules.NAMES, mended_igb.NAME}
+    assert set(FEATURES) - known == set(board.lacking) - {*own_modules.OWN_MODULES, IGB}
     assert set(NEEDED) <= known
 
 
@@ -114,7 +106,7 @@ def test_the_image_does_not_have_nothing_here(board: Image) -> None:
 
 
 def test_the_kernel_is_one_that_need_not_unpack_itself(board: Image) -> None:
-    assert board.kernel.read_bytes()[:4] == MAGIC
+    assert board.kernel.read_bytes()[:4] == ELF_MAGIC
 
 
 def test_the_guest_image_in_it_is_the_one_that_was_built(found: dict[str, Found], board: Image, image: Image) -> None:
@@ -196,10 +188,10 @@ def test_without_a_compiler_or_a_module_there_is_an_image_that_says_what_it_does
     monkeypatch.setattr(own_modules, "COMPILER", ("gcc", "no-such-make"))
     told: list[str] = []
     board = build_image(NAME, say=told.append)
-    without = dict.fromkeys(own_modules.NAMES, NESTED_KVM) | {mended_igb.NAME: mended_igb.FEATURE}
+    without = dict.fromkeys(own_modules.OWN_MODULES, NESTED_KVM) | {IGB: IGB_FEATURE}
     assert board.lacking == {"no_such_module": "miracles"} | without
     assert any("no module no_such_module" in line and "miracles" in line for line in told)
-    for feature in (NESTED_KVM, mended_igb.FEATURE):
+    for feature in (NESTED_KVM, IGB_FEATURE):
         (line,) = (line for line in told if feature in line)
         assert "no-such-make not on the PATH" in line
     assert find_image(NAME) == board
@@ -208,7 +200,7 @@ def test_without_a_compiler_or_a_module_there_is_an_image_that_says_what_it_does
     assert ("intree", "Y") in module_facts(found[driver].data), "the kernel's own"
     listed = found["etc/latlab/modules"].data
     assert b"virtio_net" in listed
-    assert not any(name.encode() in listed for name in own_modules.NAMES)
+    assert not any(name.encode() in listed for name in own_modules.OWN_MODULES)
 
 
 FOUND_OUT_ON_THE_WAY = "from latlab.testbed.images import build; build._Inputs.needed = 0"
@@ -372,6 +364,6 @@ def test_a_guest_of_the_image_in_it_runs_in_the_board_with_kvm_and_vhost(machine
 
 def test_on_a_cpu_that_does_not_say_it_is_emulated_nothing_is_pretended(board: Image, tmp_path: Path) -> None:
     with booted(board, tmp_path, "-cpu", "max,tcg-cpuid=off", memory="512M") as run:
-        assert all(run("modprobe", name).returncode != 0 for name in own_modules.NAMES)
+        assert all(run("modprobe", name).returncode != 0 for name in own_modules.OWN_MODULES)
         assert run("modprobe", "kvm_amd").returncode != 0
         assert "RT requires X86_FEATURE_CONSTANT_TSC" in run("dmesg").stdout

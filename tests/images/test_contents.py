@@ -10,8 +10,8 @@ from cpio_reader import Found, at, dynamic_programs, modules_dep, read
 
 from latlab.testbed.agent_binary import find_agent
 from latlab.testbed.images import Image
-from latlab.testbed.images.elf import MAGIC, links
 from latlab.testbed.images.recipe import BOOT_MODULES, LINKS, MODULES, PROGRAMS
+from latlab.testbed.images.tree import ELF_MAGIC, links
 
 
 @pytest.fixture(scope="module")
@@ -81,4 +81,4 @@ def test_the_modules_of_the_boot_are_listed_in_loading_order(found: dict[str, Fo
 
 
 def test_the_kernel_is_one_that_need_not_unpack_itself(image: Image) -> None:
-    assert image.kernel.read_bytes()[:4] == MAGIC
+    assert image.kernel.read_bytes()[:4] == ELF_MAGIC

@@ -13,11 +13,10 @@ from typing import cast
 import pytest
 
 from latlab.model.errors import LabError, UsageError
-from latlab.testbed.images import Image, emulator, other_qemu
-from latlab.testbed.images.archives import LISTS, backports
+from latlab.testbed.images import Image, emulator
 from latlab.testbed.images.board_recipe import board_recipe
 from latlab.testbed.images.emulator import PACKAGE, newest_qemu
-from latlab.testbed.images.packages import Apt, Package
+from latlab.testbed.images.packages import LISTS, Apt, Package, backports
 from latlab.testbed.images.recipe import Recipe, guest_recipe
 
 OLD, NEW = "1:7.2+dfsg-7+deb12u16", "1:10.0.2+ds-2~bpo12+1"
@@ -83,8 +82,8 @@ def test_another_release_s_qemu_is_chosen_with_its_libraries(tmp_path: Path, mon
         asked.append(release)
         return KnownPackages(NEW)
 
-    monkeypatch.setattr(other_qemu, "of_release", known)
-    found = other_qemu.qemu_of_release("trixie", board_recipe("rt"), tmp_path)
+    monkeypatch.setattr(emulator, "of_release", known)
+    found = emulator.qemu_of_release("trixie", board_recipe("rt"), tmp_path)
     assert asked == ["trixie"]
     assert PACKAGE in [package.name for package in found] and found[-1].name == f"libof-{PACKAGE}"
 
@@ -99,7 +98,7 @@ def test_another_release_s_qemu_is_chosen_with_its_libraries(tmp_path: Path, mon
 )
 def test_what_is_no_release_or_no_board_s_is_an_error(release: str, recipe: Recipe, says: str, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=says):
-        other_qemu.qemu_of_release(release, recipe, tmp_path)
+        emulator.qemu_of_release(release, recipe, tmp_path)
 
 
 def test_lists_that_cannot_be_fetched_again_still_serve(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

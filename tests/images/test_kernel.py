@@ -8,7 +8,7 @@ import struct
 
 import pytest
 
-from latlab.testbed.images import lz4, zstd
+from latlab.testbed.images import kernel
 from latlab.testbed.images.kernel import startable
 
 VMLINUX = b"\x7fELF" + bytes(range(256)) * 40
@@ -20,14 +20,14 @@ def lz4_of_literals(data: bytes) -> bytes:
     """A legacy frame of one block without a match."""
     extra, rest = divmod(len(data) - 15, 255)
     block = b"\xf0" + b"\xff" * extra + bytes([rest]) + data
-    return lz4.MAGIC + struct.pack("<I", len(block)) + block
+    return kernel.LZ4_MAGIC + struct.pack("<I", len(block)) + block
 
 
 def zstd_of_literals(data: bytes) -> bytes:
     """A frame of Zstandard (RFC 8878) with the size of its contents and one block, which is not compressed."""
     header = b"\xa0" + struct.pack("<I", len(data))
     last_raw_block = (len(data) << 3 | 1).to_bytes(3, "little")
-    return zstd.MAGIC + header + last_raw_block + data
+    return kernel.ZSTD_MAGIC + header + last_raw_block + data
 
 
 PAYLOADS = {
@@ -82,11 +82,11 @@ BLOCKS = {
 
 @pytest.mark.parametrize(("block", "data"), BLOCKS.values(), ids=BLOCKS)
 def test_lz4_blocks_are_unpacked_as_their_format_says(block: bytes, data: bytes) -> None:
-    frame = lz4.MAGIC + 2 * (struct.pack("<I", len(block)) + block)
-    assert lz4.unpack(frame) == 2 * data
+    frame = kernel.LZ4_MAGIC + 2 * (struct.pack("<I", len(block)) + block)
+    assert kernel.unpack_lz4(frame) == 2 * data
 
 
 def test_a_frame_cut_short_is_an_error() -> None:
     block = BLOCKS["a copy of what was there"][0]
     with pytest.raises(IndexError):
-        lz4.unpack(lz4.MAGIC + struct.pack("<I", len(block)) + block[:-3])
+        kernel.unpack_lz4(kernel.LZ4_MAGIC + struct.pack("<I", len(block)) + block[:-3])

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from latlab.model.errors import UsageError
-from latlab.testbed.images.image import Image
 from latlab.testbed.images.kinds import READY_MADE, sort_of
 from latlab.testbed.images.recipe import DDS_PROGRAMS, PROGRAMS
+from latlab.testbed.images.store import Image
 
 
 def test_the_image_for_dds_is_the_real_time_one_and_ddsperf() -> None:

@@ -13,16 +13,14 @@ from cpio_reader import Found, modules_dep, read
 
 from latlab.model.errors import LabError
 from latlab.testbed.images import Image
-from latlab.testbed.images.elf import module_facts
-from latlab.testbed.images.kernel_source import source_files
-from latlab.testbed.images.mended_igb import FOLDER, apply_patch, mended
-from latlab.testbed.images.modules import Module
+from latlab.testbed.images.modules import IGB_FOLDER, Module, apply_patch, mended_igb, source_files
 from latlab.testbed.images.packages import Apt, Package
+from latlab.testbed.images.tree import module_facts
 
 DRIVER = "kernel/drivers/net/ethernet/intel/igb/igb.ko"
 SOURCE = {
-    f"{FOLDER}/Makefile": b"obj-m += igb.o\n",
-    f"{FOLDER}/igb_ptp.c": b"/* a driver of another kind */\n",
+    f"{IGB_FOLDER}/Makefile": b"obj-m += igb.o\n",
+    f"{IGB_FOLDER}/igb_ptp.c": b"/* a driver of another kind */\n",
     "drivers/net/ethernet/intel/igbvf/Makefile": b"obj-m += igbvf.o\n",
 }
 CONTROL = "Package: linux-source-6.99\nVersion: 6.99-1\nArchitecture: all\nMaintainer: nobody\nDescription: a source\n"
@@ -74,7 +72,7 @@ def test_the_boards_driver_is_the_patched_one_where_modprobe_finds_the_stock_one
 
 def test_a_folder_of_the_source_is_read_and_nothing_else(tmp_path: Path) -> None:
     package = source_package(tmp_path, SOURCE)
-    assert source_files(package, FOLDER) == {Path(name).name: SOURCE[name] for name in list(SOURCE)[:2]}
+    assert source_files(package, IGB_FOLDER) == {Path(name).name: SOURCE[name] for name in list(SOURCE)[:2]}
 
 
 @pytest.mark.parametrize("broken", ["no such folder", "cut off", "no package"])
@@ -84,21 +82,21 @@ def test_a_source_without_the_driver_is_told_by_its_packages_name(tmp_path: Path
         package.write_bytes(package.read_bytes()[:-100])
     elif broken == "no package":
         package.write_bytes(b"nothing")
-    with pytest.raises(LabError, match=rf"{package.name} has no complete {FOLDER}") as caught:
-        source_files(package, FOLDER)
+    with pytest.raises(LabError, match=rf"{package.name} has no complete {IGB_FOLDER}") as caught:
+        source_files(package, IGB_FOLDER)
     assert caught.value.remedy == f"delete {package}: it is downloaded again"
 
 
 def test_a_source_that_the_patch_is_not_for_makes_no_driver(tmp_path: Path) -> None:
     package = source_package(tmp_path, SOURCE)
     stock = Module("igb", DRIVER, b"")
-    with pytest.raises(LabError, match=rf"the patch igb\.patch does not apply to this kernel's {FOLDER}"):
-        mended(stock, package, tmp_path, tmp_path)
+    with pytest.raises(LabError, match=rf"the patch igb\.patch does not apply to this kernel's {IGB_FOLDER}"):
+        mended_igb(stock, package, tmp_path, tmp_path)
 
 
 def test_the_patch_fits_once(board: Image, shared: Path, tmp_path: Path) -> None:
     (package,) = (shared / "packages").glob(f"linux-source-*_{board.packages[source_of(board)]}_all.deb")
-    for name, data in source_files(package, FOLDER).items():
+    for name, data in source_files(package, IGB_FOLDER).items():
         (tmp_path / name).write_bytes(data)
     apply_patch(tmp_path)
     assert list(tmp_path.glob("*.rej")) == []

@@ -13,9 +13,8 @@ from cpio_reader import read
 
 from latlab.model.errors import LabError
 from latlab.testbed.images import Image
-from latlab.testbed.images.image import DESCRIPTION, NESTED_INITRAMFS
 from latlab.testbed.images.kinds import DEFAULTS, GUEST_KIND
-from latlab.testbed.images.store import home
+from latlab.testbed.images.store import DESCRIPTION, NESTED_INITRAMFS, home
 from latlab.testbed.images.with_guests import KEEP, PUT_TOGETHER_MODULE, nested_path, put_together
 
 OWN = b"all that the board has"

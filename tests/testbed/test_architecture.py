@@ -10,7 +10,7 @@ from latlab.scenario import Guest
 from latlab.testbed.architecture import ARCHITECTURES, BY_DEBIAN, debian_name, iommu_remedy
 from latlab.testbed.bridges.base import Plug
 from latlab.testbed.guests.qemu import machine_options, qemu_program
-from latlab.testbed.images import emulator, own_modules, recipe
+from latlab.testbed.images import emulator, modules, recipe
 from latlab.testbed.images.board_recipe import NESTED
 from latlab.testbed.images.kinds import ARCHITECTURES as IMAGES
 from latlab.testbed.machine import assumed_machine
@@ -35,7 +35,7 @@ def test_a_guest_is_of_the_machine_it_runs_on(architecture: str, accelerator: st
 
 
 def test_images_boards_and_agents_are_for_the_same_architectures() -> None:
-    for table in (emulator.PACKAGES, emulator.PROGRAMS, own_modules.CROSS, recipe.CONSOLES, NESTED):
+    for table in (emulator.PACKAGES, emulator.PROGRAMS, modules.CROSS, recipe.CONSOLES, NESTED):
         assert table.keys() == BY_DEBIAN.keys() == set(IMAGES)
     assert {name: known.qemu for name, known in BY_DEBIAN.items()} == emulator.PROGRAMS
     assert {arch for arch in EMULATED if arch} < BY_DEBIAN.keys()

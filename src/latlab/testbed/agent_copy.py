@@ -9,7 +9,7 @@ import gzip
 import sys
 from pathlib import Path
 
-from latlab.testbed.images.elf import without_symbols
+from latlab.testbed.images.tree import without_symbols
 
 
 def agent_copy(path: Path) -> bytes:

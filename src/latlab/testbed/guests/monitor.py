@@ -13,7 +13,7 @@ from typing import Any
 from qemu.qmp import ConnectError, QMPClient, QMPError
 
 from latlab.model.errors import LabError
-from latlab.testbed.images.snapshot import keep_newest, part_path
+from latlab.testbed.images.store import keep_newest, part_path
 
 MONITOR_MODULE = "latlab.testbed.guests.ask_monitor"
 """The command that asks."""

@@ -1,11 +1,22 @@
 """Images of guests and boards: a kernel and an initial file system of Debian's packages, the agent as first process."""
 
 from latlab.testbed.images.build import build_image
-from latlab.testbed.images.image import Image, file_digest
 from latlab.testbed.images.kinds import BOARD_KIND, DEFAULTS, GUEST_KIND, READY_MADE
 from latlab.testbed.images.recipe import FLAVOURS
-from latlab.testbed.images.snapshot import KEEP, is_whole, keep_newest, mark_used, part_path, snapshot_path
-from latlab.testbed.images.store import clean_images, find_image, image_directory, list_images
+from latlab.testbed.images.store import (
+    KEEP,
+    Image,
+    clean_images,
+    file_digest,
+    find_image,
+    image_directory,
+    is_whole,
+    keep_newest,
+    list_images,
+    mark_used,
+    part_path,
+    snapshot_path,
+)
 
 __all__ = [
     "BOARD_KIND",

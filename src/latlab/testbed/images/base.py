@@ -7,16 +7,37 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from latlab.model.errors import LabError
-from latlab.testbed.images import elf, mended_igb, own_modules
 from latlab.testbed.images.archive import DIRECTORY, Entry, archive, file, link
-from latlab.testbed.images.archives import COMPONENTS, foreign, other_components
 from latlab.testbed.images.board_recipe import NESTED_KVM
 from latlab.testbed.images.emulator import PROGRAMS, emulator, newest_qemu
 from latlab.testbed.images.kernel import startable
-from latlab.testbed.images.kmod_tables import kmod_tables
-from latlab.testbed.images.libraries import needed_libraries
-from latlab.testbed.images.modules import Module, Modules, tables
-from latlab.testbed.images.packages import Apt, Package, fetch, machine_architecture, unpack
+from latlab.testbed.images.modules import (
+    AT_BOOT,
+    IGB,
+    IGB_FEATURE,
+    IGB_MODULE,
+    OWN_MODULES,
+    Module,
+    Modules,
+    compiled,
+    kmod_tables,
+    mended_igb,
+    missing_compiler,
+    missing_programs,
+    tables,
+)
+from latlab.testbed.images.packages import (
+    COMPONENTS,
+    Apt,
+    Package,
+    Say,
+    fetch,
+    foreign,
+    machine_architecture,
+    other_components,
+    printed,
+    unpack,
+)
 from latlab.testbed.images.recipe import (
     BOOT_LIST,
     BUSYBOX,
@@ -28,8 +49,7 @@ from latlab.testbed.images.recipe import (
     Parts,
     Recipe,
 )
-from latlab.testbed.images.tools import Say, printed
-from latlab.testbed.images.tree import PROGRAM_FOLDERS, Tree
+from latlab.testbed.images.tree import ELF_MAGIC, PROGRAM_FOLDERS, Tree, links, needed_libraries, without_symbols
 
 AGENT = "usr/bin/latlab-agent"
 INIT = "init"
@@ -126,9 +146,9 @@ def find_ingredients(
     newer = {one.name: one for one in emulator}
     needed = {one.name: one for one in (*named_by.libraries_of(named), *apt.libraries_of(linked))}
     libraries = [needed[name] for name in sorted(needed) if name not in newer]
-    compiles = recipe.nested and not own_modules.missing_compiler(of)
+    compiles = recipe.nested and not missing_compiler(of)
     headers = tuple(apt.headers(kernel, here if is_foreign else None)) if compiles else ()
-    mends = mended_igb.MODULE in recipe.features and headers and not mended_igb.missing_programs(of)
+    mends = IGB_MODULE in recipe.features and headers and not missing_programs(of)
     # Source is the same for all.
     source = here.source(kernel) if mends else None
     tools = _tools(recipe, here, cache, say) if is_foreign else ()
@@ -186,16 +206,16 @@ def make_base(ingredients: Ingredients, cache: Path, scratch: Path, say: Say) ->
         try:
             own = _own_modules(ingredients, scratch)
         except LabError as error:
-            lacking |= dict.fromkeys(own_modules.NAMES, NESTED_KVM)
-            ours = " and ".join(own_modules.NAMES)
+            lacking |= dict.fromkeys(OWN_MODULES, NESTED_KVM)
+            ours = " and ".join(OWN_MODULES)
             say(f"modules {ours} are not built ({error.what}), so the image is without this feature: {NESTED_KVM}")
-    if mended_igb.MODULE in recipe.features and mended_igb.MODULE not in lacking:
+    if IGB_MODULE in recipe.features and IGB_MODULE not in lacking:
         try:
             own.append(_mended_igb(modules, ingredients, cache, scratch))
         except LabError as error:
-            lacking[mended_igb.NAME] = mended_igb.FEATURE
-            igb = mended_igb.MODULE
-            say(f"module {igb} is the stock one ({error.what}), so the image is without this: {mended_igb.FEATURE}")
+            lacking[IGB] = IGB_FEATURE
+            igb = IGB_MODULE
+            say(f"module {igb} is the stock one ({error.what}), so the image is without this: {IGB_FEATURE}")
     tree = Tree(folders[one.name] for one in ingredients.unpacked if one not in ingredients.headers)
     run_here = Tree(tools.values()) if tools else tree
     programs = _programs(ingredients, folders, tree, tools or folders)
@@ -223,9 +243,9 @@ def chosen_modules(modules: Modules, recipe: Recipe) -> tuple[list[str], dict[st
 
 def agent_archive(agent: bytes, where: str) -> bytes:
     """The archive of the agent, the last one of an image. agent: the binary, from `where`. LabError: it cannot run."""
-    if not agent.startswith(elf.MAGIC) or elf.links(agent).needed:
+    if not agent.startswith(ELF_MAGIC) or links(agent).needed:
         raise LabError("it is not statically linked, so it cannot run in a guest", where=where, remedy="`make build`")
-    return archive({AGENT: file(elf.without_symbols(agent), executable=True), INIT: link(f"/{AGENT}")})
+    return archive({AGENT: file(without_symbols(agent), executable=True), INIT: link(f"/{AGENT}")})
 
 
 def _unpacked(ingredients: Ingredients, cache: Path, scratch: Path) -> dict[str, Path]:
@@ -249,25 +269,25 @@ def _unpacked_tools(ingredients: Ingredients, cache: Path, scratch: Path) -> dic
 
 def _own_modules(ingredients: Ingredients, scratch: Path) -> list[Module]:
     """Our own modules. LabError: they cannot be made here."""
-    if missing := own_modules.missing_compiler():
+    if missing := missing_compiler():
         raise LabError(f"{' and '.join(missing)} not on the PATH")
     if not ingredients.headers:
         raise LabError(f"apt has no headers of {ingredients.kernel.name} {ingredients.kernel.version}")
-    return own_modules.compiled(scratch / HEADERS, scratch)
+    return compiled(scratch / HEADERS, scratch)
 
 
 def _mended_igb(modules: Modules, ingredients: Ingredients, cache: Path, scratch: Path) -> Module:
     """The driver that takes the stock one's place. LabError: it cannot be made here."""
     kernel = ingredients.kernel
-    if missing := mended_igb.missing_programs(ingredients.cross):
+    if missing := missing_programs(ingredients.cross):
         raise LabError(f"{' and '.join(missing)} not on the PATH")
     if not ingredients.headers:
         raise LabError(f"apt has no headers of {kernel.name} {kernel.version}")
     if not ingredients.source:
         raise LabError(f"apt has no source of {kernel.name} {kernel.version}")
-    *_, stock = modules.in_order([mended_igb.MODULE])
+    *_, stock = modules.in_order([IGB_MODULE])
     (source,) = fetch([ingredients.source], cache)
-    return mended_igb.mended(stock, source, scratch / HEADERS, scratch, ingredients.cross)
+    return mended_igb(stock, source, scratch / HEADERS, scratch, ingredients.cross)
 
 
 def _programs(
@@ -323,7 +343,7 @@ def _modules(
     else:
         texts = tables(ordered) | {"modules.builtin": modules.builtin}
         entries |= {f"{home}/{name}": file(text.encode()) for name, text in texts.items()}
-    at_boot = [*modules.in_order(recipe.boot_modules), *(one for one in own if one.name in own_modules.AT_BOOT)]
+    at_boot = [*modules.in_order(recipe.boot_modules), *(one for one in own if one.name in AT_BOOT)]
     boot = "".join(f"/{home}/{module.path}\n" for module in at_boot)
     return entries | {BOOT_LIST: file(boot.encode())}
 

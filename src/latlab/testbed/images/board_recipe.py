@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from latlab.testbed.images.own_modules import NAMES as OWN_MODULES
+from latlab.testbed.images.modules import OWN_MODULES
 from latlab.testbed.images.recipe import (
     BOOT_MODULES,
     COMMAND_LINE,

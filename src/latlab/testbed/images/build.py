@@ -15,21 +15,7 @@ from pathlib import Path
 from latlab.model.errors import LabError
 from latlab.testbed.agent_binary import agent_for
 from latlab.testbed.images.base import Ingredients, agent_archive, find_ingredients, make_base
-from latlab.testbed.images.emulator import qemu_version, write_files
-from latlab.testbed.images.image import (
-    BASE,
-    DESCRIPTION,
-    EMULATOR,
-    INITRAMFS,
-    KERNEL,
-    NESTED_BASE,
-    NESTED_INITRAMFS,
-    Image,
-    digest_of,
-    folder_name,
-    size_of,
-    write_description,
-)
+from latlab.testbed.images.emulator import other_emulator, qemu_of_release, qemu_version, write_files
 from latlab.testbed.images.kinds import (
     DEFAULTS,
     GUEST_KIND,
@@ -40,12 +26,28 @@ from latlab.testbed.images.kinds import (
     recipe_version,
     sort_of,
 )
-from latlab.testbed.images.nested_image import image_archive
-from latlab.testbed.images.other_qemu import other_emulator, qemu_of_release
-from latlab.testbed.images.packages import Package, to_be_fetched
-from latlab.testbed.images.room import room
-from latlab.testbed.images.store import find_image, home, locked, packages_directory, remove_superseded
-from latlab.testbed.images.tools import Say
+from latlab.testbed.images.packages import Package, Say, to_be_fetched
+from latlab.testbed.images.store import (
+    BASE,
+    DESCRIPTION,
+    EMULATOR,
+    INITRAMFS,
+    KERNEL,
+    NESTED_BASE,
+    NESTED_INITRAMFS,
+    Image,
+    digest_of,
+    find_image,
+    folder_name,
+    home,
+    locked,
+    packages_directory,
+    remove_superseded,
+    room,
+    size_of,
+    write_description,
+)
+from latlab.testbed.images.with_guests import image_archive
 
 BUILDING = ".building-"
 COPIES = 2

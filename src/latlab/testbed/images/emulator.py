@@ -1,4 +1,4 @@
-"""The QEMU that runs boards: the newest that Debian has for this release, in the board's image, not installed.
+"""The QEMU that runs boards, of this release of Debian or another: in the board's image, not installed.
 
 Which QEMU it is decides what a board has: its model of network card, and how well virtual time repeats.
 """
@@ -12,14 +12,11 @@ from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
 
-from latlab.model.errors import LabError
-from latlab.testbed.images import elf
+from latlab.model.errors import LabError, UsageError
 from latlab.testbed.images.archive import Entry, file
-from latlab.testbed.images.archives import backports
-from latlab.testbed.images.libraries import needed_libraries
-from latlab.testbed.images.packages import Apt, Package
-from latlab.testbed.images.tools import Say
-from latlab.testbed.images.tree import Tree, merged
+from latlab.testbed.images.packages import Apt, Package, Say, backports, fetch, of_release, unpack
+from latlab.testbed.images.recipe import Recipe
+from latlab.testbed.images.tree import Tree, links, merged, needed_libraries
 
 PACKAGES: Mapping[str, str] = {"amd64": "qemu-system-x86", "arm64": "qemu-system-arm"}
 PROGRAMS: Mapping[str, str] = {"amd64": "qemu-system-x86_64", "arm64": "qemu-system-aarch64"}
@@ -78,7 +75,7 @@ def emulator(parts: Mapping[str, Entry], tree: Tree, program: str = PROGRAM) -> 
     entries = {**parts, **libraries}
     folders = dict.fromkeys(posixpath.dirname(path) for path in libraries)
     binary = f"usr/bin/{program}"
-    interpreter = merged((elf.links(entries[binary].data).interpreter or "").lstrip("/"))
+    interpreter = merged((links(entries[binary].data).interpreter or "").lstrip("/"))
     script = START.format(
         modules=posixpath.dirname(next((path for path in entries if fnmatchcase(path, MODULES)), MODULES)),
         loader=next(reversed(tree.followed(interpreter))),
@@ -106,3 +103,49 @@ def write_files(entries: Mapping[str, Entry], folder: Path) -> None:
 
 def _numbers(version: str) -> tuple[int, ...]:
     return tuple(map(int, re.findall(r"\d+", version)))
+
+
+# The QEMU of another release of Debian, for boards that need it; in the board's image, not installed.
+#
+# What runs on the board, QEMU for its guests included, stays as it is.
+
+
+NAME = re.compile("[a-z][a-z0-9]*(-[a-z]+)*")
+
+
+def qemu_of_release(release: str, recipe: Recipe, cache: Path) -> tuple[Package, ...]:
+    """The packages of the QEMU that runs boards of that recipe, and of its libraries, in that release of Debian.
+
+    cache: the folder apt may use. UsageError: the recipe is no board's, or that is no name of a release. LabError:
+    there are none.
+    """
+    if recipe.emulator is None:
+        raise UsageError("a guest's image has no emulator", remedy="--board, or no --emulator-from")
+    if not NAME.fullmatch(release):
+        raise UsageError(f"{release!r} is not the name of a Debian release", remedy="one such as trixie")
+    apt = of_release(cache, release)
+    found = apt.packages(recipe.emulator.packages)
+    linked = [package for package in found if package.name in PACKAGES.values()]
+    return (*found, *apt.libraries_of(linked))
+
+
+def other_emulator(
+    packages: Sequence[Package], recipe: Recipe, architecture: str, cache: Path, scratch: Path
+) -> Mapping[str, Entry]:
+    """That QEMU as files, by their paths in its folder. LabError: a part is missing.
+
+    architecture: Debian's name of the board's. cache: where fetched packages are kept; scratch: a folder to unpack in.
+    """
+    assert recipe.emulator
+    folders = [scratch / package.name for package in packages]
+    for fetched, folder in zip(fetch(packages, cache), folders, strict=True):
+        unpack(fetched, folder)
+    tree = Tree(folders)
+    parts: dict[str, Entry] = {}
+    for names in recipe.emulator.programs.values():
+        for name in names:
+            parts |= tree.program(name)
+    for patterns in recipe.emulator.files.values():
+        for pattern in patterns:
+            parts |= tree.matching(pattern)
+    return emulator(parts, tree, PROGRAMS[architecture])

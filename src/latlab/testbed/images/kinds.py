@@ -15,16 +15,12 @@ from latlab.testbed.images.recipe import CONSOLES, DDS_PROGRAMS, FLAVOURS, Recip
 GUEST_KIND = "guest"
 BOARD_KIND = "board"
 
-_GUEST_CONTENT = (
-    *("archive.py", "base.py", "elf.py", "kernel.py", "libraries.py", "lz4.py", "modules.py", "recipe.py", "tree.py"),
-    "zstd.py",
-)
+_GUEST_CONTENT = ("archive.py", "base.py", "kernel.py", "modules.py", "recipe.py", "tree.py")
 CONTENT: Mapping[str, tuple[str, ...]] = {
     GUEST_KIND: _GUEST_CONTENT,
     BOARD_KIND: (
         *_GUEST_CONTENT,
-        *("archives.py", "board_recipe.py", "emulator.py", "kernel_source.py", "kmod_tables.py", "mended_igb.py"),
-        *("nested_image.py", "other_qemu.py", "own_modules.py"),
+        *("board_recipe.py", "emulator.py", "packages.py", "with_guests.py"),
         *(f"module_sources/{name}" for name in ("Makefile", "constant_tsc.c", "igb.patch", "svm_inject_once.c")),
     ),
 }

@@ -5,16 +5,27 @@ A board's image has that of the guests one need not name; with others it is put 
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
-from latlab.testbed.images.image import NESTED_INITRAMFS, Image, digest_of, folder_name
+from latlab.testbed.images.archive import archive, file
 from latlab.testbed.images.kinds import DEFAULTS, GUEST_KIND, named_for
-from latlab.testbed.images.nested_image import image_archive
-from latlab.testbed.images.room import room
-from latlab.testbed.images.snapshot import keep_newest, part_path
+from latlab.testbed.images.store import (
+    DESCRIPTION,
+    INITRAMFS,
+    KERNEL,
+    NESTED_INITRAMFS,
+    Image,
+    digest_of,
+    folder_name,
+    home,
+    keep_newest,
+    part_path,
+    room,
+)
 
 PUT_TOGETHER_MODULE = "latlab.testbed.images.put_together"
 KEEP = 3
@@ -50,3 +61,22 @@ def _others(board: Image, guests: Sequence[Image]) -> list[Image]:
     """Those that the board's image does not have. Two images of one content have one digest, and two names."""
     own = (named_for(DEFAULTS[GUEST_KIND], board.architecture), board.nested_image)
     return [image for image in guests if (image.name, image.digest) != own]
+
+
+# The guest image that a board carries for guests nested in it.
+
+
+IMAGES_FOLDER = "usr/share/latlab/images"
+NO_TIME = "1970-01-01T00:00:00+00:00"
+"""A board that is built again from the same packages is the same to the byte, and so are its figures."""
+
+
+def image_archive(image: Image) -> bytes:
+    """An archive with the image's kernel, initial file system and description, in a folder by its name."""
+    described = json.loads((home(image.name) / DESCRIPTION).read_text()) | {"built": NO_TIME}
+    files = {
+        KERNEL: image.kernel.read_bytes(),
+        INITRAMFS: image.initramfs.read_bytes(),
+        DESCRIPTION: json.dumps(described, indent=2).encode(),
+    }
+    return archive({f"{IMAGES_FOLDER}/{image.name}/{name}": file(content) for name, content in files.items()})

@@ -10,8 +10,7 @@ from latlab.scenario import BoardHost, Scenario
 from latlab.scenario.guests import facts_of
 from latlab.testbed.guests.qemu import acceleration_here
 from latlab.testbed.images import Image
-from latlab.testbed.images.own_modules import COMPILER
-from latlab.testbed.images.own_modules import NAMES as OWN_MODULES
+from latlab.testbed.images.modules import COMPILER, OWN_MODULES
 from latlab.testbed.machine import Machine
 
 KVM = {"AuthenticAMD": "kvm_amd", "GenuineIntel": "kvm_intel"}
