@@ -30,8 +30,7 @@ from latlab.testbed.apply import TestBed
 from latlab.testbed.loads.base import Cores
 from latlab.testbed.preflight import find_agent
 from latlab.testbed.probes.base import OverDds, ToolPlan
-from latlab.testbed.probes.cyclone import Cyclone
-from latlab.testbed.probes.dds import DdsPlan, Side, ping_spec, pong_spec
+from latlab.testbed.probes.dds import Cyclone, DdsPlan, Side, ping_spec, pong_spec
 from latlab.testbed.probes.ddsperf import client, failed, measured, server
 
 ASKER = Cyclone("eth0", ("10.78.0.2",))

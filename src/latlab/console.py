@@ -20,7 +20,7 @@ from latlab.live import LiveCell, live_table
 from latlab.model.part import Failure
 from latlab.recordings.cell import RecordedCell, Totals
 from latlab.run import events
-from latlab.testbed.awaited import AGAIN_S, FIRST_S
+from latlab.testbed.apply import AGAIN_S, FIRST_S
 
 NS = 1e-9
 PLAIN_COLUMNS = 100

@@ -11,9 +11,8 @@ from rich.console import Console
 from latlab.recordings.run_folder import RunSummary
 from latlab.report.columns import print_sentence, print_table
 from latlab.report.document import OneOf, Table, Tone, Toned
-from latlab.testbed.doctor import worth_doing
-from latlab.testbed.finding import Finding
-from latlab.testbed.guests.origin import is_current
+from latlab.testbed.doctor import Finding, worth_doing
+from latlab.testbed.guests.start import is_current
 from latlab.testbed.images import Image, image_directory
 
 _MARKS: Final[dict[bool | None, tuple[str, Tone]]] = {

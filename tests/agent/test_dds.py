@@ -20,8 +20,7 @@ from agent_refusals import only_error
 from agent_rounds import assert_no_faster_than_recorded
 from agent_streams import ECU, MS, ORDINARY, SENSOR, new_run_id, recording
 
-from latlab.testbed.probes.cyclone import Cyclone
-from latlab.testbed.probes.dds import DdsPlan, Side, ping_spec, pong_spec
+from latlab.testbed.probes.dds import Cyclone, DdsPlan, Side, ping_spec, pong_spec
 
 pytestmark = pytest.mark.real
 

@@ -17,7 +17,7 @@ from lab_machine import run
 
 from latlab.scenario import parse
 from latlab.testbed.agent_binary import find_agent
-from latlab.testbed.guests.planned import planned_site
+from latlab.testbed.guests.start import planned_site
 from latlab.testbed.images import Image
 from latlab.testbed.images.archive import DIRECTORY, Entry, archive, file
 from latlab.testbed.images.packages import fetch, foreign, unpack

@@ -10,7 +10,7 @@ from pathlib import Path
 from latlab.hosts.guest import BoardHost
 from latlab.scenario import Scenario
 from latlab.testbed.agent_binary import find_agent
-from latlab.testbed.guests.planned import planned_site
+from latlab.testbed.guests.start import planned_site
 from latlab.testbed.machines.board_qemu import board_argv
 from latlab.testbed.site import Site
 

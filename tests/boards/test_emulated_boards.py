@@ -11,7 +11,7 @@ from latlab_command import cells_of
 
 from latlab.scenario import load_scenario
 from latlab.testbed.agent_binary import find_agent
-from latlab.testbed.guests.planned import planned_site
+from latlab.testbed.guests.start import planned_site
 from latlab.testbed.images import is_whole
 from latlab.testbed.machines import machine_snapshots
 

@@ -18,11 +18,11 @@ from latlab.scenario import load_scenario
 from latlab.testbed.apply import TestBed
 from latlab.testbed.bridges.joints import joints
 from latlab.testbed.bridges.offloads import tags_in_frames
+from latlab.testbed.host_setup import tai_steps
 from latlab.testbed.machines.board import LOAD
 from latlab.testbed.shapers import shaper_steps, transmit_queue_steps
 from latlab.testbed.site import Site
 from latlab.testbed.step import Step
-from latlab.testbed.tai import tai_steps
 from latlab.testbed.undo import clean_stale
 from latlab.testbed.vlans import vlan_steps
 

@@ -22,8 +22,8 @@ from latlab.run.events import CellEnded, Event, Phase
 from latlab.run.matrix import run as run_scenario
 from latlab.scenario import load_scenario
 from latlab.testbed.agent_binary import find_agent
-from latlab.testbed.process import MARK
 from latlab.testbed.site import STATE
+from latlab.testbed.undo import MARK
 
 PERIOD_MS = 5
 DURATION_S = 3

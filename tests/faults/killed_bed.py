@@ -20,11 +20,9 @@ from latlab.scenario import load_scenario
 from latlab.testbed import make_hosts, test_bed_steps
 from latlab.testbed.agent_binary import find_agent
 from latlab.testbed.apply import TestBed
-from latlab.testbed.guests.origin import images_by_name
-from latlab.testbed.guests.start import start_conditions
-from latlab.testbed.service import Service
+from latlab.testbed.guests.start import images_by_name, start_conditions
 from latlab.testbed.site import Site
-from latlab.testbed.step import Step
+from latlab.testbed.step import Service, Step
 
 TAG = "dead"
 

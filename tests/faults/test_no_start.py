@@ -14,12 +14,10 @@ from guest_place import GuestPlace
 
 from latlab.hosts import MACHINE, Host, LocalHost
 from latlab.model.errors import LabError
-from latlab.testbed import running_service
-from latlab.testbed.apply import TestBed
+from latlab.testbed import apply
+from latlab.testbed.apply import LAST_LINES, TestBed
 from latlab.testbed.guests import steps
-from latlab.testbed.running_service import LAST_LINES
-from latlab.testbed.service import Service
-from latlab.testbed.step import Check
+from latlab.testbed.step import Check, Service
 
 pytestmark = pytest.mark.real
 
@@ -83,7 +81,7 @@ def test_a_service_that_ends_is_reported_at_once_though_a_cancellation_gets_lost
         async with TestBed("t1", {MACHINE: LocalHost(MACHINE)}) as bed:
             await bed.apply([service])
 
-    monkeypatch.setattr(running_service, "read_back", read_back)
+    monkeypatch.setattr(apply, "read_back", read_back)
     began = time.monotonic()
     with pytest.raises(LabError, match="serve: `false` ended with status 1"):
         asyncio.run(session())

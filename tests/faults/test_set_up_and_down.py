@@ -9,7 +9,7 @@ from guest_place import GuestPlace
 
 from latlab.hosts import Host
 from latlab.testbed import apply
-from latlab.testbed.running_service import RunningService
+from latlab.testbed.apply import RunningService
 
 pytestmark = [pytest.mark.real, pytest.mark.alone]
 

@@ -11,8 +11,7 @@ from lab_machine import run as shell
 
 from latlab.model.errors import UsageError
 from latlab.run import matrix
-from latlab.testbed.hardware import guest_address
-from latlab.testbed.site import STATE, Site
+from latlab.testbed.site import STATE, Site, guest_address
 
 pytestmark = pytest.mark.real
 

@@ -19,9 +19,9 @@ from latlab.testbed.bridges.table import BRIDGES
 from latlab.testbed.guests.libvirt import interface_xml
 from latlab.testbed.guests.over_ssh import interface_of
 from latlab.testbed.guests.own import MANAGEMENT_MAC, disk_format, own_argv
-from latlab.testbed.guests.unavailable import unavailable
 from latlab.testbed.plan import PlannedCell, plan_text
 from latlab.testbed.site import Site
+from latlab.testbed.unavailable import unavailable
 
 KINDS = sorted(BRIDGES)
 ORIGINS = {

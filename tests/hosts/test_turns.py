@@ -18,8 +18,7 @@ from latlab.hosts import MACHINE, LocalHost, Lost, NetnsHost, TurnsHost, signal_
 from latlab.hosts.turns import PID
 from latlab.model.errors import LabError
 from latlab.testbed.apply import TestBed
-from latlab.testbed.service import Service
-from latlab.testbed.step import Check
+from latlab.testbed.step import Check, Service
 
 
 def echo(heard: list[Record]) -> list[Record]:

@@ -16,7 +16,7 @@ from latlab.import_listing import print_formats
 from latlab.recordings.run_folder import RunSummary
 from latlab.report.columns import print_table, table_lines
 from latlab.report.document import Group, OneOf, Table
-from latlab.testbed.finding import Finding
+from latlab.testbed.doctor import Finding
 from latlab.testbed.images import Image
 
 WIDTHS = (80, 100, 140)

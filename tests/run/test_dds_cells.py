@@ -16,7 +16,7 @@ from latlab.recordings.run_folder import CellFolder
 from latlab.report.build import write_report
 from latlab.report.rows import PERCENTILES
 from latlab.result import Metric
-from latlab.testbed.probes.cyclone import PORTS, configuration
+from latlab.testbed.probes.dds import PORTS, configuration
 
 pytestmark = [pytest.mark.real, pytest.mark.usefixtures("machine")]
 needs_ddsperf = pytest.mark.skipif(

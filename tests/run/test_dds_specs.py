@@ -12,11 +12,11 @@ from latlab.run.probe_specs import ping_spec, pings, pong_spec, verb_of
 from latlab.run.specs import Bed
 from latlab.scenario import Scenario
 from latlab.scenario.parts import End
-from latlab.testbed.guests.planned import planned_site
-from latlab.testbed.guests.unavailable import unavailable
+from latlab.testbed.guests.start import planned_site
 from latlab.testbed.places import Places
 from latlab.testbed.probes import plan_probes
 from latlab.testbed.probes.base import OverDds
+from latlab.testbed.unavailable import unavailable
 
 Make = Callable[..., Scenario]
 DDS = {"probe": "dds", "from": "sensor", "to": "ecu", "size": "64B"}

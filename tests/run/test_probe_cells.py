@@ -18,8 +18,8 @@ from latlab.report.markdown import result_markdown
 from latlab.report.sections import default_metrics
 from latlab.report.terminal import print_result
 from latlab.result.store import typed
+from latlab.testbed import unavailable
 from latlab.testbed.agent_binary import find_agent
-from latlab.testbed.probes import lacking
 
 pytestmark = [pytest.mark.real, pytest.mark.usefixtures("machine")]
 
@@ -193,7 +193,7 @@ def test_a_large_datagram_says_in_how_many_frames_it_goes(measure: Measure) -> N
 
 
 def test_a_cell_whose_probe_nothing_runs_is_unavailable(measure: Measure, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lacking, "OURS", ("ping", "timer"))
+    monkeypatch.setattr(unavailable, "OURS", ("ping", "timer"))
     cell, _, _ = measure(probes={"dds": {"probe": "dds", "from": "sensor", "to": "ecu", "size": "64B"}})
     assert cell["status"] == "unavailable"
     assert cell["reason"]["what"] == "there is no probe dds"

@@ -17,14 +17,14 @@ from latlab.run.probe_specs import ping_spec, pong_spec
 from latlab.run.room import check_room
 from latlab.run.specs import Bed
 from latlab.scenario import Cell, Scenario
-from latlab.testbed.guests.planned import planned_site
-from latlab.testbed.guests.reach import reach_steps
-from latlab.testbed.guests.unavailable import unavailable
+from latlab.testbed.guests.start import planned_site
+from latlab.testbed.guests.steps import reach_steps
 from latlab.testbed.loads import plan_loads
 from latlab.testbed.machine import Machine
 from latlab.testbed.places import Places
 from latlab.testbed.preflight import preflight
 from latlab.testbed.probes import plan_probes
+from latlab.testbed.unavailable import unavailable
 
 Make = Callable[..., Scenario]
 PING = {"probe": "ping", "from": "sensor", "to": "ecu", "size": "64B", "period": "1ms", "priority": 5}

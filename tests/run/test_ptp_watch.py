@@ -31,9 +31,9 @@ from latlab.run.fetch import Recordings
 from latlab.run.ptp import PtpWatch
 from latlab.scenario import Scenario
 from latlab.testbed.apply import TestBed
-from latlab.testbed.guests.planned import planned_site
+from latlab.testbed.guests.start import planned_site
 from latlab.testbed.places import Places
-from latlab.testbed.ptp.profiles import longest_sync_interval_ns
+from latlab.testbed.ptp.port import longest_sync_interval_ns
 
 SECOND = 10**9
 START = 1_763_830_000 * SECOND

@@ -13,7 +13,7 @@ from latlab.model.errors import LabError
 from latlab.run import beds
 from latlab.run.beds import Bed, Beds
 from latlab.scenario import Run, cells, load_scenario, runs
-from latlab.testbed.guests.planned import planned_site
+from latlab.testbed.guests.start import planned_site
 
 TEXT = """\
 name: shared

@@ -31,8 +31,8 @@ from latlab.run.probe_specs import timer_spec
 from latlab.scenario import parse
 from latlab.testbed.agent_binary import find_agent
 from latlab.testbed.apply import TestBed
-from latlab.testbed.guests.planned import planned_site
-from latlab.testbed.tracing import tracing_steps
+from latlab.testbed.guests.start import planned_site
+from latlab.testbed.host_setup import tracing_steps
 from latlab.testbed.undo import clean_stale
 
 pytestmark = [pytest.mark.real, pytest.mark.usefixtures("machine")]

@@ -17,14 +17,14 @@ from latlab.run.matrix import plan
 from latlab.run.probe_specs import timer_spec
 from latlab.run.room import check_room
 from latlab.scenario import Cell, Scenario, load_scenario
-from latlab.testbed.guests.planned import planned_site
-from latlab.testbed.guests.unavailable import unavailable
+from latlab.testbed.guests.start import planned_site
+from latlab.testbed.host_setup import tracing_steps
 from latlab.testbed.machine import Machine
 from latlab.testbed.places import Places
 from latlab.testbed.probes import plan_probes
 from latlab.testbed.probes.cyclictest import CYCLICTEST
 from latlab.testbed.probes.timerlat import TIMERLAT
-from latlab.testbed.tracing import tracing_steps
+from latlab.testbed.unavailable import unavailable
 
 Make = Callable[..., Scenario]
 TIMER = {"probe": "timer", "on": "ecu", "period": "1ms"}

@@ -15,8 +15,8 @@ from latlab.run.matrix import plan
 from latlab.run.probe_specs import timer_spec
 from latlab.run.trace_specs import ENTRIES, EVENTS, TIMER_INTERRUPTS, entry_spec, trace_spec, waking_spec
 from latlab.scenario import Scenario, load_scenario, parse
-from latlab.testbed.guests.planned import planned_site
-from latlab.testbed.tracing import tracing_steps
+from latlab.testbed.guests.start import planned_site
+from latlab.testbed.host_setup import tracing_steps
 
 Make = Callable[..., Scenario]
 TRACED = {"ecu": {"listener": {"trace": True}}}

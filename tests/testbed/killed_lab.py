@@ -19,7 +19,7 @@ from lab_machine import scenario
 from latlab.hosts import MACHINE, Completed, LocalHost, NetnsHost
 from latlab.testbed import test_bed_steps
 from latlab.testbed.apply import TestBed
-from latlab.testbed.namespaces import namespace_name
+from latlab.testbed.host_setup import namespace_name
 from latlab.testbed.site import Site
 
 

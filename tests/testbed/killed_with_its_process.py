@@ -15,9 +15,9 @@ from typing import Any
 
 from latlab.hosts import MACHINE, Host, LocalHost, NetnsHost
 from latlab.testbed.apply import TestBed
+from latlab.testbed.host_setup import namespace_name
 from latlab.testbed.loads.base import LoadProcess
-from latlab.testbed.loads.running import RunningProcess
-from latlab.testbed.namespaces import namespace_name
+from latlab.testbed.loads.runner import RunningProcess
 from latlab.testbed.step import Step
 
 LATER = "sleep {}; ip netns add {}"

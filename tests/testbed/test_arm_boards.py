@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 
 from latlab.scenario import Scenario, parse
-from latlab.testbed.guests.origin import unbuilt_image
-from latlab.testbed.guests.unavailable import unavailable
+from latlab.testbed.guests.start import unbuilt_image
 from latlab.testbed.images import Image
 from latlab.testbed.machine import Machine, assumed_machine
 from latlab.testbed.machines import planned_sites
 from latlab.testbed.machines.board_qemu import board_argv, board_key
 from latlab.testbed.site import Site
+from latlab.testbed.unavailable import unavailable
 
 BUILT = {
     "debian-rt-board": "amd64",

@@ -8,16 +8,15 @@ from pathlib import Path
 import pytest
 
 from latlab.hosts import MACHINE, LocalHost
-from latlab.testbed import awaited
-from latlab.testbed.apply import TestBed
-from latlab.testbed.awaited import Awaited
+from latlab.testbed import apply
+from latlab.testbed.apply import Awaited, TestBed
 from latlab.testbed.step import Step
 
 
 @pytest.fixture(autouse=True)
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(awaited, "FIRST_S", 0.02)
-    monkeypatch.setattr(awaited, "AGAIN_S", 0.02)
+    monkeypatch.setattr(apply, "FIRST_S", 0.02)
+    monkeypatch.setattr(apply, "AGAIN_S", 0.02)
 
 
 def test_a_step_that_takes_long_is_named_again_and_again_with_its_time(tmp_path: Path) -> None:

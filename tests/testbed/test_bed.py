@@ -18,7 +18,7 @@ from latlab.hosts import MACHINE, Host, LocalHost
 from latlab.model.errors import LabError
 from latlab.scenario import Scenario
 from latlab.testbed.apply import TestBed
-from latlab.testbed.namespaces import namespace_name
+from latlab.testbed.host_setup import namespace_name
 from latlab.testbed.site import Site
 from latlab.testbed.step import Before, Check, Step, own_folder
 from latlab.testbed.undo import clean_stale

@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 from latlab.scenario import Scenario, parse
-from latlab.testbed.guests.origin import unbuilt_image
-from latlab.testbed.guests.unavailable import unavailable
+from latlab.testbed.guests.start import unbuilt_image
 from latlab.testbed.images.board_recipe import FEATURES, NESTED_KVM
 from latlab.testbed.machine import Machine, assumed_machine
 from latlab.testbed.machines import planned_sites
 from latlab.testbed.site import Site
+from latlab.testbed.unavailable import unavailable
 
 LACKING = {**FEATURES, "constant_tsc": NESTED_KVM}
 KVM = {"/dev/kvm": True, "/proc/cpuinfo": "vendor_id : GenuineIntel\nflags : vmx\n"}

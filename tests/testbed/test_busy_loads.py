@@ -19,17 +19,15 @@ from latlab import testbed
 from latlab.hosts import MACHINE
 from latlab.model.errors import LabError
 from latlab.testbed.apply import TestBed
-from latlab.testbed.guests.planned import planned_site
-from latlab.testbed.guests.unavailable import unavailable
-from latlab.testbed.loads import plan_loads
+from latlab.testbed.guests.start import planned_site
+from latlab.testbed.loads import LOADS, plan_loads
 from latlab.testbed.loads.base import LoadPlan, LoadProcess, Output
-from latlab.testbed.loads.kvm_exits import ExitCounter, exit_counters
-from latlab.testbed.loads.runner import LoadRunner
-from latlab.testbed.loads.table import LOADS
+from latlab.testbed.loads.runner import ExitCounter, LoadRunner, exit_counters
 from latlab.testbed.machine import CAPABILITIES, Machine
 from latlab.testbed.places import Places
 from latlab.testbed.preflight import preflight
 from latlab.testbed.site import Site
+from latlab.testbed.unavailable import unavailable
 
 HOSTS = {"sensor": "netns", "ecu": "netns"}
 PLACES = Places({"sensor": "/x/latlab-agent", "ecu": "/x/latlab-agent", "vm1": "/usr/bin/latlab-agent"})

@@ -20,8 +20,7 @@ from latlab.hosts import MACHINE, LocalHost, NetnsHost
 from latlab.model.errors import LabError
 from latlab.testbed.apply import TestBed
 from latlab.testbed.journal import Journal, stale_journals
-from latlab.testbed.process import MARK, PASSING_POLLS
-from latlab.testbed.undo import clean_stale
+from latlab.testbed.undo import MARK, PASSING_POLLS, clean_stale
 
 pytestmark = [pytest.mark.real, pytest.mark.usefixtures("machine")]
 
@@ -154,7 +153,7 @@ def test_a_process_whose_lab_was_killed_as_soon_as_it_began_is_ended(run_in: str
 def test_a_command_that_was_running_as_its_lab_was_killed_is_over_before_its_step_is_undone(
     what: str, run_in: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("latlab.testbed.process.PASSING_POLLS", PASSING_POLLS if what == "step" else 5)
+    monkeypatch.setattr("latlab.testbed.undo.PASSING_POLLS", PASSING_POLLS if what == "step" else 5)
     before = dump()
     pid = killed_with_its_process(what, run_in)
     words = asyncio.run(clean_stale())

@@ -17,7 +17,7 @@ from latlab.imports.ddsperf import round_trips
 from latlab.model.errors import LabError
 from latlab.testbed.loads.base import Cores
 from latlab.testbed.probes.base import OverDds, ToolPlan
-from latlab.testbed.probes.cyclone import Cyclone, configuration
+from latlab.testbed.probes.dds import Cyclone, configuration
 from latlab.testbed.probes.ddsperf import DDSPERF, client, failed, measured, server, version_of
 
 ASKER, ANSWERER = Cyclone("veth0", ("10.0.0.2",)), Cyclone("veth1", ("10.0.0.1",))

@@ -10,10 +10,8 @@ import pytest
 from lab_machine import dump
 
 from latlab.hosts import MACHINE, LocalHost
-from latlab.testbed.bridge_findings import bridge_findings, guest_findings, image_findings
 from latlab.testbed.bridges.table import BRIDGES
-from latlab.testbed.doctor import WORTH, doctor, worth_doing
-from latlab.testbed.finding import Finding
+from latlab.testbed.doctor import WORTH, Finding, bridge_findings, doctor, guest_findings, image_findings, worth_doing
 from latlab.testbed.images import Image
 from latlab.testbed.journal import Journal
 from latlab.testbed.machine import Machine

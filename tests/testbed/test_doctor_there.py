@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from latlab.model.errors import LabError
+from latlab.testbed.doctor import Finding
 from latlab.testbed.doctor_there import There, findings, question, read
-from latlab.testbed.finding import Finding
 from latlab.testbed.images.packages import Apt, fetch, unpack
 from latlab.testbed.ssh_steps import TOOLS, mount_of
 

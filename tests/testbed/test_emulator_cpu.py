@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from latlab.testbed import emulator_cpu as module
-from latlab.testbed.emulator_cpu import emulator_cpu
+from latlab.testbed.machines import board_qemu as module
+from latlab.testbed.machines.board_qemu import emulator_cpu
 
 
 def test_each_board_has_a_cpu_of_its_own_as_long_as_there_are_some(

@@ -10,8 +10,7 @@ import pytest
 
 from latlab.scenario import Scenario, parse
 from latlab.testbed.guests import guest_steps
-from latlab.testbed.guests.origin import unbuilt_image
-from latlab.testbed.guests.start import start_conditions
+from latlab.testbed.guests.start import start_conditions, unbuilt_image
 from latlab.testbed.machine import assumed_machine
 from latlab.testbed.site import Site
 

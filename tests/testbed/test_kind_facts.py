@@ -11,8 +11,8 @@ import pytest
 
 from latlab.model.bridges import KINDS
 from latlab.testbed.bridges.table import BRIDGES
-from latlab.testbed.loads.table import LOADS
-from latlab.testbed.probes.table import OURS, TOOLS
+from latlab.testbed.loads import LOADS
+from latlab.testbed.probes import OURS, TOOLS
 from latlab.testbed.shapers import KINDS as SHAPERS
 
 ROOT = Path(__file__).parents[2]

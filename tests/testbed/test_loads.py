@@ -14,10 +14,9 @@ from lab_machine import dump, scenario
 from latlab import testbed
 from latlab.model.errors import LabError
 from latlab.testbed.apply import TestBed
-from latlab.testbed.loads import plan_loads
+from latlab.testbed.loads import LOADS, plan_loads
 from latlab.testbed.loads.base import Cores, LoadPlan, Output
 from latlab.testbed.loads.runner import LoadRunner
-from latlab.testbed.loads.table import LOADS
 from latlab.testbed.places import Places
 from latlab.testbed.site import Site
 

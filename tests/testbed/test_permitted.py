@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from latlab.testbed.machine import Machine
-from latlab.testbed.permitted import A_SYSCTL, no_real_time, no_sysctls
+from latlab.testbed.machine import A_SYSCTL, Machine, no_real_time, no_sysctls
 
 HYBRID = "tmpfs /sys/fs/cgroup tmpfs rw 0 0\ncgroup /sys/fs/cgroup/cpu,cpuacct cgroup rw,nosuid,cpu,cpuacct 0 0\n"
 UNIFIED = "cgroup2 /sys/fs/cgroup cgroup2 rw,nosuid,nsdelegate 0 0\n"

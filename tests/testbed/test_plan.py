@@ -9,12 +9,12 @@ import pytest
 from lab_machine import dump, scenario
 
 from latlab.scenario import parse
-from latlab.testbed.guests.planned import TAG, planned_site
+from latlab.testbed.guests.start import TAG, planned_site
 from latlab.testbed.loads import plan_loads
 from latlab.testbed.places import Places
 from latlab.testbed.plan import Command, PlannedCell, plan_text
 from latlab.testbed.site import Site
-from latlab.testbed.tuning.halt_poll import HALT_POLL
+from latlab.testbed.tuning.cpus import HALT_POLL
 
 HOSTS = {"sensor": "netns", "ecu": "netns"}
 UP = {"from": "sensor", "to": "ecu"}

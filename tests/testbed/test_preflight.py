@@ -14,8 +14,7 @@ from lab_machine import scenario
 from latlab.model.errors import EXIT_LAB, EXIT_USAGE, LabError, UsageError
 from latlab.scenario import BoardHost, Loaded, load_scenario
 from latlab.testbed import preflight as preflight_module
-from latlab.testbed.guests.origin import unbuilt_image
-from latlab.testbed.guests.unavailable import unavailable_here
+from latlab.testbed.guests.start import unbuilt_image
 from latlab.testbed.images import Image
 from latlab.testbed.machine import (
     CAPABILITIES,
@@ -28,6 +27,7 @@ from latlab.testbed.machine import (
 from latlab.testbed.machines.board import BoardMachine
 from latlab.testbed.preflight import find_agent, preflight, preflight_cells, raise_problems
 from latlab.testbed.site import Site
+from latlab.testbed.unavailable import unavailable_here
 
 ABLE = Machine(frozenset(CAPABILITIES), frozenset({0, 1}), frozenset({"lo", "enp1s0"}), lambda tool: True)
 NETNS = {"sensor": "netns", "ecu": "netns"}

@@ -17,10 +17,9 @@ from latlab.scenario import Scenario, parse
 from latlab.testbed import apply
 from latlab.testbed.apply import TestBed
 from latlab.testbed.bridges.base import Plug
-from latlab.testbed.guests.planned import planned_site
 from latlab.testbed.guests.qemu import with_descriptors
-from latlab.testbed.service import Service
-from latlab.testbed.step import Argv, Check, Step
+from latlab.testbed.guests.start import planned_site
+from latlab.testbed.step import Argv, Check, Service, Step
 
 ON_A_NODE = Plug(netdev=None, fds=((5, "/dev/null"),))
 

@@ -14,14 +14,12 @@ from latlab import testbed  # by its module: pytest takes a function test_bed_st
 from latlab.scenario import Scenario, parse
 from latlab.testbed.bridges.joints import joints
 from latlab.testbed.bridges.offloads import whole_frames
-from latlab.testbed.hardware import guest_address, hardware_address
-from latlab.testbed.links import link_steps
+from latlab.testbed.links import link_steps, switch_steps
 from latlab.testbed.machine import assumed_machine
 from latlab.testbed.machines import planned_sites
 from latlab.testbed.plan import PlannedCell, plan_text
-from latlab.testbed.site import Site
+from latlab.testbed.site import Site, guest_address, hardware_address
 from latlab.testbed.step import Step
-from latlab.testbed.switches import switch_steps
 
 TAG = "0a9f"
 BRIDGE = f"ll{TAG}sw0"

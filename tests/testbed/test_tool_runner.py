@@ -13,7 +13,7 @@ from probe_plans import DDS
 
 from latlab.model.errors import LabError
 from latlab.testbed.apply import TestBed
-from latlab.testbed.loads.running import NotReadyError
+from latlab.testbed.loads.runner import NotReadyError
 from latlab.testbed.probes import runner
 from latlab.testbed.probes.base import ToolPlan
 from latlab.testbed.probes.runner import ToolRunner

@@ -7,10 +7,10 @@ from pathlib import Path
 
 from latlab.model.errors import LabError
 from latlab.scenario import parse
-from latlab.testbed.guests.unavailable import _guests, summed_up
 from latlab.testbed.images import Image
 from latlab.testbed.machine import assumed_machine
 from latlab.testbed.site import Site
+from latlab.testbed.unavailable import _guests, summed_up
 
 NO_VFIO = LabError("no IOMMU", where="guests.vm1.bridge: vfio", remedy="intel_iommu=on")
 NO_TOOL = LabError("stress-ng is not installed", where="loads.memory", remedy="`sudo apt install stress-ng`")

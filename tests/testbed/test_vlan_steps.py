@@ -14,15 +14,15 @@ from latlab import testbed  # by its module: pytest takes a function test_bed_st
 from latlab.model.errors import LabError
 from latlab.scenario import Scenario, parse
 from latlab.testbed.apply import BY_HAND, TestBed
-from latlab.testbed.guests.origin import unbuilt_image
-from latlab.testbed.guests.unavailable import unavailable
+from latlab.testbed.guests.start import unbuilt_image
 from latlab.testbed.machine import Machine, assumed_machine, read_machine
 from latlab.testbed.machines import planned_sites
-from latlab.testbed.machines.board_modules import modules_lacking
+from latlab.testbed.machines.board import modules_lacking
 from latlab.testbed.preflight import preflight
 from latlab.testbed.shapers import shaper_steps
 from latlab.testbed.site import Site
 from latlab.testbed.step import Step
+from latlab.testbed.unavailable import unavailable
 from latlab.testbed.vlans import REMEDY, group_of, in_words, makes_vlans, refusal, vlan_steps, vlans_lacking
 
 TAG = "0a9f"

@@ -117,7 +117,7 @@ def image_list(as_json: Json = False) -> None:
         latlab image list
     """
     from latlab.listing import print_images
-    from latlab.testbed.guests.origin import is_current
+    from latlab.testbed.guests.start import is_current
     from latlab.testbed.images import list_images
 
     found = list_images()

@@ -30,9 +30,9 @@ def validate(scenario: ScenarioName = None, as_json: Json = False) -> None:
     from latlab.analysis.words import counted
     from latlab.console import runs_of_cells
     from latlab.foreseen import as_line, facts_of_this_machine, foreseen
-    from latlab.testbed.guests.unavailable import summed_up, unavailable_here
     from latlab.testbed.machine import read_machine
     from latlab.testbed.preflight import preflight_cells, warnings
+    from latlab.testbed.unavailable import summed_up, unavailable_here
 
     found = cells(loaded)
     lacking = preflight_cells(loaded)

@@ -30,9 +30,8 @@ from latlab.testbed.guests.qemu import MONITOR
 from latlab.testbed.guests.start import start_conditions
 from latlab.testbed.machines import machine_snapshots, planned_sites
 from latlab.testbed.machines.board import folder
-from latlab.testbed.service import Service
 from latlab.testbed.site import Site
-from latlab.testbed.step import Step
+from latlab.testbed.step import Service, Step
 
 ROOM: Final = 3
 """So many times a board's memory must be free for each cell that is measured at once: the board's own, that of the one

@@ -36,23 +36,21 @@ from latlab.run.start import Start, choose_start, now_tai_ns
 from latlab.scenario import BoardHost, Run, Scenario
 from latlab.scenario.network import INNER
 from latlab.testbed import make_hosts, test_bed_steps
-from latlab.testbed.apply import TestBed, to_the_end
-from latlab.testbed.awaited import Awaited, Tell
-from latlab.testbed.guests.described import (
+from latlab.testbed.apply import Awaited, Tell, TestBed, to_the_end
+from latlab.testbed.guests import (
     described_bridges,
     described_guests,
     described_guests_running,
 )
 from latlab.testbed.guests.start import start_conditions
-from latlab.testbed.guests.unavailable import unavailable
 from latlab.testbed.images import is_whole
 from latlab.testbed.loads import plan_loads
-from latlab.testbed.loads.kvm_exits import exit_counters
-from latlab.testbed.loads.runner import LoadRunner
+from latlab.testbed.loads.runner import LoadRunner, exit_counters
 from latlab.testbed.machines import machine_snapshots, machine_steps, planned_sites, seen_sites
 from latlab.testbed.machines.board_qemu import INSTRUCTIONS_PER_NS, virtual_time_by
 from latlab.testbed.places import find_places
 from latlab.testbed.site import Site
+from latlab.testbed.unavailable import unavailable
 
 SAME_TAG = "0000"
 """Marks what is made on a board in virtual time, which has it to itself: two runs are to be alike to the last name."""

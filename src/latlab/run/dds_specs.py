@@ -10,8 +10,7 @@ from latlab.scenario import Scenario
 from latlab.scenario.flows import dds_domains
 from latlab.scenario.probes import DdsProbe
 from latlab.scenario.tuning import ListenerTuning, TalkerTuning
-from latlab.testbed.probes.cyclone import Cyclone
-from latlab.testbed.probes.dds import DdsPlan, Mode, Side
+from latlab.testbed.probes.dds import Cyclone, DdsPlan, Mode, Side
 
 RECEIVES: Final = "recvUC"
 """Cyclone's thread that takes samples from the socket."""

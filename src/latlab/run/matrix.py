@@ -50,18 +50,17 @@ from latlab.scenario.watched import parse_flow
 from latlab.testbed import make_hosts
 from latlab.testbed.agent_binary import find_agent, find_agents
 from latlab.testbed.bridges.joints import mac_of
-from latlab.testbed.emulator_cpu import emulator_cpu
-from latlab.testbed.guests.origin import images_by_name
-from latlab.testbed.guests.planned import TAG, planned_site
 from latlab.testbed.guests.qemu import acceleration
-from latlab.testbed.guests.unavailable import unavailable
+from latlab.testbed.guests.start import TAG, images_by_name, planned_site
 from latlab.testbed.journal import Journal
 from latlab.testbed.loads import plan_loads
+from latlab.testbed.machines.board_qemu import emulator_cpu
 from latlab.testbed.places import find_places
 from latlab.testbed.plan import Command, PlannedCell, plan_text
 from latlab.testbed.preflight import image_problems, preflight_cells, raise_problems, warnings
 from latlab.testbed.probes import plan_probes
 from latlab.testbed.site import Site
+from latlab.testbed.unavailable import unavailable
 from latlab.testbed.undo import clean_stale
 
 RUN_FORMAT = "latlab.run/1"

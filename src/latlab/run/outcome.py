@@ -26,7 +26,7 @@ from latlab.run.perturbation import Perturbation
 from latlab.run.probes import known_probes
 from latlab.run.tool_figures import ToolMeasured
 from latlab.scenario import Run
-from latlab.testbed.guests.unavailable import summed_up
+from latlab.testbed.unavailable import summed_up
 
 LABEL = "measured"
 LABEL_EMULATED = "functional only"

@@ -17,10 +17,9 @@ from latlab.run.tool_figures import ToolMeasured, tool_figures
 from latlab.scenario import Scenario
 from latlab.testbed.apply import TestBed
 from latlab.testbed.places import Places
-from latlab.testbed.probes import plan_probes
+from latlab.testbed.probes import TOOLS, plan_probes
 from latlab.testbed.probes.base import ToolPlan
 from latlab.testbed.probes.runner import ToolRan, ToolRunner
-from latlab.testbed.probes.table import TOOLS
 
 SECOND_NS = 1_000_000_000
 

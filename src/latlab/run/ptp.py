@@ -18,7 +18,7 @@ from latlab.scenario.parts import parse_end
 from latlab.testbed.apply import TestBed
 from latlab.testbed.places import Places
 from latlab.testbed.ptp import Port, absent_ports, ptp_ports
-from latlab.testbed.ptp.profiles import longest_sync_interval_ns
+from latlab.testbed.ptp.port import longest_sync_interval_ns
 from latlab.testbed.site import Site
 from latlab.testbed.step import Spec
 from latlab.testbed.timestamping import parse_timestamping

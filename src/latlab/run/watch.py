@@ -30,10 +30,9 @@ from latlab.testbed.apply import TestBed
 from latlab.testbed.guests.running import running_guest
 from latlab.testbed.machines import ways_step
 from latlab.testbed.machines.ssh import USER, agent_path, scratch
-from latlab.testbed.service import Service
 from latlab.testbed.site import Site
 from latlab.testbed.ssh_steps import agent_put, agent_runs, reached
-from latlab.testbed.step import Step, own_folder
+from latlab.testbed.step import Service, Step, own_folder
 
 WATCHING: Final = "watching"
 """The phase in which packets are recorded."""

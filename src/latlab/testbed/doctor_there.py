@@ -16,7 +16,7 @@ from latlab.hosts import SshHost
 from latlab.hosts.tools import install_remedy
 from latlab.model.errors import LabError
 from latlab.testbed.agent_binary import AGENT, find_agent, find_agents, no_agent
-from latlab.testbed.finding import Finding
+from latlab.testbed.doctor import Finding
 from latlab.testbed.machines.ssh import AGENTS, USER
 from latlab.testbed.ssh_steps import CLOCK_S, TOOLS, clock_apart, mount_of
 

@@ -1,4 +1,4 @@
-"""The steps that lay the scenario's links: veth pairs to make, cables to find in place.
+"""The steps that lay the scenario's links: network cards, veth pairs and cables, and hosts that switch between them.
 
 A pair is made with one command that puts both ends where they belong, so a crash never leaves a half in the
 wrong place. Our mark on it is the hardware address, which that same command sets, made from the run's tag.
@@ -7,17 +7,18 @@ wrong place. Our mark on it is the hardware address, which that same command set
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from latlab.model.bridges import KINDS
-from latlab.scenario import End, Link, Scenario
+from latlab.scenario import End, Link, NetnsHost, Scenario
+from latlab.scenario.network import joined, uplink_of
 from latlab.testbed.bridges.base import Neighbour
-from latlab.testbed.bridges.joints import neighbours
-from latlab.testbed.cards import as_it_is_to_be, is_handed_on
-from latlab.testbed.hardware import hardware_address
-from latlab.testbed.namespaces import ipv6_off, namespace_name
-from latlab.testbed.site import Site
+from latlab.testbed.bridges.joints import USER, mac_of, neighbours
+from latlab.testbed.bridges.kernel import free_port, known_address, make_bridge, no_filters, port_step
+from latlab.testbed.host_setup import ipv6_off, namespace_name
+from latlab.testbed.site import Site, hardware_address
 from latlab.testbed.step import Argv, Check, Step
 
 UP_WITHIN_MS = 5000  # the kernel's link watch settles the state up to a second after both ends are up
@@ -221,3 +222,112 @@ def _addresses(output: str) -> list[str]:
 def _neighbour_state(output: str) -> str:
     entry = json.loads(output)[0]
     return f"{entry['lladdr']} {' '.join(entry['state'])}"
+
+
+# Emulated boards' network cards, where they are ends of cables: moved to the namespaces that take them, and set up.
+
+
+QUEUES = 'now=$(ethtool -l "$1" 2>/dev/null | sed -n "s/^Combined:[^0-9]*//p" | tail -n 1); echo "${now:-1}"'
+"""What `ethtool -l` says last is what is; a driver that knows no answer has one pair."""
+SET_QUEUES = f'[ "$({QUEUES})" = "$2" ] || ethtool -L "$1" combined "$2"'
+
+
+def card_steps(scenario: Scenario, site: Site) -> Iterator[Step]:
+    """Each namespace has the cards it takes of its board, but for those that are handed on to a guest.
+
+    Nothing is undone: the board ends with the cell.
+    """
+    for name, host in scenario.hosts.items():
+        for card in host.cards if isinstance(host, NetnsHost) else ():
+            if not is_handed_on(scenario, End(name, card)):
+                yield Step(
+                    host=site.on(scenario.machine_of(name)).name,
+                    title=f"move {card} into {name}'s namespace",
+                    do=("ip", "link", "set", "dev", card, "netns", namespace_name(site.tag, name)),
+                )
+
+
+def is_handed_on(scenario: Scenario, end: End) -> bool:
+    """Whether the interface's card becomes a guest's own. One that a guest names by its address is another."""
+    on_it = (guest for guest in scenario.guests.values() if End(guest.host, guest.uplink or "") == end)
+    return any(KINDS[guest.bridge].hands_over_card and guest.device is None for guest in on_it)
+
+
+def as_it_is_to_be(scenario: Scenario, end: End, link: Link, site: Site) -> Iterator[Step]:
+    """The card is the one meant, and has queues and MTU as the link says."""
+    handed_on = is_handed_on(scenario, end)
+    yield Step(
+        host=site.on(scenario.machine_of(end.host)).name if handed_on else end.host,
+        title=f"{end} is the card at its cable",
+        do=(),
+        check=Check(
+            ("cat", f"/sys/class/net/{end.interface}/address"),
+            expected=mac_of(scenario, site.tag, scenario.segment_of(end), end),
+        ),
+    )
+    if handed_on:
+        return
+    yield ipv6_off(end.host, end.interface)
+    yield queue_step(end, link.queues)
+    yield Step(
+        end.host, f"give {end} the link's MTU", ("ip", "link", "set", "dev", end.interface, "mtu", str(link.mtu))
+    )
+
+
+def queue_step(end: End, queues: int) -> Step:
+    """A card that can have several queues begins with one for each CPU."""
+    return Step(
+        host=end.host,
+        title=f"give {end} its queues",
+        do=("sh", "-c", SET_QUEUES, "sh", end.interface, str(queues)),
+        check=Check(("sh", "-c", QUEUES, "sh", end.interface), expected=str(queues)),
+    )
+
+
+# The steps that make hosts switches: a kernel bridge, whose ports are ends of links, forwards between them.
+
+
+def switch_steps(scenario: Scenario, site: Site) -> Iterator[Step]:
+    """The bridge of each switch, once its links are up. It has no address, and leaves VLAN tags in the frames."""
+    for number, (host, ports) in enumerate(scenario.switches.items()):
+        bridge = switch_device(site, number)
+        made = {port: scenario.link_is_created(scenario.links[scenario.link_number_of(port)]) for port in ports}
+        yield from (free_port(host, port.interface) for port in ports if not made[port])
+        yield make_bridge(host, bridge, scenario.segment_of(ports[0]).mtu)
+        yield ipv6_off(host, bridge)
+        yield no_filters(host)
+        yield from (port_step(host, port.interface, bridge, made=made[port]) for port in ports)
+        yield Step(host, f"bring {bridge} up", ("ip", "link", "set", "dev", bridge, "up"))
+        for port in ports:
+            for end in _beyond(scenario, host, port):
+                if mac := mac_of(scenario, site.tag, scenario.segment_of(end), end):
+                    yield known_address(host, port.interface, mac, str(end))
+        for port in ports:
+            state = Check(
+                ("ip", "-d", "-j", "link", "show", "dev", port.interface),
+                expected="forwarding",
+                read=_port_state,
+                within_ms=CARD_UP_WITHIN_MS,
+            )
+            yield Step(host, f"wait until {port} forwards", (), check=state, lasting=True)
+
+
+def _beyond(scenario: Scenario, host: str, port: End) -> Iterator[End]:
+    """Whose packets come in at the port: hosts' ends that a link or other switches join to it, and guests there."""
+    others = [ports for name, ports in scenario.switches.items() if name != host]
+    groups = joined({number: link.ends for number, link in enumerate(scenario.links)}, others)
+    ends = next(one.ends for one in groups if scenario.link_number_of(port) in one.links)
+    yield from (end for end in ends if end != port)
+    for name, guest in scenario.guests.items():
+        if guest.bridge != USER and scenario.parent_of(uplink_of(guest)) in ends:
+            yield End(name, guest.interface)
+
+
+def switch_device(site: Site, number: int) -> str:
+    """The name of a switch's bridge. number: its place among the switches."""
+    return site.device(f"sw{number}")
+
+
+def _port_state(output: str) -> str:
+    """The state of a bridge's port by `ip -d -j link show`, such as `forwarding`."""
+    return str(json.loads(output)[0]["linkinfo"].get("info_slave_data", {}).get("state", "no port"))

@@ -12,14 +12,13 @@ from dataclasses import dataclass
 from latlab.hosts import Host
 from latlab.scenario import Scenario
 from latlab.testbed import make_hosts, test_bed_steps
+from latlab.testbed.loads import LOADS
 from latlab.testbed.loads.base import LoadPlan
-from latlab.testbed.loads.table import LOADS
 from latlab.testbed.machines import machine_steps
+from latlab.testbed.probes import TOOLS
 from latlab.testbed.probes.base import SERVER_SPARE_S, ToolPlan
-from latlab.testbed.probes.table import TOOLS
-from latlab.testbed.service import Service
 from latlab.testbed.site import Site
-from latlab.testbed.step import Argv, Spec, Step, former_value
+from latlab.testbed.step import Argv, Service, Spec, Step, former_value
 
 READY_S = 1
 START_IN_NS = 200_000_000

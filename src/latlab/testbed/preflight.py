@@ -13,19 +13,17 @@ from latlab.scenario.parts import parse_end
 from latlab.scenario.streams import CLOCK_PORT
 from latlab.scenario.trust import renamed_rules
 from latlab.testbed.agent_binary import find_agent
-from latlab.testbed.guests.origin import images_by_name, is_current
+from latlab.testbed.guests.start import images_by_name, is_current
 from latlab.testbed.images import Image
 from latlab.testbed.images.kinds import BOARD_KIND, ready_made
 from latlab.testbed.images.recipe import FLAVOURS
-from latlab.testbed.loads import plan_loads, ports_of
-from latlab.testbed.loads.table import LOADS
-from latlab.testbed.machine import ANY, Machine, read_machine
-from latlab.testbed.permitted import no_real_time, no_sysctls, privilege_remedy
+from latlab.testbed.loads import LOADS, plan_loads, ports_of
+from latlab.testbed.machine import ANY, Machine, no_real_time, no_sysctls, privilege_remedy, read_machine
 from latlab.testbed.places import Places
 from latlab.testbed.probes import is_tool
 from latlab.testbed.ptp.daemon import SOFTWARE_REMEDY, STAMPS, stamps
-from latlab.testbed.ptp.needs import ptp_needs
-from latlab.testbed.tuning.starving import starving
+from latlab.testbed.ptp.port import ptp_needs
+from latlab.testbed.tuning.cpus import starving
 
 __all__ = ["find_agent", "image_problems", "preflight", "preflight_cells", "raise_problems", "warnings"]
 

@@ -16,9 +16,8 @@ from latlab.model.errors import LabError
 from latlab.testbed.agent_binary import AGENT, no_agent
 from latlab.testbed.agent_copy import agent_copy
 from latlab.testbed.images import file_digest
-from latlab.testbed.service import Service
 from latlab.testbed.site import Site
-from latlab.testbed.step import Argv, Check, Step
+from latlab.testbed.step import Argv, Check, Service, Step
 
 CONNECTED_MS = 20_000
 COPIED_S = 600

@@ -14,9 +14,9 @@ from latlab.model.errors import LabError
 from latlab.scenario import Scenario, Segment, Vlan
 from latlab.testbed.apply import BY_HAND
 from latlab.testbed.bridges.joints import neighbours
+from latlab.testbed.host_setup import ipv6_off
 from latlab.testbed.links import Half, addressed, half_of, is_bridged, is_up, neighbour_step
 from latlab.testbed.machine import Machine
-from latlab.testbed.namespaces import ipv6_off
 from latlab.testbed.site import Site
 from latlab.testbed.step import Argv, Check, Explain, Step
 

@@ -19,12 +19,11 @@ from latlab.testbed.bridges.base import Joint
 from latlab.testbed.bridges.joints import joints
 from latlab.testbed.bridges.table import BRIDGES
 from latlab.testbed.guests.steps import folder_steps
+from latlab.testbed.host_setup import namespace_steps
 from latlab.testbed.links import link_steps
 from latlab.testbed.machine import Machine, read_machine
-from latlab.testbed.namespaces import namespace_steps
-from latlab.testbed.service import Service
 from latlab.testbed.site import STATE, Site
-from latlab.testbed.step import Step
+from latlab.testbed.step import Service, Step
 from latlab.testbed.undo import clean_stale
 
 TAG = f"b{os.getpid() % 0x1000:03x}"

@@ -20,8 +20,8 @@ from latlab.result.types import Stream
 from latlab.scenario import Scenario
 from latlab.testbed.agent_binary import find_agent
 from latlab.testbed.apply import TestBed
-from latlab.testbed.guests.described import described_bridges
-from latlab.testbed.namespaces import namespace_name
+from latlab.testbed.guests import described_bridges
+from latlab.testbed.host_setup import namespace_name
 from latlab.testbed.site import Site
 
 pytestmark = pytest.mark.real

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from ptp_scenarios import boards
 
-from latlab.testbed.guests.planned import planned_site
+from latlab.testbed.guests.start import planned_site
 from latlab.testbed.ptp import ptp_steps
 from latlab.testbed.ptp.daemon import frequency
 from latlab.testbed.step import Argv, Step, fill

@@ -10,7 +10,7 @@ import pytest
 from ptp_scenarios import ONE_BOARD, boards, made
 
 from latlab.scenario import Scenario
-from latlab.testbed.guests.planned import planned_site
+from latlab.testbed.guests.start import planned_site
 from latlab.testbed.ptp import absent_ports, ptp_ports, ptp_steps
 from latlab.testbed.ptp.daemon import OF_CARDS, OF_THE_SYSTEM
 from latlab.testbed.step import Check, Step

@@ -6,7 +6,7 @@ import pytest
 from ptp_scenarios import boards, chain
 
 from latlab.scenario import Scenario
-from latlab.testbed.guests.planned import planned_site
+from latlab.testbed.guests.start import planned_site
 from latlab.testbed.ptp import locked_steps, ptp_ports, ptp_steps
 from latlab.testbed.ptp.daemon import ptp4l_argv
 

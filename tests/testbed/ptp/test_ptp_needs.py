@@ -13,7 +13,7 @@ from ptp_scenarios import made
 from latlab.scenario import Scenario, parse
 from latlab.testbed.machine import CAPABILITIES, Machine
 from latlab.testbed.preflight import preflight
-from latlab.testbed.ptp.needs import ptp_needs
+from latlab.testbed.ptp.port import ptp_needs
 
 CAPTURED = Path(__file__).parents[1] / "captured"
 ALL = {

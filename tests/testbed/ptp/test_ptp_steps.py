@@ -12,11 +12,10 @@ from ptp_scenarios import ONE_BOARD, ROLES, SITE, boards, made
 
 from latlab import testbed  # by its module: pytest takes a function test_bed_steps for a test
 from latlab.scenario import Scenario
-from latlab.testbed.guests.planned import planned_site
+from latlab.testbed.guests.start import planned_site
 from latlab.testbed.ptp import ptp_ports, ptp_steps
 from latlab.testbed.ptp.daemon import ptp4l_argv
-from latlab.testbed.service import Service
-from latlab.testbed.step import Step
+from latlab.testbed.step import Service, Step
 
 
 def titles(one: Scenario) -> list[str]:

@@ -13,7 +13,7 @@ from latlab.model.errors import LabError
 from latlab.scenario.shapers import Cbs, Etf, Mqprio, Shaper, Taprio
 from latlab.testbed.apply import BY_HAND
 from latlab.testbed.shapers import shaper_steps
-from latlab.testbed.shapers.refused import refusal
+from latlab.testbed.shapers.base import refusal
 from latlab.testbed.step import Explain, Step
 
 IGB = """\

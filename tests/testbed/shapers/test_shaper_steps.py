@@ -41,11 +41,10 @@ from shaped_interface import (
 
 from latlab import testbed  # by its module: pytest takes a function test_bed_steps for a test
 from latlab.model.errors import LabError
-from latlab.testbed.guests.planned import TAG
+from latlab.testbed.guests.start import TAG
 from latlab.testbed.plan import PlannedCell, plan_text
 from latlab.testbed.shapers import shaper_steps
-from latlab.testbed.shapers.base import listed
-from latlab.testbed.shapers.root import DEFAULT, root_in_words
+from latlab.testbed.shapers.base import DEFAULT, listed, root_in_words
 from latlab.testbed.shapers.taprio import waiting
 from latlab.testbed.site import Site
 

@@ -10,9 +10,9 @@ from shaped_interface import CBS, ETF, LAUNCHED, MQPRIO, SITE, TAPRIO, read, sha
 
 from latlab.hosts import MACHINE
 from latlab.scenario import parse
-from latlab.testbed.guests.planned import planned_site
+from latlab.testbed.guests.start import planned_site
+from latlab.testbed.host_setup import KNOWN, tai_steps
 from latlab.testbed.step import Step
-from latlab.testbed.tai import KNOWN, tai_steps
 
 
 def test_this_machine_must_know_how_far_tai_is_from_utc() -> None:

@@ -10,8 +10,7 @@ from lab_machine import run
 from shaped_interface import CBS, MQPRIO, SITE, applied, cards, shaped
 
 from latlab.model.errors import LabError
-from latlab.testbed.shapers import transmit_queue_steps
-from latlab.testbed.shapers.queues import former_queues
+from latlab.testbed.shapers import former_queues, transmit_queue_steps
 from latlab.testbed.step import Step, fill
 
 

@@ -12,7 +12,7 @@ from latlab.run import matrix as measure
 from latlab.scenario import load_scenario
 from latlab.testbed.machine import Machine
 from latlab.testbed.preflight import warnings
-from latlab.testbed.tuning.starving import starving
+from latlab.testbed.tuning.cpus import starving
 
 FILES: dict[str, str] = {}
 HERE = Machine(frozenset(), frozenset({0, 1}), frozenset({"lo"}), lambda tool: True, read=FILES.get)

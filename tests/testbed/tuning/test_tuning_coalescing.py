@@ -10,7 +10,14 @@ from lab_machine import scenario
 from tuned import GUEST, HOSTS, tuned
 
 from latlab.testbed.site import Site
-from latlab.testbed.tuning.coalescing import NO_SETTING, RESTORE, SET, coalescing_steps, former, in_words
+from latlab.testbed.tuning.interrupts import (
+    NO_SETTING,
+    RESTORE_COALESCING,
+    SET_COALESCING,
+    coalescing_steps,
+    former,
+    in_words,
+)
 
 IGB = """\
 Coalesce parameters for lat0:
@@ -28,8 +35,8 @@ MLX5 = IGB.replace("RX: n/a  TX: n/a", "RX: on  TX: on").replace("rx-usecs:\t3",
 
 def test_a_card_waits_as_long_as_asked_and_as_before_afterwards() -> None:
     (step,) = coalescing_steps("ecu", tuned(coalescing={"lat0": "20us"}), Site("0a9f"))
-    assert step.do == ("sh", "-c", SET, "lat0", "20")
-    assert step.undo == ("sh", "-c", RESTORE, "lat0", "{wait}", "{adaptive}")
+    assert step.do == ("sh", "-c", SET_COALESCING, "lat0", "20")
+    assert step.undo == ("sh", "-c", RESTORE_COALESCING, "lat0", "{wait}", "{adaptive}")
     assert step.check is not None
     assert step.check.expected == step.check.read(IGB.replace("rx-usecs:\t3", "rx-usecs:\t20")) == "20 us"
 
@@ -53,10 +60,10 @@ def test_a_card_without_the_setting_says_so() -> None:
 @pytest.mark.parametrize(
     ("printed", "script", "words", "asked"),
     [
-        (IGB, SET, ["0"], ["-C lat0 rx-usecs 0"]),
-        (MLX5, SET, ["0"], ["-C lat0 adaptive-rx off", "-C lat0 rx-usecs 0"]),
-        (IGB, RESTORE, ["3", "off"], ["-C lat0 rx-usecs 3"]),
-        (MLX5, RESTORE, ["8", "on"], ["-C lat0 rx-usecs 8", "-C lat0 adaptive-rx on"]),
+        (IGB, SET_COALESCING, ["0"], ["-C lat0 rx-usecs 0"]),
+        (MLX5, SET_COALESCING, ["0"], ["-C lat0 adaptive-rx off", "-C lat0 rx-usecs 0"]),
+        (IGB, RESTORE_COALESCING, ["3", "off"], ["-C lat0 rx-usecs 3"]),
+        (MLX5, RESTORE_COALESCING, ["8", "on"], ["-C lat0 rx-usecs 8", "-C lat0 adaptive-rx on"]),
     ],
 )
 def test_only_a_card_that_adapts_is_asked_about_that(

@@ -9,7 +9,7 @@ import pytest
 from tuned import Outcome, applied, cover, tuned
 
 from latlab.testbed.site import Site
-from latlab.testbed.tuning.irq import affinity, former_affinities, irq_steps
+from latlab.testbed.tuning.interrupts import affinity, former_affinities, irq_steps
 
 pytestmark = [pytest.mark.real, pytest.mark.usefixtures("machine")]
 

@@ -9,9 +9,7 @@ from tuned import applied, cover, tuned
 
 from latlab.scenario import Scenario
 from latlab.testbed.site import Site
-from latlab.testbed.tuning.cpus import cpu_list, same_list
-from latlab.testbed.tuning.halt_poll import HALT_POLL, halt_poll_steps
-from latlab.testbed.tuning.isolation import isolation_steps, listed
+from latlab.testbed.tuning.cpus import HALT_POLL, cpu_list, halt_poll_steps, isolation_steps, listed, same_list
 
 SITE = Site("0a9f")
 POLLED = "have KVM poll 0 ns for a halted vCPU"

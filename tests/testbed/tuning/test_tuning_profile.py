@@ -8,8 +8,8 @@ import pytest
 from tuned import applied, tuned
 
 from latlab.testbed.site import Site
-from latlab.testbed.tuning import profile
-from latlab.testbed.tuning.profile import chosen, profile_steps
+from latlab.testbed.tuning import cpus
+from latlab.testbed.tuning.cpus import chosen, profile_steps
 
 
 def test_files_are_set_and_put_back_and_what_is_not_there_is_left_out(
@@ -19,7 +19,7 @@ def test_files_are_set_and_put_back_and_what_is_not_there_is_left_out(
     plain.write_text("950000\n")
     several.write_text("always [madvise] never\n")
     wanted = {str(plain): "-1", str(several): "never", str(gone): "1"}
-    monkeypatch.setattr(profile, "PROFILES", {"realtime-virtual-host": wanted})
+    monkeypatch.setattr(cpus, "PROFILES", {"realtime-virtual-host": wanted})
     seen: list[str] = []
     steps = profile_steps("ecu", tuned(profile="realtime-virtual-host"), Site("0a9f"))
     outcome = applied(steps, lambda: seen.extend(path.read_text().strip() for path in (plain, several)))

@@ -6,7 +6,7 @@ import pytest
 from tuned import tuned
 
 from latlab.testbed.site import Site
-from latlab.testbed.tuning.scaling import NO_TABLE, scaling_steps, shares, table
+from latlab.testbed.tuning.interrupts import NO_TABLE, scaling_steps, shares, table
 
 HEAD = "RX flow hash indirection table for lat0 with 4 RX ring(s):\n"
 TAIL = "RSS hash key:\nOperation not supported\nRSS hash function:\n    toeplitz: on\n"

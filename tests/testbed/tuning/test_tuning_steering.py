@@ -9,7 +9,7 @@ from lab_machine import run
 from tuned import Outcome, applied, tuned
 
 from latlab.testbed.site import Site
-from latlab.testbed.tuning.steering import steered, steering_steps
+from latlab.testbed.tuning.interrupts import steered, steering_steps
 
 pytestmark = [pytest.mark.real, pytest.mark.usefixtures("machine")]
 

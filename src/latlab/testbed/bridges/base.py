@@ -11,9 +11,8 @@ from latlab.hosts.tools import install_remedy
 from latlab.model.bridges import BridgeKind
 from latlab.scenario import End, Guest, Segment
 from latlab.scenario.guests import facts_of
-from latlab.testbed.service import Service
 from latlab.testbed.site import Site
-from latlab.testbed.step import Argv, Step
+from latlab.testbed.step import Argv, Service, Step
 
 CHECKSUM_OFFLOADS_OFF = tuple(
     f"{feature}=off"

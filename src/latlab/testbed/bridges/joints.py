@@ -8,7 +8,7 @@ from latlab.model.bridges import KINDS
 from latlab.scenario import BoardHost, End, Guest, Scenario, Segment
 from latlab.scenario.network import uplink_of
 from latlab.testbed.bridges.base import Joint, Neighbour, Port
-from latlab.testbed.hardware import board_address, guest_address, hardware_address, inner_address
+from latlab.testbed.site import board_address, guest_address, hardware_address, inner_address
 
 USER = "user"
 ALONE = (USER, "vfio")

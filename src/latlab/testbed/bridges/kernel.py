@@ -17,9 +17,8 @@ from latlab.testbed.bridges.base import (
     lacking_vhost,
     vhost,
 )
-from latlab.testbed.service import Service
 from latlab.testbed.site import Site
-from latlab.testbed.step import Check, Step
+from latlab.testbed.step import Check, Service, Step
 
 NO_BRIDGE = "no bridge"
 NO_FILTER = ("iptables", "ip6tables", "arptables")
@@ -105,7 +104,7 @@ def tap_steps(joint: Joint, port: Port, site: Site) -> list[Step]:
 
 def no_ipv6(joint: Joint, device: str) -> Step:
     """No packets of IPv6's own in the measured path."""
-    from latlab.testbed.namespaces import ipv6_off
+    from latlab.testbed.host_setup import ipv6_off
 
     return ipv6_off(joint.host, device)
 

@@ -8,9 +8,8 @@ from latlab.model import bridges
 from latlab.testbed.bridges.base import Bridge, Joint, Lacking, Plug, Port, lacking_tools, lacking_vhost, vhost
 from latlab.testbed.bridges.kernel import no_ipv6, up
 from latlab.testbed.bridges.offloads import every_vlan
-from latlab.testbed.service import Service
 from latlab.testbed.site import Site
-from latlab.testbed.step import Check, Step
+from latlab.testbed.step import Check, Service, Step
 
 FIRST_FD, LAST_FD = 3, 9
 """File descriptors that QEMU is started with: what a POSIX shell can redirect (Shell Command Language, 2.7)."""

@@ -19,9 +19,8 @@ from latlab.testbed.bridges.ovs_switch import (
     switch_device,
     uplink_flags,
 )
-from latlab.testbed.service import Service
 from latlab.testbed.site import Site
-from latlab.testbed.step import Step
+from latlab.testbed.step import Service, Step
 
 MODULE = "/sys/module/openvswitch"
 

@@ -11,9 +11,8 @@ from latlab.testbed.bridges.base import CHECKSUM_OFFLOADS_OFF, Joint, Lacking, P
 from latlab.testbed.bridges.offloads import lacking_tags, tags_in_frames
 from latlab.testbed.bridges.ovs import OvsBridge
 from latlab.testbed.bridges.ovs_switch import SWITCHD, USER_SPACE, Entry, Switch, lacking_switch, switch_log
-from latlab.testbed.service import Service
 from latlab.testbed.site import Site
-from latlab.testbed.step import Step
+from latlab.testbed.step import Service, Step
 
 DPDK_BUILD = "/usr/lib/openvswitch-switch-dpdk/ovs-vswitchd-dpdk"
 """Debian's and Ubuntu's second build, of package openvswitch-switch-dpdk."""

@@ -14,9 +14,8 @@ from typing import Any
 
 from latlab.testbed.bridges.base import Joint, Lacking, lacking_tools
 from latlab.testbed.bridges.kernel import host_address, no_ipv6, up
-from latlab.testbed.service import Service
 from latlab.testbed.site import Site
-from latlab.testbed.step import Argv, Before, Check, Step
+from latlab.testbed.step import Argv, Before, Check, Service, Step
 
 SWITCHD = "ovs-vswitchd"
 TOOLS = ("ip", SWITCHD, "ovsdb-server", "ovsdb-tool", "ovsdb-client", "ovs-vsctl", "ovs-appctl")

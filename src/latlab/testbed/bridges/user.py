@@ -7,9 +7,8 @@ from collections.abc import Iterator, Sequence
 from latlab.model import bridges
 from latlab.scenario.network import USER_GATEWAY, USER_GUEST, USER_NETWORK
 from latlab.testbed.bridges.base import Bridge, Joint, Lacking, Plug, Port
-from latlab.testbed.service import Service
 from latlab.testbed.site import Site
-from latlab.testbed.step import Step
+from latlab.testbed.step import Service, Step
 
 
 class UserNat(Bridge):

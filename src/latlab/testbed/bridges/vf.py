@@ -18,12 +18,11 @@ from latlab.testbed.bridges.base import Bridge, Joint, Lacking, Plug, Port, lack
 from latlab.testbed.bridges.kernel import no_ipv6, up
 from latlab.testbed.bridges.macvtap import lacking_macvtap, macvtap_plug, macvtap_steps
 from latlab.testbed.bridges.vfio import BIND, DEVICES, DRIVER, NAME_OF_DRIVER, lacking_driver, lacking_iommu
-from latlab.testbed.cards import QUEUES, queue_step
+from latlab.testbed.host_setup import namespace_name
+from latlab.testbed.links import QUEUES, queue_step
 from latlab.testbed.machine import Machine
-from latlab.testbed.namespaces import namespace_name
-from latlab.testbed.service import Service
 from latlab.testbed.site import Site
-from latlab.testbed.step import Before, Check, Explain, Step
+from latlab.testbed.step import Before, Check, Explain, Service, Step
 
 UP_WITHIN_MS = 30_000
 """Making virtual functions resets the card: its link is negotiated again."""

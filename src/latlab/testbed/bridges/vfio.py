@@ -9,9 +9,8 @@ from latlab.model import bridges
 from latlab.testbed.architecture import iommu_remedy
 from latlab.testbed.bridges.base import Bridge, Joint, Lacking, Plug, Port, lacking_tools
 from latlab.testbed.machine import Machine
-from latlab.testbed.service import Service
 from latlab.testbed.site import Site
-from latlab.testbed.step import Before, Check, Step
+from latlab.testbed.step import Before, Check, Service, Step
 
 DRIVER = "vfio-pci"
 GROUPS = "/sys/kernel/iommu_groups"

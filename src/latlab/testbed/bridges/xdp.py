@@ -15,9 +15,8 @@ from latlab.model import bridges
 from latlab.testbed.bridges.base import CHECKSUM_OFFLOADS_OFF, Joint, Lacking, Plug, Port, lacking_tools
 from latlab.testbed.bridges.kernel import TapBridge, bridge_device, tap_device, tap_plug
 from latlab.testbed.bridges.offloads import lacking_tags, tags_in_frames, whole_frames
-from latlab.testbed.service import Service
 from latlab.testbed.site import Site
-from latlab.testbed.step import Check, Step
+from latlab.testbed.step import Check, Service, Step
 
 READY_MS = 10_000
 # The agent prints its counts once a second.

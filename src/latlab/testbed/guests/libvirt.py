@@ -18,9 +18,8 @@ from latlab.testbed.bridges.base import Joint, Plug, Port
 from latlab.testbed.bridges.kernel import tap_device
 from latlab.testbed.bridges.macvtap import macvtap_device
 from latlab.testbed.guests.over_ssh import connect_steps, interface_step, lacking, ssh_host
-from latlab.testbed.service import Service
 from latlab.testbed.site import Site
-from latlab.testbed.step import Check, Step
+from latlab.testbed.step import Check, Service, Step
 
 DEVICES: Mapping[str, Callable[[Port, Site], str]] = {
     "tap": tap_device,

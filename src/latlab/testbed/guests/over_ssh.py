@@ -12,11 +12,10 @@ from latlab.hosts.tools import install_remedy
 from latlab.model.errors import LabError
 from latlab.scenario import Guest, LoadBetween, Scenario
 from latlab.testbed.bridges.base import Port
-from latlab.testbed.namespaces import namespace_name
-from latlab.testbed.service import Service
+from latlab.testbed.host_setup import namespace_name
 from latlab.testbed.site import Site
 from latlab.testbed.ssh_steps import agent_put, agent_runs, reached
-from latlab.testbed.step import Check, Step, own_folder
+from latlab.testbed.step import Check, Service, Step, own_folder
 
 """The loads that our agent is, which ends with its standard input."""
 USER = "root"

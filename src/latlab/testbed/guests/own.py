@@ -22,9 +22,8 @@ from latlab.testbed.guests.qemu import (
     qemu_program,
     with_descriptors,
 )
-from latlab.testbed.service import Service
 from latlab.testbed.site import Site
-from latlab.testbed.step import Argv, Check, Step
+from latlab.testbed.step import Argv, Check, Service, Step
 
 BOOT_S = 180
 

@@ -1,18 +1,22 @@
-"""What a cell's guests start from and must let in, as far as it depends on more than the scenario's own words."""
+"""What a cell's guests start from, and the site that a plan is written for while no run has begun."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from latlab.scenario import Scenario
+from latlab.model.errors import LabError, LatlabError
+from latlab.scenario import BoardHost, Scenario
 from latlab.scenario.guests import facts_of
 from latlab.scenario.loads import LoadBetween
+from latlab.testbed.agent_binary import AGENT, agent_for, find_agent, find_agents
 from latlab.testbed.bridges.joints import joints
 from latlab.testbed.bridges.table import BRIDGES
 from latlab.testbed.guests.qemu import snapshot_key
-from latlab.testbed.images import snapshot_path
+from latlab.testbed.images import Image, list_images, snapshot_path
 from latlab.testbed.loads import plan_loads
+from latlab.testbed.machines import planned_sites
 from latlab.testbed.places import Places
 from latlab.testbed.site import Site
 
@@ -55,3 +59,64 @@ def _inward(scenario: Scenario) -> dict[str, tuple[tuple[str, int], ...]]:
             kinds = ("tcp", "udp") if isinstance(load, LoadBetween) and load.has_control else ("udp",)
             found[plan.sink] += [(kind, port) for port in ports for kind in kinds]
     return {name: tuple(dict.fromkeys(ports)) for name, ports in found.items()}
+
+
+# What guests of ours start from: the built images.
+
+
+def images_by_name() -> dict[str, Image]:
+    """Every built image."""
+    return {image.name: image for image in list_images()}
+
+
+def is_current(image: Image) -> bool:
+    """Whether it has this latlab's agent, and would be made in the same way today. LabError: there is no agent.
+
+    An image for another architecture, for which there is no agent here, has none of this latlab's.
+    """
+    own = find_agent()
+    try:
+        agent = agent_for(image.architecture) if image.architecture else own
+    except LabError:
+        return False
+    return image.is_up_to_date(agent)
+
+
+def unbuilt_image(name: str) -> Image:
+    """Stands in a plan for an image that is still to be built: its files are named by what they are."""
+    return Image(
+        name=name,
+        kernel=Path(f"KERNEL-OF-{name}"),
+        initramfs=Path(f"INITRAMFS-OF-{name}"),
+        append="",
+        flavour="",
+        kernel_version="",
+        digest="",
+        packages={},
+        built="",
+        size=0,
+    )
+
+
+# The site that a plan is written for, while no run has begun.
+
+
+TAG = "RUN"
+"""Stands for the run's tag: a plan printed before a run is the same each time."""
+
+
+def planned_site(scenario: Scenario) -> Site:
+    """The site a plan is written for: every name a run makes up stands there as RUN, every file as what it is."""
+    agents: dict[str, str] = {}
+    try:
+        agents = find_agents(own := find_agent())
+        agent = str(own)
+    except LatlabError:
+        agent = AGENT
+    built = images_by_name()
+    needed = {scenario.image_of(name) for name, guest in scenario.guests.items() if guest.is_ours}
+    needed |= {host.image_name for host in scenario.hosts.values() if isinstance(host, BoardHost)}
+    images = {name: built.get(name) or unbuilt_image(name) for name in sorted(needed)}
+    site = Site(TAG, agent=agent, agents=agents, images=images)
+    site = replace(site, others=planned_sites(scenario, site))
+    return replace(site, inward=start_conditions(scenario, site)["inward"])

@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 from latlab.model.bridges import KINDS
-from latlab.scenario import Scenario
+from latlab.scenario import Route, Scenario
 from latlab.scenario.guests import facts_of
 from latlab.scenario.network import USER_GATEWAY
 from latlab.testbed.bridges.base import Joint, Neighbour, Plug, Port
 from latlab.testbed.bridges.joints import neighbours
 from latlab.testbed.guests.monitor import MONITOR_MODULE
 from latlab.testbed.guests.qemu import MONITOR, qemu_argv
+from latlab.testbed.host_setup import ipv6_off
 from latlab.testbed.images import is_whole
-from latlab.testbed.namespaces import ipv6_off
-from latlab.testbed.service import Service
 from latlab.testbed.site import Site
-from latlab.testbed.step import Check, Step
+from latlab.testbed.step import Check, Service, Step
 
 BOOT_S = 60
 BOOT_MS = (BOOT_S + 5) * 1000
@@ -131,3 +131,37 @@ def _neighbour(port: Port, device: str, neighbour: Neighbour) -> Step:
         title=f"add the neighbour entry of {neighbour.end} in {port.guest}, so that no ARP is sent between packets",
         do=("ip", "neigh", "replace", address, "lladdr", neighbour.mac, "dev", device, "nud", "permanent"),
     )
+
+
+# Each way that a stream takes to or from a guest is tried once before anything is measured on it.
+
+
+REACHED_MS = 15_000
+"""A user-space switch sets a guest's port up again for over a second after its driver has started."""
+
+
+def reach_steps(scenario: Scenario, site: Site) -> Iterator[Step]:
+    """One for each two interfaces; none through user NAT, which answers pings itself."""
+    routes = {
+        frozenset((route.talker_end, route.listener_end)): route
+        for route in (scenario.route(name) for name in scenario.flows)
+    }
+    for route in routes.values():
+        if not route.is_translated and {route.talker_end, route.listener_end} & set(route.segment.guests):
+            yield _reach(route)
+
+
+def _reach(route: Route) -> Step:
+    address = str(route.segment.address(route.listener_end).ip)
+    return Step(
+        host=route.talker_end.host,
+        title=f"{route.talker_end} reaches {route.listener_end}",
+        do=(),
+        check=Check(("ping", "-c", "1", "-W", "1", address), "1 received", _received, REACHED_MS),
+    )
+
+
+def _received(output: str) -> str:
+    # iputils: "1 received"; busybox: "1 packets received"
+    found = re.search(r"(\d+) (?:packets )?received", output)
+    return f"{found[1]} received" if found else output.strip()

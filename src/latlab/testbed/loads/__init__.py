@@ -1,10 +1,15 @@
-"""The loads of a cell, resolved to addresses and ports. Kinds are in `table`, running them in `runner`."""
+"""The loads of a cell: which kinds there are, and each resolved to addresses and ports. `runner` runs them."""
 
 from __future__ import annotations
 
 from latlab.scenario import Busy, Flow, LoadOn, Scenario, StressNg
 from latlab.scenario.loads import Flood, Iperf3, LoadBetween, Netperf
-from latlab.testbed.loads.base import Cores, LoadPlan, Work
+from latlab.testbed.loads.base import Cores, LoadKind, LoadPlan, Work
+from latlab.testbed.loads.busy import BUSY
+from latlab.testbed.loads.flood import FLOOD
+from latlab.testbed.loads.iperf3 import IPERF3
+from latlab.testbed.loads.netperf import NETPERF
+from latlab.testbed.loads.stress_ng import STRESS_NG
 from latlab.testbed.places import Places
 
 FIRST_PORT = 5600
@@ -105,3 +110,9 @@ def _ports(scenario: Scenario) -> dict[str, int]:
         ports[name] = port
         port += count
     return ports
+
+
+# Which kinds of load there are. A new one is one file and one line here.
+
+
+LOADS: dict[str, LoadKind] = {kind.name: kind for kind in (FLOOD, IPERF3, NETPERF, BUSY, STRESS_NG)}

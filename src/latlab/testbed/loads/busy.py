@@ -4,8 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from latlab.testbed.loads.agents import last_events, realtime_spec, totals_of
-from latlab.testbed.loads.base import SPARE_S, Achieved, LoadKind, LoadPlan, LoadProcess, Output
+from latlab.testbed.loads.base import (
+    SPARE_S,
+    Achieved,
+    LoadKind,
+    LoadPlan,
+    LoadProcess,
+    Output,
+    last_events,
+    realtime_spec,
+    totals_of,
+)
 
 TCG = "TCGTCGTCGTCG"
 """How QEMU's plain emulation signs itself (target/i386/cpu.c): there CPUID is one of its functions, and no exit."""

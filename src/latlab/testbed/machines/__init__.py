@@ -16,9 +16,8 @@ from latlab.testbed.machine import machine_at
 from latlab.testbed.machines.base import MachineKind
 from latlab.testbed.machines.board import BoardMachine
 from latlab.testbed.machines.ssh import SshMachine
-from latlab.testbed.service import Service
 from latlab.testbed.site import Site
-from latlab.testbed.step import Step
+from latlab.testbed.step import Service, Step
 
 KINDS: Mapping[str, MachineKind] = {"ssh": SshMachine(), "board": BoardMachine()}
 

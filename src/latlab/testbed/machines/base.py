@@ -10,9 +10,8 @@ from latlab.hosts import Host
 from latlab.model.errors import LabError
 from latlab.scenario import Scenario
 from latlab.testbed.machine import Machine, assumed_machine
-from latlab.testbed.service import Service
 from latlab.testbed.site import Site
-from latlab.testbed.step import Step
+from latlab.testbed.step import Service, Step
 
 
 class MachineKind(ABC):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from latlab.hosts import MACHINE, Host, TurnsHost
@@ -17,13 +17,13 @@ from latlab.scenario import Scenario, image_for
 from latlab.scenario.guests import facts_of
 from latlab.testbed.architecture import BY_DEBIAN, debian_name
 from latlab.testbed.guests.monitor import MONITOR_MODULE
-from latlab.testbed.guests.qemu import MONITOR, qemu_lacking
+from latlab.testbed.guests.qemu import MONITOR, acceleration_here, qemu_lacking
 from latlab.testbed.images import Image, is_whole, snapshot_path
 from latlab.testbed.images.emulator import PACKAGES
+from latlab.testbed.images.modules import COMPILER, OWN_MODULES
 from latlab.testbed.images.with_guests import PUT_TOGETHER_MODULE
 from latlab.testbed.machine import Machine, assumed_machine
 from latlab.testbed.machines.base import MachineKind
-from latlab.testbed.machines.board_modules import modules_lacking
 from latlab.testbed.machines.board_qemu import (
     FUNCTIONS_SINCE,
     QUEUES,
@@ -36,9 +36,8 @@ from latlab.testbed.machines.board_qemu import (
     pci_address,
     version,
 )
-from latlab.testbed.service import WITH_ITS_LAB, Service
 from latlab.testbed.site import Site
-from latlab.testbed.step import Check, Step
+from latlab.testbed.step import WITH_ITS_LAB, Check, Service, Step
 from latlab.testbed.tuning.threads import ALL, EMULATOR_ALONE, VCPUS, at_fifo, on_cpus, thread_step
 
 BOOT_S = 240
@@ -245,3 +244,68 @@ def _image(scenario: Scenario, name: str, site: Site) -> Image:
 def _nested(image: Image) -> Image:
     at = Path(NESTED) / image.name
     return replace(image, kernel=at / image.kernel.name, initramfs=at / image.initramfs.name)
+
+
+# The kernel modules that a scenario needs on a board, and those that the board's image does not have.
+
+
+KVM = {"AuthenticAMD": "kvm_amd", "GenuineIntel": "kvm_intel"}
+
+
+@dataclass(frozen=True)
+class Need:
+    """A module, where in the scenario it is asked for, and what asks for less."""
+
+    module: str
+    where: str
+    remedy: str
+
+
+def modules_lacking(scenario: Scenario, name: str, image: Image, machine: Machine, card: str) -> Iterator[LabError]:
+    """Each module that the scenario needs on that board and the image does not have.
+
+    machine: the one that the board runs on; card: the model of its network cards.
+    """
+    for need in _needs(scenario, name, machine, card):
+        if feature := image.lacking.get(need.module):
+            what = (
+                f"the image {image.name} has no kernel module {need.module}, so it is without this feature: {feature}"
+            )
+            yield LabError(what, where=need.where, remedy=f"{_mended(need.module, image)}; or {need.remedy}")
+
+
+def _needs(scenario: Scenario, name: str, machine: Machine, card: str) -> Iterator[Need]:
+    board = scenario.hosts[name]
+    assert isinstance(board, WantedBoard)
+    if board.nics:
+        yield Need(card, f"hosts.{name}.nics", "links between namespaces instead")
+    for number, link in enumerate(scenario.links):
+        if link.vlans and name in {scenario.machine_of(end.host) for end in link.ends}:
+            yield Need("8021q", f"links[{number}].vlans", "separate links instead of VLANs")
+    for key, guest in scenario.guests.items():
+        if scenario.machine_of(key) != name:
+            continue
+        for module in facts_of(guest).modules:
+            yield Need(module, f"guests.{key}.bridge", "bridge: tap")
+        if guest.vhost == "on":
+            yield Need("vhost_net", f"guests.{key}.vhost", "vhost: auto")
+        if guest.acceleration == "kvm":
+            for module in _kvm(machine, board.arch):
+                yield Need(module, f"guests.{key}.acceleration", "acceleration: auto")
+
+
+def _kvm(machine: Machine, arch: str | None) -> tuple[str, ...]:
+    """What it takes for KVM: the emulated CPU is of AMD's kind, and does not say that its clock is constant."""
+    if arch:
+        return ("kvm",)
+    if acceleration_here(machine) == "tcg":
+        return "kvm", "kvm_amd", *OWN_MODULES
+    said = machine.read("/proc/cpuinfo") or ""
+    return ("kvm", *(module for maker, module in KVM.items() if maker in said))
+
+
+def _mended(module: str, image: Image) -> str:
+    build = f"`{image.build_command()}`"
+    if module in OWN_MODULES:
+        return f"install {', '.join(COMPILER)} (`sudo apt install gcc make binutils`), then {build}"
+    return f"refresh apt's package lists (`sudo apt-get update`): another kernel may have it; then {build}"

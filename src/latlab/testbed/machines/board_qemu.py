@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
+import os
 import shlex
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -21,11 +24,10 @@ from latlab.testbed.guests.qemu import (
     qemu_version,
     serial_ports,
 )
-from latlab.testbed.hardware import board_address
 from latlab.testbed.images import Image
 from latlab.testbed.images.with_guests import nested_path
 from latlab.testbed.machine import Machine
-from latlab.testbed.site import Site
+from latlab.testbed.site import STATE, Site, board_address
 from latlab.testbed.step import Argv
 
 VIRTUAL_ACCELERATOR = ("-accel", "tcg,thread=single", "-icount", "shift=0,sleep=off")
@@ -268,3 +270,25 @@ def _board(scenario: Scenario, name: str) -> BoardHost:
     board = scenario.hosts[name]
     assert isinstance(board, BoardHost)
     return board
+
+
+# A CPU of this machine for the QEMU of a board in virtual time, which needs one and cannot use two.
+#
+# Labs find out who has which by locked files. Where there are more boards than CPUs, boards share the last one: they
+# take longer, and count the same instructions.
+
+
+@contextlib.contextmanager
+def emulator_cpu() -> Iterator[int]:
+    """Keep a CPU of those that this process may use: the last that no other board has."""
+    cpus = sorted(os.sched_getaffinity(0), reverse=True)
+    Path(STATE).mkdir(parents=True, exist_ok=True)
+    for cpu in cpus:
+        with (Path(STATE) / f"cpu{cpu}.lock").open("w") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                continue
+            yield cpu
+            return
+    yield cpus[0]

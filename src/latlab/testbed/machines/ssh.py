@@ -11,10 +11,9 @@ from latlab.scenario import Scenario
 from latlab.scenario import SshHost as SshWanted
 from latlab.testbed.images import Image
 from latlab.testbed.machines.base import MachineKind
-from latlab.testbed.service import Service
 from latlab.testbed.site import Site
 from latlab.testbed.ssh_steps import agent_put, agent_runs, agents_digest, clock_shows_the_time, file_put, reached
-from latlab.testbed.step import Step, own_folder
+from latlab.testbed.step import Service, Step, own_folder
 
 USER = "root"
 AGENTS = "/var/lib/latlab/agents"

@@ -1,4 +1,4 @@
-"""The probes of a cell that tools measure, resolved to addresses and ports. Kinds are in `table`."""
+"""The probes of a cell that tools measure: which tools there are, and each resolved to addresses and ports."""
 
 from __future__ import annotations
 
@@ -7,8 +7,12 @@ from latlab.scenario.flows import dds_domains, transport_of
 from latlab.scenario.probes import Between, DdsperfProbe, ProbeBase
 from latlab.testbed.loads import cores_of
 from latlab.testbed.places import Places
-from latlab.testbed.probes.base import OverDds, ToolPlan
-from latlab.testbed.probes.table import TOOLS
+from latlab.testbed.probes.base import OverDds, ToolKind, ToolPlan
+from latlab.testbed.probes.cyclictest import CYCLICTEST
+from latlab.testbed.probes.ddsperf import DDSPERF
+from latlab.testbed.probes.netperf import NETPERF
+from latlab.testbed.probes.sockperf import SOCKPERF
+from latlab.testbed.probes.timerlat import TIMERLAT
 
 SECOND_NS = 1_000_000_000
 
@@ -81,3 +85,12 @@ def _over_dds(scenario: Scenario, name: str, probe: Between) -> OverDds | None:
     if not isinstance(probe, DdsperfProbe):
         return None
     return OverDds(dds_domains(scenario.probes)[name], probe.reliable, probe.take)
+
+
+# Which tools can be probes. A new one is one file and one line here.
+
+
+TOOLS: dict[str, ToolKind] = {kind.name: kind for kind in (DDSPERF, NETPERF, SOCKPERF, CYCLICTEST, TIMERLAT)}
+
+OURS = ("ping", "dds", "timer")
+"""The kinds that latlab's own agents measure."""

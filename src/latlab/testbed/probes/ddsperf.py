@@ -11,7 +11,7 @@ from latlab.model.errors import LabError
 from latlab.recordings.ddsperf import Second, seconds
 from latlab.testbed.loads.base import Cores, LoadProcess
 from latlab.testbed.probes.base import OverDds, ToolKind, ToolPlan
-from latlab.testbed.probes.cyclone import FIRST_PORT, PORTS, Cyclone, configuration
+from latlab.testbed.probes.dds import FIRST_PORT, PORTS, Cyclone, configuration
 
 OLDEST: Final = (0, 8)
 NEWEST: Final = 11

@@ -9,9 +9,9 @@ from latlab.hosts.tools import PACKAGES, install_remedy
 from latlab.model.errors import LabError
 from latlab.testbed.apply import TestBed
 from latlab.testbed.loads.base import LoadProcess, Output
-from latlab.testbed.loads.running import END_S, NotReadyError, RunningProcess
+from latlab.testbed.loads.runner import END_S, NotReadyError, RunningProcess
+from latlab.testbed.probes import TOOLS
 from latlab.testbed.probes.base import ToolPlan
-from latlab.testbed.probes.table import TOOLS
 
 SPARE_S = 30.0
 """How much longer than its duration a client may take: sockperf sorts and writes its log at the end."""

@@ -12,9 +12,8 @@ from collections.abc import Iterator, Sequence
 from latlab.scenario import Scenario
 from latlab.testbed.ptp.daemon import following, nobody_else, observed_steps, port_steps
 from latlab.testbed.ptp.port import Port, absent_ports, ptp_ports
-from latlab.testbed.service import Service
 from latlab.testbed.site import Site
-from latlab.testbed.step import Step
+from latlab.testbed.step import Service, Step
 
 __all__ = ["Port", "absent_ports", "locked_steps", "ptp_ports", "ptp_steps"]
 

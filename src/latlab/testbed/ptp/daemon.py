@@ -8,12 +8,10 @@ import shlex
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
+from latlab.testbed.host_setup import TAI_MINUS_UTC_S
 from latlab.testbed.loads.base import Cores
-from latlab.testbed.ptp.port import LOCKED, MASTER, SILENT_REMEDY, SYNCS, Port
-from latlab.testbed.ptp.profiles import settings
-from latlab.testbed.service import WITH_ITS_LAB, Service
-from latlab.testbed.step import Argv, Before, Check, Step
-from latlab.testbed.tai import TAI_MINUS_UTC_S
+from latlab.testbed.ptp.port import LOCKED, MASTER, SILENT_REMEDY, SYNCS, Port, settings
+from latlab.testbed.step import WITH_ITS_LAB, Argv, Before, Check, Service, Step
 from latlab.testbed.timestamping import hardware_setting, parse_timestamping
 
 SYSTEM = "CLOCK_REALTIME"

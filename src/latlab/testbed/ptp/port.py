@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
+from typing import Literal
 
 from latlab.scenario import End, Scenario
 from latlab.scenario.guests import takes_all
@@ -11,9 +13,90 @@ from latlab.scenario.network import uplink_of
 from latlab.scenario.parts import parse_end
 from latlab.scenario.ptp import Ptp, Timestamps
 from latlab.scenario.units import format_duration
-from latlab.testbed.ptp.profiles import Role, transport_specific
 from latlab.testbed.site import Site
 from latlab.testbed.step import Argv, Check
+
+# ptp4l's options for each profile, by ptp4l's names (ptp4l(8); linuxptp's configs/ has the same).
+
+
+Settings = dict[str, str]
+Role = Literal["master", "slave"]
+
+GPTP: Settings = {
+    "gmCapable": "1",
+    "priority1": "248",
+    "priority2": "248",
+    "logSyncInterval": "-3",
+    "syncReceiptTimeout": "3",
+    "neighborPropDelayThresh": "800",
+    "min_neighbor_prop_delay": "-20000000",
+    "assume_two_step": "1",
+    "path_trace_enabled": "1",
+    "follow_up_info": "1",
+    "transportSpecific": "0x1",
+    "ptp_dst_mac": "01:80:C2:00:00:0E",
+    "network_transport": "L2",
+    "delay_mechanism": "P2P",
+}
+"""IEEE 802.1AS, as linuxptp's gPTP.cfg has it."""
+
+AUTOMOTIVE: Settings = GPTP | {"BMCA": "noop", "inhibit_announce": "1", "asCapable": "true"}
+"""Avnu's automotive profile: the master is known, and there are no Announce messages."""
+
+PROFILES: Mapping[str, Mapping[Role, Settings]] = {
+    "automotive": {
+        "master": AUTOMOTIVE | {"masterOnly": "1", "inhibit_delay_req": "1"},
+        "slave": AUTOMOTIVE
+        | {
+            "slaveOnly": "1",
+            "ignore_source_id": "1",
+            "step_threshold": "1",
+            "operLogSyncInterval": "0",
+            "operLogPdelayReqInterval": "2",
+            "msg_interval_request": "1",
+            "servo_offset_threshold": "30",
+            "servo_num_offset_values": "10",
+        },
+    },
+    "gptp": {"master": GPTP | {"masterOnly": "1"}, "slave": GPTP | {"slaveOnly": "1", "step_threshold": "1"}},
+    "default": {
+        "master": {"network_transport": "L2", "delay_mechanism": "E2E", "masterOnly": "1"},
+        "slave": {"network_transport": "L2", "delay_mechanism": "E2E", "slaveOnly": "1", "step_threshold": "1"},
+    },
+}
+"""Profile → role → settings. What linuxptp 4 calls serverOnly and clientOnly it takes by these names too."""
+
+SOFTWARE_DELAY_NS = "20000000"
+"""Software timestamps have the stack's time in them: by 802.1AS's 800 ns no such neighbour is capable of it."""
+
+
+def settings(profile: str, role: Role, *, software: bool) -> dict[str, str]:
+    """ptp4l's options for the profile. software: its timestamps are the kernel's."""
+    found = dict(PROFILES[profile][role])
+    if software and "neighborPropDelayThresh" in found:
+        found["neighborPropDelayThresh"] = SOFTWARE_DELAY_NS
+    return found
+
+
+def longest_sync_interval_ns(profile: str) -> int:
+    """The longest interval between two Syncs there may be: as the master begins, or as a slave asks once it is locked.
+
+    What is not said is 2^0 s (linuxptp's config.c).
+    """
+    told = PROFILES[profile]
+    logs = [int(told["master"].get("logSyncInterval", "0"))]
+    if told["slave"].get("msg_interval_request") == "1":
+        logs.append(int(told["slave"].get("operLogSyncInterval", "0")))
+    return round(2.0 ** max(logs) * 10**9)
+
+
+def transport_specific(profile: str) -> int:
+    """The upper half of a message's first byte (1588-2008 13.3.2.1), which management messages have to match."""
+    return int(PROFILES[profile]["slave"].get("transportSpecific", "0"), 16)
+
+
+# A port of PTP's: where it is, what it is, how its ptp4l is asked, and what counts as locked.
+
 
 LOCKED = "locked"
 SYNCS = 3
@@ -204,3 +287,39 @@ class Locking:
         if len(self._syncs) >= SYNCS and self._syncs[-1] - self._syncs[0] >= self._span_ns:
             return LOCKED
         return f"{state}, offset {format_duration(offset)}, within the limit for {len(self._syncs)} Syncs"
+
+
+# What linuxptp needs of a machine where it is started: programs, and what the kernel allows only to some.
+
+
+@dataclass(frozen=True)
+class Needs:
+    """Of one port. in_hardware: its card must have a clock, and stamp."""
+
+    end: End
+    tools: frozenset[str]
+    capabilities: frozenset[str]
+    in_hardware: bool
+
+
+def ptp_needs(scenario: Scenario, hosts: Collection[str]) -> Iterator[Needs]:
+    """What each port needs that is started at one of these hosts, by what is turned there."""
+    ptp = scenario.clock.ptp
+    for name, role in ptp.ports.items() if ptp else ():
+        assert ptp
+        end = parse_end(name)
+        if end.host not in hosts or absent_because(scenario, end):
+            continue
+        in_hardware = scenario.ptp_timestamps(end) == "hardware"
+        others = role == "slave" and not has_its_masters_clock(scenario, end)
+        tools = {"ptp4l", "setpriv", "grep"}
+        tools |= {"chrt"} if ptp.fifo else set()
+        tools |= {"taskset"} if ptp.cpus else set()
+        tools |= {"phc_ctl", "sed"} if in_hardware or others else set()
+        tools |= {"ethtool", "hwstamp_ctl"} if in_hardware else set()
+        tools |= {"phc2sys"} if in_hardware and (role == "master" or others) else set()
+        # Its packets are raw frames.
+        capabilities = {"CAP_NET_RAW"}
+        capabilities |= {"CAP_SYS_NICE"} if ptp.fifo else set()
+        capabilities |= {"CAP_SYS_TIME"} if in_hardware or others else set()
+        yield Needs(end, frozenset(tools), frozenset(capabilities), in_hardware)

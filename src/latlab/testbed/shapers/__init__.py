@@ -6,6 +6,7 @@ stands: a bridge that takes a card may give it its queues again.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
@@ -13,14 +14,12 @@ from latlab.scenario import End, Scenario
 from latlab.scenario.guests import becomes_the_guests
 from latlab.scenario.parts import parse_end
 from latlab.scenario.shapers import Classes
-from latlab.testbed.shapers.base import Kind, Place
+from latlab.testbed.shapers.base import Kind, Place, free_root
 from latlab.testbed.shapers.leaves import CbsKind, EtfKind, TbfKind
 from latlab.testbed.shapers.mqprio import MqprioKind
-from latlab.testbed.shapers.queues import queue_steps
-from latlab.testbed.shapers.root import free_root
 from latlab.testbed.shapers.taprio import TaprioKind
 from latlab.testbed.site import Site
-from latlab.testbed.step import Step
+from latlab.testbed.step import Before, Check, Step
 
 KINDS: Mapping[str, Kind] = {
     "taprio": TaprioKind(),
@@ -62,3 +61,39 @@ def _place(scenario: Scenario, site: Site, name: str) -> Place:
         if becomes_the_guests(wanted) and End(wanted.host, wanted.uplink or "") == end:
             end = End(guest, wanted.interface)
     return Place(end=end, site=there, speed=speed)
+
+
+# Transmit queues: each traffic class has its own. Links that are made have theirs already, by the scenario.
+
+
+COUNT = 'ls -d "/sys/class/net/$0/queues/tx-"* | wc -l'
+MORE = f'[ "$({COUNT})" -ge "$1" ] || ethtool -L "$0" combined "$1" || ethtool -L "$0" tx "$1"'
+BACK = f'''[ "$({COUNT})" = "$1" ] ||
+ethtool -L "$0" combined "$2" tx "$3" || ethtool -L "$0" combined "$2" || ethtool -L "$0" tx "$3"'''
+
+
+def queue_steps(scenario: Scenario, place: Place, needed: int) -> Iterator[Step]:
+    """A card with fewer queues than needed gets more, until the end of the cell (ethtool(8), --set-channels)."""
+    link = next(link for link in scenario.links if place.end in link.ends)
+    if scenario.link_is_created(link) or scenario.is_emulated(place.end):
+        return
+    yield Step(
+        host=place.end.host,
+        title=f"{place.end} has {needed} transmit queues",
+        do=("sh", "-c", MORE, place.device, str(needed)),
+        undo=("sh", "-c", BACK, place.device, "{queues}", "{combined}", "{tx}"),
+        before=Before(("sh", "-c", f'{COUNT}; ethtool -l "$0" 2>/dev/null || true', place.device), former_queues),
+        check=Check(
+            ("sh", "-c", COUNT, place.device),
+            expected=f"{needed} or more",
+            read=lambda output: f"{needed} or more" if int(output) >= needed else output.strip(),
+        ),
+    )
+
+
+def former_queues(output: str) -> Mapping[str, str]:
+    """`{"queues": …, "combined": …, "tx": …}`: transmit queues there are, and ethtool's numbers; 0 for none."""
+    count, _, rest = output.partition("\n")
+    now = rest.partition("Current hardware settings:")[2]
+    numbers = dict(re.findall(r"^(TX|Combined):\s+(\d+)$", now, re.MULTILINE))
+    return {"queues": str(int(count)), "combined": numbers.get("Combined", "0"), "tx": numbers.get("TX", "0")}

@@ -1,16 +1,18 @@
-"""What a kind of shaper is, and where one stands."""
+"""What a kind of shaper is, where one stands, and the root of an interface, which is given back afterwards."""
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 from zlib import crc32
 
 from latlab.scenario import End
+from latlab.scenario.shapers import Cbs, Etf, Mqprio, Shaper, Taprio
 from latlab.testbed.site import Site
-from latlab.testbed.step import Argv, Check
+from latlab.testbed.step import Argv, Check, Explain, Step
 
 HANDLES = 0x7FFF
 """The kernel assigns handles automatically from 8001: on (net/sched/sch_api.c, qdisc_alloc_handle)."""
@@ -102,3 +104,93 @@ def in_words(qdisc: Qdisc | None, words: Callable[[Qdisc], str]) -> str:
     if qdisc is None:
         return "nothing"
     return f"{qdisc['kind']} {words(qdisc['options'])}".strip()
+
+
+# A shaper that the kernel or the NIC refuses: what is there, and what would work with it.
+
+
+LOOK = """ethtool -i "$0" 2>/dev/null
+ethtool -T "$0" 2>/dev/null
+echo "tx-queues: $(ls -d "/sys/class/net/$0/queues/tx-"* | wc -l)"
+echo "kernel: $(uname -r)"
+"""
+
+
+def what_would_work(place: Place, shaper: Shaper) -> Explain:
+    """Asked of the interface once its shaper was refused."""
+    return Explain(("sh", "-c", LOOK, place.device), lambda output: refusal(place.device, shaper, output))
+
+
+def refusal(device: str, shaper: Shaper, output: str) -> str:
+    """The NIC, its driver and what it has, and which mode would work there."""
+    facts = dict(re.findall(r"^(driver|firmware-version|tx-queues|kernel): (.+)$", output, re.MULTILINE))
+    clock = re.search(r"^(?:PTP Hardware Clock|Hardware timestamp provider index): (\d+)$", output, re.MULTILINE)
+    firmware = facts.get("firmware-version", "").strip()
+    there = [
+        f"driver {facts.get('driver', 'unknown')}" + (f" (firmware {firmware})" if firmware not in ("", "N/A") else ""),
+        f"{facts.get('tx-queues', 'no')} transmit queues",
+        f"PTP clock {clock[1]}" if clock else "no PTP clock",
+        f"kernel {facts.get('kernel', 'unknown')}",
+    ]
+    return f"{device}: {', '.join(there)}; {_instead(shaper, bool(clock))}"
+
+
+def _instead(shaper: Shaper, has_clock: bool) -> str:
+    if isinstance(shaper, Taprio):
+        if shaper.mode == "offload":
+            why = "" if has_clock else "full offload needs a NIC with a PTP clock; "
+            return f"{why}mode: txtime-assist or mode: software works with a transmit queue for each class"
+        return "it needs sch_taprio (CONFIG_NET_SCH_TAPRIO), and as many transmit queues as its classes have"
+    if isinstance(shaper, Etf | Cbs | Mqprio) and shaper.offload:
+        return "offload: false works with any NIC"
+    module = {"etf": "sch_etf", "cbs": "sch_cbs", "mqprio": "sch_mqprio", "tbf": "sch_tbf"}[shaper.kind]
+    return f"it needs {module} (CONFIG_NET_{module.upper()})"
+
+
+# The root of an interface: ours only where nothing but the kernel's default stands, and that again afterwards.
+#
+# What others have set up there could not be restored exactly: tc prints no commands. It is refused.
+
+
+OURS = 'tc qdisc show dev "$0" root | grep -q "^qdisc [a-z]* $1: root "'
+DEFAULT = "the kernel's default"
+
+
+def free_root(place: Place) -> Step:
+    """No root qdisc has been set up. The kernel's own has the handle 0: (net/sched/sch_generic.c)."""
+    return Step(
+        host=place.end.host,
+        title=f"{place.end} has no shaper yet",
+        do=(),
+        check=Check(
+            ("tc", "-j", "qdisc", "show", "dev", place.device),
+            expected=DEFAULT,
+            read=lambda output: root_in_words(output),
+            remedy=f"latlab could not restore it: `tc qdisc del dev {place.device} root`, or leave "
+            f"{place.end} out of `shapers` and measure with the existing qdisc",
+        ),
+    )
+
+
+def root_in_words(output: str) -> str:
+    """What stands at the root: DEFAULT, or its kind and handle."""
+    for qdisc in listed(output):
+        if qdisc.get("root") and qdisc["handle"] != "0:":
+            return f"{qdisc['kind']} {qdisc['handle']}"
+    return DEFAULT
+
+
+def shaped(place: Place, shaper: Shaper, do: Argv, check: Check, more: str = "") -> Iterator[Step]:
+    """The step that puts a shaper there: of a root it is undone, and one beneath goes with it. more: of its title."""
+    is_root = place.queue is None
+    ours = ("sh", "-c", OURS, place.device, place.root)
+    yield Step(
+        host=place.end.host,
+        title=f"{shaper.kind} shapes {place.name}{more}",
+        do=do,
+        undo=("tc", "qdisc", "del", "dev", place.device, "root") if is_root else None,
+        present=ours if is_root else None,
+        check=check,
+        explain=what_would_work(place, shaper),
+        lasting=True,
+    )

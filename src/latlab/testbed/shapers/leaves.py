@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from latlab.scenario.shapers import Cbs, Etf, Tbf
-from latlab.testbed.shapers.base import Place, Qdisc, in_words
-from latlab.testbed.shapers.root import shaped
+from latlab.testbed.shapers.base import Place, Qdisc, in_words, shaped
 from latlab.testbed.step import Step
 
 SWITCH = {True: "on", False: "off"}

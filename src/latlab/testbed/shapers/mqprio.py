@@ -6,8 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from latlab.scenario.shapers import PRIORITIES, Classes, Mqprio
-from latlab.testbed.shapers.base import Place, Qdisc, in_words
-from latlab.testbed.shapers.root import shaped
+from latlab.testbed.shapers.base import Place, Qdisc, in_words, shaped
 from latlab.testbed.step import Argv, Step
 
 

@@ -9,9 +9,8 @@ import shlex
 from collections.abc import Iterator
 
 from latlab.scenario.shapers import Taprio
-from latlab.testbed.shapers.base import Place, Qdisc, in_words
+from latlab.testbed.shapers.base import Place, Qdisc, in_words, shaped
 from latlab.testbed.shapers.mqprio import class_options, class_words, classes_in_words
-from latlab.testbed.shapers.root import shaped
 from latlab.testbed.step import Check, Step
 
 FLAGS = {"software": 0, "txtime-assist": 1, "offload": 2}

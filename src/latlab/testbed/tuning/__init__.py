@@ -13,13 +13,8 @@ from latlab.scenario import Scenario
 from latlab.scenario.guests import becomes_the_guests
 from latlab.testbed.site import Site
 from latlab.testbed.step import Step
-from latlab.testbed.tuning.coalescing import coalescing_steps
-from latlab.testbed.tuning.halt_poll import halt_poll_steps
-from latlab.testbed.tuning.irq import irq_steps
-from latlab.testbed.tuning.isolation import isolation_steps
-from latlab.testbed.tuning.profile import profile_steps
-from latlab.testbed.tuning.scaling import scaling_steps
-from latlab.testbed.tuning.steering import steering_steps
+from latlab.testbed.tuning.cpus import halt_poll_steps, isolation_steps, profile_steps
+from latlab.testbed.tuning.interrupts import coalescing_steps, irq_steps, scaling_steps, steering_steps
 from latlab.testbed.tuning.threads import thread_steps
 
 Part = Callable[[str, Scenario, Site], Iterator[Step]]

@@ -1,30 +1,122 @@
-"""What keeps a cell from being built on this machine: reported with its remedy, while the other cells run."""
+"""What keeps a cell, its loads or its probes from running here: reported with its remedy, while other cells run."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterator
 
-from latlab.hosts.tools import install_remedy
+from latlab.hosts.tools import PACKAGES, install_remedy
 from latlab.model.bridges import KINDS
 from latlab.model.errors import LabError
 from latlab.scenario import Route, Scenario
 from latlab.scenario.findings import show_path
+from latlab.scenario.loads import Busy, LoadOn
 from latlab.testbed.architecture import ARCHITECTURES, BY_DEBIAN
 from latlab.testbed.bridges.base import Joint
 from latlab.testbed.bridges.joints import joints
 from latlab.testbed.bridges.table import BRIDGES
 from latlab.testbed.guests.libvirt import domain_lacking
 from latlab.testbed.guests.own import own_lacking
-from latlab.testbed.guests.planned import planned_site
 from latlab.testbed.guests.qemu import OLDEST_QEMU, qemu_lacking, qemu_program
+from latlab.testbed.guests.start import planned_site
 from latlab.testbed.images import Image
-from latlab.testbed.loads.lacking import loads_lacking
+from latlab.testbed.loads import LOADS
 from latlab.testbed.machine import Machine
 from latlab.testbed.machines import machines_lacking
-from latlab.testbed.probes.lacking import probes_lacking
+from latlab.testbed.probes import OURS, TOOLS
+from latlab.testbed.probes.base import ToolKind
 from latlab.testbed.site import Site
 from latlab.testbed.vlans import vlans_lacking
+
+# Programs that a part of the scenario needs on a host; missing ones are reported with their packages.
+
+
+def program_missing(scenario: Scenario, site: Site, host: str, program: str, where: str) -> Iterator[LabError]:
+    """A program that is not on a host, or not in the image that a guest starts from, once it is built; for others it is
+    not known before.
+    """
+    guest = scenario.guests.get(host)
+    if guest is None:
+        if not site.on(scenario.machine_of(host)).machine.has_tool(program):
+            yield LabError(f"{program} is missing on {host}", where=where, remedy=install_remedy(program))
+    elif guest.is_ours:
+        image = site.on(scenario.machine_of(host)).images.get(guest.image_name)
+        package = PACKAGES.get(program, program)
+        if image is not None and image.packages and package not in image.packages:
+            yield LabError(
+                f"{program} is not in {guest.image_name}, which {host} starts from",
+                where=where,
+                remedy=f"`{image.build_command(package)}`",
+            )
+
+
+# What keeps loads that are on one host from running there, reported with its remedy, while the other cells run.
+
+
+CALLS = "what: calls, which its own kernel handles"
+
+
+def loads_lacking(scenario: Scenario, site: Site) -> Iterator[LabError]:
+    """Tools that are not where they are to run, and exits of what nothing is beneath. Reads only."""
+    for name, load in scenario.loads.items():
+        if isinstance(load, LoadOn):
+            where = f"loads.{name}"
+            for program in LOADS[load.kind].tools:
+                yield from program_missing(scenario, site, load.on, program, where)
+            if isinstance(load, Busy) and load.what == "exits":
+                yield from _nothing_beneath(scenario, site, load.on, where)
+
+
+def _nothing_beneath(scenario: Scenario, site: Site, host: str, where: str) -> Iterator[LabError]:
+    machine = site.on(scenario.machine_of(host)).machine
+    if machine.architecture != "x86_64":
+        what = f"{host} is a {machine.architecture}: no unprivileged instruction exits to its hypervisor"
+        yield LabError(what, where=where, remedy=CALLS)
+    elif host not in scenario.guests and machine.seen and not _is_virtual(machine.read("/proc/cpuinfo") or ""):
+        yield LabError(f"{host} does not run on a hypervisor to which it could exit", where=where, remedy=CALLS)
+
+
+def _is_virtual(cpuinfo: str) -> bool:
+    """Whether CPUID says that there is a hypervisor (arch/x86/include/asm/cpufeatures.h: X86_FEATURE_HYPERVISOR)."""
+    return any(line.startswith("flags") and "hypervisor" in line.split() for line in cpuinfo.splitlines())
+
+
+# What keeps a cell's probes from running, reported with its remedy, while the other cells run.
+
+
+def probes_lacking(scenario: Scenario, site: Site) -> Iterator[LabError]:
+    """Kinds of probes that nothing runs here, and tools that are not where they are to run. Reads only."""
+    for name, probe in scenario.probes.items():
+        kind, where = probe.kind, f"probes.{name}"
+        hosts = scenario.probe_hosts(name)
+        if kind in TOOLS:
+            tool = TOOLS[kind]
+            for host, programs in zip((hosts[0], hosts[-1]), (tool.asks, tool.answers), strict=True):
+                for program in programs:
+                    yield from program_missing(scenario, site, host, program, where)
+            if tool.server:
+                yield from _unstoppable(scenario, hosts[-1], kind, where)
+            yield from _unable(scenario, site, hosts[0], tool, where)
+        elif kind not in OURS:
+            known = ", ".join((*OURS, *TOOLS))
+            yield LabError(f"there is no probe {kind}", where=where, remedy=f"probe: one of {known}")
+
+
+def _unable(scenario: Scenario, site: Site, host: str, tool: ToolKind, where: str) -> Iterator[LabError]:
+    """What the kernel of a host does not have; for guests it is not known before."""
+    machine = site.on(scenario.machine_of(host)).machine
+    if host not in scenario.guests and machine.seen and (lack := tool.lacking(machine)):
+        yield LabError(f"{lack.what} on {host}", where=where, remedy=lack.remedy)
+
+
+def _unstoppable(scenario: Scenario, host: str, kind: str, where: str) -> Iterator[LabError]:
+    guest = scenario.guests.get(host)
+    if guest is not None and guest.ssh is not None:
+        what = f"the server of {kind} is ended by a signal, which ssh does not pass on to {host}"
+        yield LabError(what, where=where, remedy="probe: ping, or swap the two ends")
+
+
+# What keeps a cell from being built on this machine: reported with its remedy, while the other cells run.
 
 
 def unavailable(scenario: Scenario, site: Site) -> list[LabError]:
