@@ -33,7 +33,7 @@ from latlab.model.errors import LabError
 from latlab.recordings.arrow import read_recording
 from latlab.run.events import CellEnded, Event, Phase
 from latlab.run.matrix import run
-from latlab.run.trace_specs import EVENTS, THREADS
+from latlab.run.specs import EVENTS, THREADS
 from latlab.scenario import load_scenario
 
 PARTS: dict[str, Sequence[str]] = {

@@ -11,7 +11,7 @@ import yaml
 
 from latlab.model.errors import LabError
 from latlab.run.clock_legs import Leg, leg_specs, needed_legs
-from latlab.run.kvm_clock import KVM_CLOCK, planned_with_kvm_clock, tai_offset_s, with_kvm_clock
+from latlab.run.clocks import KVM_CLOCK, planned_with_kvm_clock, tai_offset_s, with_kvm_clock
 from latlab.run.matrix import plan
 from latlab.scenario import Scenario, load_scenario
 from latlab.testbed import make_hosts

@@ -11,8 +11,7 @@ from latlab.run import flight as module
 from latlab.run.agent import Agent
 from latlab.run.events import ClockBound, Event, Interval, Late, Phase
 from latlab.run.flight import GUESSED_NS, Flight
-from latlab.run.specs import MARGIN_NS, Bed, listen_spec
-from latlab.run.trace_specs import ENTRIES, KEPT_KIB, entry_spec, trace_spec
+from latlab.run.specs import ENTRIES, KEPT_KIB, MARGIN_NS, Bed, entry_spec, listen_spec, trace_spec
 from latlab.scenario import Scenario
 
 Make = Callable[..., Scenario]

@@ -9,7 +9,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
-from latlab.run.interfaces import look_at_interfaces
+from latlab.run.agents import look_at_interfaces
 from latlab.run.specs import Bed
 from latlab.scenario import End, Scenario
 from latlab.testbed.apply import TestBed

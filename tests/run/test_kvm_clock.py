@@ -33,10 +33,9 @@ from latlab.hosts import Host, LocalHost
 from latlab.recordings.arrow import read_recording
 from latlab.recordings.packets import join_cell
 from latlab.recordings.run_folder import CellFolder
-from latlab.run.clocks import ClockWatch
+from latlab.run.clocks import KVM_CLOCK, ClockWatch
 from latlab.run.events import ClockBound, Event
 from latlab.run.fetch import Recordings
-from latlab.run.kvm_clock import KVM_CLOCK
 from latlab.scenario import Scenario
 from latlab.testbed.agent_binary import find_agent
 from latlab.testbed.apply import TestBed

@@ -6,7 +6,7 @@ import pytest
 
 from latlab.model.errors import UsageError
 from latlab.run import matrix
-from latlab.run.perturbation import RANGE_NS, Perturbation
+from latlab.run.beds import RANGE_NS, Perturbation
 from latlab.scenario import Cell, Scenario, parse, runs
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from latlab.model.errors import LabError
 from latlab.recordings.run_folder import CellFolder
-from latlab.run.tool_figures import tool_figures
+from latlab.run.probes import tool_figures
 from latlab.testbed.loads.base import LoadProcess, Output
 from latlab.testbed.probes.base import ToolPlan
 from latlab.testbed.probes.runner import ToolRan

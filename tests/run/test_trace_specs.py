@@ -13,7 +13,7 @@ from measured_cell import BASE
 from latlab.hosts import MACHINE
 from latlab.run.matrix import plan
 from latlab.run.probe_specs import timer_spec
-from latlab.run.trace_specs import ENTRIES, EVENTS, TIMER_INTERRUPTS, entry_spec, trace_spec, waking_spec
+from latlab.run.specs import ENTRIES, EVENTS, TIMER_INTERRUPTS, entry_spec, trace_spec, waking_spec
 from latlab.scenario import Scenario, load_scenario, parse
 from latlab.testbed.guests.start import planned_site
 from latlab.testbed.host_setup import tracing_steps

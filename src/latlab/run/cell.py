@@ -18,7 +18,7 @@ from latlab.recordings.cell import RecordedCell, RecordedStep
 from latlab.recordings.packets import build_packets
 from latlab.recordings.run_folder import CellFolder
 from latlab.run.agent import Agent
-from latlab.run.agents import Agents
+from latlab.run.agents import Agents, look_at_interfaces
 from latlab.run.beds import Bed
 from latlab.run.clocks import ClockWatch
 from latlab.run.drops import DropWatch
@@ -26,7 +26,6 @@ from latlab.run.events import Listener, Phase, Waiting
 from latlab.run.fetch import Recordings
 from latlab.run.flight import Flight
 from latlab.run.flows import FlowWatch, read_flows
-from latlab.run.interfaces import look_at_interfaces
 from latlab.run.outcome import LABEL_VIRTUAL, Outcome
 from latlab.run.probe_specs import pings, timers
 from latlab.run.probes import Tools, nobody_answered

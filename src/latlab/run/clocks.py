@@ -14,11 +14,11 @@ from latlab.run.agent import Agent
 from latlab.run.clock_legs import Leg, Told, leg_specs, needed_legs
 from latlab.run.events import ClockBound, Event, Listener, Packets
 from latlab.run.fetch import Recordings
-from latlab.run.kvm_clock import tai_offset_s, with_kvm_clock
 from latlab.run.specs import with_live
 from latlab.run.start import joined
 from latlab.scenario import Scenario
 from latlab.testbed.apply import TestBed
+from latlab.testbed.machine import Machine
 from latlab.testbed.places import Places
 from latlab.testbed.site import Site
 
@@ -175,3 +175,39 @@ def _interval(bound: ClockWindow) -> tuple[int, int] | None:
         return None
     widest = max(abs(least), abs(most)) * NS * bound.span_ns / 2
     return int(bound.lower_ns - widest), int(bound.upper_ns + widest) + 1
+
+
+# Which guests have the PTP clock by which KVM shows its host's time, and what else is needed to read it.
+#
+# The guest's module ptp_kvm makes that clock. latlab does not load it: a guest of the user is not changed.
+
+
+KVM_CLOCK = "KVM virtual PTP"
+"""The clock's name (drivers/ptp/ptp_kvm_common.c)."""
+CLOCK_NAMES = ("sh", "-c", "cat /sys/class/ptp/*/clock_name")
+
+
+def with_kvm_clock(facts: Facts) -> frozenset[str]:
+    """The guests that have it."""
+    return frozenset(
+        name for name, found in facts.items() if KVM_CLOCK in (phc["name"] for phc in found["clock"]["phcs"].values())
+    )
+
+
+def planned_with_kvm_clock(scenario: Scenario, machine: Machine, hosts: Mapping[str, Host]) -> frozenset[str]:
+    """The same for a plan: of the guests only domains run before a run does, and can be asked."""
+    domains = [name for name, guest in scenario.guests.items() if guest.domain]
+    said = {name: machine.say(hosts[name].command(CLOCK_NAMES)) or "" for name in domains}
+    return frozenset(name for name, names in said.items() if KVM_CLOCK in names.splitlines())
+
+
+def tai_offset_s(facts: Facts, host: str) -> int:
+    """TAI − UTC on the host, as adjtimex reports it. LabError: it does not."""
+    offset = facts[host]["clock"]["tai_offset_s"]
+    if offset is None:
+        raise LabError(
+            "adjtimex does not give the TAI offset, which KVM's clock in a guest needs",
+            where=host,
+            remedy="set `clock: {sync: exchange}`",
+        )
+    return int(offset)

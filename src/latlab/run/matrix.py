@@ -22,6 +22,7 @@ from latlab.recordings.run_folder import RunFolder
 from latlab.run.beds import Beds
 from latlab.run.cell import load_duration_ns, run_cell
 from latlab.run.clock_legs import leg_specs, needed_legs
+from latlab.run.clocks import planned_with_kvm_clock
 from latlab.run.drops import drops_spec, kernels_watched
 from latlab.run.events import (
     CellEnded,
@@ -39,11 +40,9 @@ from latlab.run.events import (
     ignore,
 )
 from latlab.run.flows import flow_kernels, flow_recording, planned_point
-from latlab.run.kvm_clock import planned_with_kvm_clock
 from latlab.run.probe_specs import ping_spec, pings, pong_spec, timer_spec, timers, verb_of
 from latlab.run.room import available_memory, check_room
-from latlab.run.specs import Bed, listen_spec, listeners, talk_spec, talkers
-from latlab.run.trace_specs import entry_spec, trace_spec, waking_spec
+from latlab.run.specs import Bed, entry_spec, listen_spec, listeners, talk_spec, talkers, trace_spec, waking_spec
 from latlab.run.watching import watch_spec
 from latlab.scenario import BoardHost, Cell, Loaded, Run, Scenario, cells, runs
 from latlab.scenario.watched import parse_flow

@@ -21,10 +21,9 @@ from latlab.recordings.cell import (
 )
 from latlab.recordings.run_folder import CELL_FORMAT
 from latlab.run.agent import Agent
+from latlab.run.beds import Perturbation
 from latlab.run.entries import stream_entries
-from latlab.run.perturbation import Perturbation
-from latlab.run.probes import known_probes
-from latlab.run.tool_figures import ToolMeasured
+from latlab.run.probes import ToolMeasured, known_probes
 from latlab.scenario import Run
 from latlab.testbed.unavailable import summed_up
 
