@@ -16,7 +16,7 @@ from math import comb
 import numpy as np
 from numpy.typing import NDArray
 
-from latlab.analysis.comparison.student import critical
+from latlab.analysis.comparison.effect import critical
 
 Array = NDArray[np.float64]
 ALPHA, FAMILY = 0.05, 24

@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 
 from latlab.analysis.buckets import buckets
 from latlab.analysis.confidence import confidence_of
+from latlab.analysis.metrics import variation_of
 from latlab.analysis.statistics import statistics
 from latlab.analysis.tail import tail_of
-from latlab.analysis.variation import variation_of
 
 Ints = NDArray[np.int64]
 

@@ -17,7 +17,7 @@ from typing import Final
 
 from latlab.analysis import interrupt_way
 from latlab.analysis.anomalies import CLASSES
-from latlab.analysis.missing_stages import REASONS
+from latlab.analysis.interrupt_way import REASONS
 from latlab.cli.app import ENVIRONMENT, EXIT_CODES
 from latlab.cli.help import Entry, Page
 from latlab.model.bridges import KINDS

@@ -14,8 +14,8 @@ from rich.text import Text
 
 from latlab.analysis import interrupt_way, way
 from latlab.analysis.anomalies import CLASSES, THRESHOLDS
-from latlab.analysis.anomalies.stages import AFTER
-from latlab.analysis.missing_stages import REASONS
+from latlab.analysis.anomalies.parts import AFTER
+from latlab.analysis.interrupt_way import REASONS
 from latlab.analysis.words import duration
 from latlab.model.errors import UsageError
 from latlab.model.metrics import IMPORTED_METRICS, METRICS, POPULATIONS, PROBE_METRICS, TIMER_METRICS, Metric

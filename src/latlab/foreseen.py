@@ -10,8 +10,7 @@ import json
 import subprocess
 from dataclasses import replace
 
-from latlab.analysis.evidence import Evidence
-from latlab.analysis.late import MEASURED
+from latlab.analysis.evidence import MEASURED, Evidence
 from latlab.analysis.trust import judge, without_waived
 from latlab.model.errors import LatlabError
 from latlab.model.part import Facts

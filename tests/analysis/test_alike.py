@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from latlab.analysis.alike import Difference, largest_difference
+from latlab.analysis.repetitions import Difference, largest_difference
 
 STAMPS = ("wake", "submit", "tx_sched", "tx_soft", "tx_hard", "rx_hard", "rx_soft", "rx_user")
 

@@ -13,8 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tables import PERIOD_NS, packet_table
 
-from latlab.analysis.chain import chain_of_metric
-from latlab.analysis.growth import lasting_growth
+from latlab.analysis.chain import chain_of_metric, lasting_growth
 from latlab.analysis.metrics import metric_values
 from latlab.model.metrics import METRICS_BY_NAME
 

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from latlab.analysis.anomalies import find_anomalies
-from latlab.analysis.chosen_windows import Named, chosen_of
 from latlab.analysis.statistics import statistics
+from latlab.analysis.windows import Named, chosen_of
 from latlab.synthetic import Description, generate
 from latlab.synthetic.description import Noise, Swing
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from processes import Ints, clustered, exponential
 
-from latlab.analysis.clusters import Clusters, clusters, extremal_index
+from latlab.analysis.extremes import Clusters, clusters, extremal_index
 
 
 def above(value_ns: Ints, threshold_ns: int) -> Clusters:

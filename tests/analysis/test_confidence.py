@@ -19,13 +19,14 @@ from latlab.analysis.confidence import (
     TOO_FEW,
     TOO_HEAVY,
     TOO_SHORT,
+    Dependence,
+    Floats,
     Interval,
     confidence_of,
     effective_needed,
     moment_intervals,
     percentile_intervals,
 )
-from latlab.analysis.dependence import Dependence, Floats
 from latlab.analysis.statistics import PERCENTILES, statistics
 
 TRUTH = {name: -log(1 - p) * UNIT_NS for name, p in PERCENTILES.items()} | {"mean": UNIT_NS, "stddev": UNIT_NS}

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from processes import normal
 
-from latlab.analysis.dependence import (
+from latlab.analysis.confidence import (
     CELLS,
     FEWEST_BLOCKS,
     MOST_BLOCKS,

@@ -6,9 +6,8 @@ from math import sqrt
 
 import pytest
 
-from latlab.analysis.comparison.effect import Effect, paired, unpaired
-from latlab.analysis.comparison.multiple import holm, level_to_show
-from latlab.analysis.comparison.student import critical, two_sided
+from latlab.analysis.comparison.compare import holm, level_to_show
+from latlab.analysis.comparison.effect import Effect, critical, paired, two_sided, unpaired
 
 A = [812_000, 845_000, 901_000, 830_000, 822_000]
 B = [790_000, 831_000, 870_000, 812_000, 815_000]

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from trace_events import COUNT, KNOWN, READER, Event, listened, trace
 
-from latlab.analysis.guest_state import GUEST_IDLE, GUEST_KERNEL, GUEST_USER, HYPERVISOR, guest_states
+from latlab.analysis.entry import GUEST_IDLE, GUEST_KERNEL, GUEST_USER, HYPERVISOR, guest_states
 from latlab.analysis.interrupts import ACCEPT, ENTRY, EXIT, INJECT, LOST, MSI
 from latlab.analysis.reception import VmHost, receptions
 from latlab.report.traces import whom_text

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from latlab.analysis.axis import common_axis
-from latlab.analysis.histogram import ccdf, histogram
+from latlab.analysis.bins import ccdf, histogram
 
 VALUES = st.lists(st.integers(-(10**12), 10**12), min_size=1, max_size=200)
 

@@ -7,7 +7,7 @@ from itertools import pairwise
 import numpy as np
 from trace_events import NET_RX, READER, Event, received, trace
 
-from latlab.analysis.host_way import host_ways
+from latlab.analysis.entry import host_ways
 from latlab.analysis.interrupt_way import interval_name
 from latlab.analysis.interrupts import (
     ACCEPT,

@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 from tables import packet_table
 
-from latlab.analysis.losses import losses_of, lost_sequences, silent_drops
+from latlab.analysis.counts import losses_of, lost_sequences, silent_drops
 from latlab.report.losses import lost_text
 from latlab.result.types import Silent
 

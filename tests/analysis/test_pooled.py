@@ -10,7 +10,7 @@ import pytest
 from partial import partial
 
 from latlab.analysis.buckets import RELATIVE_WIDTH, buckets
-from latlab.analysis.pooled import pooled
+from latlab.analysis.repetitions import pooled
 from latlab.analysis.statistics import PERCENTILES, statistics
 from latlab.result.types import Metric
 

@@ -19,8 +19,7 @@ from trace_events import trace
 
 from latlab.analysis import guest_clock as clocks
 from latlab.analysis.guest_clock import guest_clock
-from latlab.analysis.interrupts import ACCEPT, ENTRY, EXIT, INJECT, IRQ_ENTRY, MSI
-from latlab.analysis.missing_stages import (
+from latlab.analysis.interrupt_way import (
     NO_ACCEPTANCE,
     NO_CLOCK,
     NO_REQUEST,
@@ -29,6 +28,7 @@ from latlab.analysis.missing_stages import (
     NOT_TRACED,
     REASONS,
 )
+from latlab.analysis.interrupts import ACCEPT, ENTRY, EXIT, INJECT, IRQ_ENTRY, MSI
 from latlab.analysis.reception import VmHost, receptions, timer_wakings
 
 RECORDED = Path(__file__).parent / "recorded"

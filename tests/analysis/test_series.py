@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from latlab.analysis.series import binned
+from latlab.analysis.bins import binned
 
 
 def test_bins_hold_minimum_maximum_and_count_and_empty_ones_are_left_out() -> None:

@@ -9,10 +9,9 @@ import polars as pl
 import pytest
 
 from latlab.analysis.frames import Frame
-from latlab.analysis.gate_port import Port
+from latlab.analysis.gate_port import Port, gates_of, slots_of
 from latlab.analysis.gates import Entry, Schedule
 from latlab.analysis.promise import Flow, Handover, LaunchQueue, Mode
-from latlab.analysis.slots import gates_of, slots_of
 
 CYCLE_NS = 500_000
 OPEN_NS = 100_000

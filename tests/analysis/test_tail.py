@@ -11,8 +11,16 @@ import pytest
 from processes import UNIT_NS, Ints, clustered, exponential
 from scipy import stats
 
-from latlab.analysis.clusters import Clusters
-from latlab.analysis.pareto import Pareto, Refits, anderson_darling, fitted, level_interval, quantile, refitted
+from latlab.analysis.extremes import (
+    Clusters,
+    Pareto,
+    Refits,
+    anderson_darling,
+    fitted,
+    level_interval,
+    quantile,
+    refitted,
+)
 from latlab.analysis.tail import DRAWS, Fit, drift, refusal, tail_of
 
 Floats = np.ndarray[Any, np.dtype[np.float64]]

@@ -6,8 +6,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
+from latlab.analysis.bins import Tally, bin_of_extremes, bin_of_percentiles
 from latlab.analysis.statistics import statistics
-from latlab.analysis.tally import Tally, bin_of_extremes, bin_of_percentiles
 
 VALUES = st.lists(st.integers(0, 5_000), min_size=1, max_size=500)
 

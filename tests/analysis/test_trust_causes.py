@@ -25,8 +25,7 @@ from trust_evidence import (
     to_guest,
 )
 
-from latlab.analysis.evidence import Evidence, Thresholds
-from latlab.analysis.late import held_up, late_packets
+from latlab.analysis.evidence import Evidence, Thresholds, held_up, late_packets
 from latlab.analysis.trust import judge
 from latlab.model.rules import RULES
 

@@ -10,7 +10,7 @@ from tables import cell_document, changed
 from trust_evidence import ROW, evidence
 
 from latlab.analysis.evidence import Evidence
-from latlab.analysis.queue_checks import queues_drain
+from latlab.analysis.trust_checks import queues_drain
 from latlab.result.types import Gates
 
 PERIOD_NS = 1000

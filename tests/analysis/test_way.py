@@ -13,8 +13,7 @@ from tables import PERIOD_NS, packet_table
 
 from latlab.analysis.chain import CHAINED
 from latlab.analysis.metrics import metric_values
-from latlab.analysis.way import Split, clocks_between, interval_name, split, stops_between
-from latlab.analysis.worst import worst_packet
+from latlab.analysis.way import Split, clocks_between, interval_name, split, stops_between, worst_packet
 from latlab.model.metrics import METRICS_BY_NAME
 
 # A packet with every timestamp, in ns after its launch, whose talker wakes ahead; and one without the NICs'.

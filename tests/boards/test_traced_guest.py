@@ -7,8 +7,8 @@ from typing import Any
 from board_place import BoardPlace
 from latlab_command import cells_of, read
 
-from latlab.analysis.guest_state import GUEST_IDLE, GUEST_KERNEL, GUEST_USER, HYPERVISOR
-from latlab.analysis.missing_stages import REASONS
+from latlab.analysis.entry import GUEST_IDLE, GUEST_KERNEL, GUEST_USER, HYPERVISOR
+from latlab.analysis.interrupt_way import REASONS
 from latlab.recordings.arrow import read_recording
 from latlab.recordings.run_folder import RunFolder
 

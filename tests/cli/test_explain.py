@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 import latlab.cli
 from latlab.analysis import interrupt_way, way
 from latlab.analysis.anomalies import CLASSES
-from latlab.analysis.missing_stages import REASONS
+from latlab.analysis.interrupt_way import REASONS
 from latlab.cli import app
 from latlab.explain import explained, topics
 from latlab.model.errors import EXIT_USAGE, UsageError

@@ -10,7 +10,7 @@ import pytest
 from emulated_machine import AGENT, Machine
 from two_hosts import MS, Found, Hosts, Stream, launched
 
-from latlab.analysis.losses import silent_drops
+from latlab.analysis.counts import silent_drops
 from latlab.result.types import Silent
 
 INVALID, MISSED = 3, 4

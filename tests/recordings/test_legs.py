@@ -11,8 +11,8 @@ import polars as pl
 import pytest
 from recorded import CLOCKS, Row, cell_document, recording_bytes, stream_of
 
-from latlab.analysis.round_trip import filled_launches, round_trips
 from latlab.analysis.summary import summarise_cell
+from latlab.analysis.way import filled_launches, round_trips
 from latlab.recordings.packets import join_cell
 from latlab.recordings.run_folder import CellFolder
 

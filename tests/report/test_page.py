@@ -18,8 +18,8 @@ import polars as pl
 import pytest
 from browser import Elements, acted, body, charts, opened
 
+from latlab.analysis.bins import binned
 from latlab.analysis.metrics import metric_values
-from latlab.analysis.series import binned
 from latlab.model.metrics import METRICS_BY_NAME
 from latlab.recordings.run_folder import RunFolder
 from latlab.report import build, payload

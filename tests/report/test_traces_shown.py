@@ -18,7 +18,7 @@ sys.path.append(str(Path(__file__).parents[1] / "analysis"))
 from partial import partial
 from trace_events import COUNT, KNOWN, LATE, READER, listened, trace
 
-from latlab.analysis.missing_stages import NO_CLOCK, REASONS
+from latlab.analysis.interrupt_way import NO_CLOCK, REASONS
 from latlab.analysis.reception import RECEPTION, receptions
 from latlab.recordings.run_folder import RunFolder
 from latlab.report.build import write_report

@@ -9,13 +9,11 @@ from typing import Final
 import polars as pl
 
 from latlab.analysis.anomalies import Anomalies, Context, find_anomalies
-from latlab.analysis.anomalies.context import ClockStep
-from latlab.analysis.anomalies.host_records import HostRecord
-from latlab.analysis.anomalies.stages import one_way_stamps
-from latlab.analysis.counts import leg_counts, stream_rows
+from latlab.analysis.anomalies.context import ClockStep, HostRecord
+from latlab.analysis.anomalies.parts import one_way_stamps
+from latlab.analysis.counts import is_no_packets, leg_counts, stream_rows
 from latlab.analysis.gate_port import Port
-from latlab.analysis.packetless import is_no_packets
-from latlab.analysis.round_trip import with_every_launch
+from latlab.analysis.way import with_every_launch
 from latlab.recordings.cell import RecordedCell, RecordedStream
 
 

@@ -1,16 +1,17 @@
-"""The checks of the trust table about what a kernel counts time with: each yields the places where they break it."""
+"""The checks of the trust table about what a kernel counts time with, about PTP, and about timers and traces."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 import numpy as np
 
-from latlab.analysis.evidence import Broken, Evidence, checks
-from latlab.analysis.trust_readings import fact, same_kernel
-from latlab.recordings.cell import RecordedCell
-from latlab.result.types import Metric
+from latlab.analysis.evidence import Broken, Evidence, checks, fact, same_kernel, totals
+from latlab.analysis.words import duration, plural
+from latlab.model.part import Failure
+from latlab.recordings.cell import RecordedCell, Totals
+from latlab.result.types import Metric, Unlocked
 
 _SLOW: Final = frozenset({"acpi_pm", "hpet", "jiffies", "pit", "refined-jiffies"})
 """Clock sources that are devices or ticks: a reading of one takes a microsecond or more, in a guest an exit each."""
@@ -87,3 +88,107 @@ def clocks_kept_their_rates(evidence: Evidence) -> Iterator[Broken]:
             worst = float(changed[changed > sharp].max())
             expected = f"a rate that is steady within {_MILLION * most:.4g} ppm"
             yield Broken(name, expected, f"it changed by {_MILLION * worst:.3g} ppm")
+
+
+# The checks of the trust table that are about PTP: each yields the places where a cell's evidence breaks it.
+
+
+@checks("ptp-locked")
+def ptp_was_locked(evidence: Evidence) -> Iterator[Broken]:
+    """Ports that were not master or locked slave all the time, or that did not answer."""
+    for port in evidence.ptp:
+        locked = f"locked, within {duration(port.limit_ns)}"
+        expected = {"master": "master", "slave": locked, None: f"master, or {locked}"}[port.acts_as]
+        if port.absent:
+            continue
+        if not port.readings:
+            yield Broken(port.port, expected, "no reading while streams ran")
+        elif spells := port.unlocked:
+            whys = "; ".join(dict.fromkeys(spell.why for spell in spells))
+            yield Broken(port.port, expected, f"{whys}: {_when(spells)}")
+
+
+@checks("ptp-offset")
+def ptp_claims_hold(evidence: Evidence) -> Iterator[Broken]:
+    """Slaves whose offset, as ptp4l says it, is further from our own readings than its limit."""
+    for port in evidence.ptp:
+        checked = port.checked
+        if checked and checked.apart:
+            expected = f"ptp4l's offset within {duration(port.limit_ns)} of latlab's readings"
+            said = f"{checked.apart} of {checked.n} readings differ more, {duration(checked.outside_max_ns)}"
+            yield Broken(port.port, expected, f"{said} at most")
+
+
+@checks("ptp-clocks-read")
+def ptp_clocks_were_read(evidence: Evidence) -> Iterator[Broken]:
+    """Agents that could not read how the clock of the port that they observe is turned."""
+    for agent in evidence.cell.agents:
+        unread = agent.said.clock
+        if agent.verb == "ptp" and isinstance(unread, Failure):
+            yield Broken(f"ptp on {agent.host}, {unread.where}", "a frequency in each reading", unread.what)
+
+
+@checks("ptp-grandmaster")
+def ptp_kept_its_grandmaster(evidence: Evidence) -> Iterator[Broken]:
+    """Ports that followed more than one grandmaster."""
+    for port in evidence.ptp:
+        if len(port.grandmasters) > 1:
+            yield Broken(port.port, "one grandmaster", " then ".join(port.grandmasters))
+
+
+def _when(spells: Sequence[Unlocked]) -> str:
+    """When it was not locked, in words; the last spell alone may have no end."""
+    since = f"{duration(spells[0].from_ns)} after the first reading"
+    ended = [(spell, spell.to_ns) for spell in spells if spell.to_ns is not None]
+    if not ended:
+        return f"{since}, until the end"
+    in_all = f"{duration(sum(to_ns - spell.from_ns for spell, to_ns in ended))} in all"
+    if len(ended) == len(spells):
+        return f"{since}, for {in_all}" if len(spells) == 1 else f"first {since}, {in_all}"
+    return f"first {since}, {in_all}, and from {duration(spells[-1].from_ns)} on to the end"
+
+
+# The checks of the trust table that are about timers and traces: what was kept up with, and what was recorded.
+
+
+@checks("timer-kept-up")
+def timer_kept_up(evidence: Evidence) -> Iterator[Broken]:
+    """Timers with instants that had passed when the thread was done with the one before: none was set for them."""
+    for name, done, where in _timers(evidence):
+        if overdue := done.overdue:
+            said = f"{overdue} of {plural(done.events, 'instant')} of {name}"
+            if held_up_ns := done.held_up_ns:
+                said += f", which waited {duration(held_up_ns)} in all for space in the recording"
+            yield Broken(where, "no instant overdue", said)
+
+
+@checks("timer-interrupts")
+def timer_interrupts_were_told(evidence: Evidence) -> Iterator[Broken]:
+    """Timers whose interrupts the kernel should have reported and did not: none of them, with the reason, or some."""
+    for agent in evidence.cell.agents:
+        problem = agent.said.trace_problem if agent.verb == "timer" else None
+        if problem:
+            said = f"of none: {problem.where}: {problem.what} ({problem.remedy})"
+            yield Broken(agent.name, "every interrupt of the timer reported", said)
+    for name, done, where in _timers(evidence):
+        if lost := done.trace_lost:
+            waited = done.events - done.overdue
+            yield Broken(where, "every interrupt of the timer reported", f"{lost} of {waited} of {name} not")
+
+
+@checks("trace-whole")
+def trace_was_whole(evidence: Evidence) -> Iterator[Broken]:
+    """Traces of which the kernel lost events, as its buffers were full."""
+    for where, done in totals(evidence, "trace", "waking", "entry"):
+        if lost := done.lost:
+            yield Broken(where, "no event lost", f"{lost} of {plural(lost + done.events, 'event')} lost")
+        if done.kept and done.kept.overran:
+            found = f"{done.kept.overran} of {plural(done.kept.windows, 'window')} were requested too late"
+            yield Broken(where, "every window of late packets kept completely", found)
+
+
+def _timers(evidence: Evidence) -> Iterator[tuple[str | None, Totals, str]]:
+    """(probe, what its agent said at its end, where) of every timer that finished."""
+    for agent in evidence.cell.agents:
+        if agent.verb == "timer" and agent.done:
+            yield agent.probe, agent.done, agent.name

@@ -9,14 +9,13 @@ import numpy as np
 import polars as pl
 
 from latlab.analysis.anomalies import by_class, find_anomalies
+from latlab.analysis.bins import Tally, bin_of_percentiles
 from latlab.analysis.buckets import buckets
 from latlab.analysis.cell_anomalies import NOTHING, context_of
 from latlab.analysis.counts import lost_after_warmup, reordered_sequences, stream_counts, stream_rows
 from latlab.analysis.metrics import BOUND, Values, metric_values
-from latlab.analysis.round_trip import with_every_launch
 from latlab.analysis.statistics import PERCENTILES, statistics
-from latlab.analysis.tally import Tally, bin_of_percentiles
-from latlab.analysis.worst import EXPLAINED, worst_packet
+from latlab.analysis.way import EXPLAINED, with_every_launch, worst_packet
 from latlab.model.metrics import METRICS_BY_NAME
 from latlab.model.timestamps import RECORDED
 from latlab.recordings.cell import RecordedStream, ToolFigures, Totals

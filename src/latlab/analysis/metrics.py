@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
+from math import ceil, exp, log
 from typing import Final
 
 import numpy as np
@@ -10,9 +13,144 @@ import polars as pl
 from numpy.typing import NDArray
 
 from latlab.analysis.counts import SENDING, STAMPS, unknown
-from latlab.analysis.unstamped import NOWHERE, RECEIVED, SENT, Reach, reach
-from latlab.model.metrics import METRICS_BY_NAME as METRICS_BY_NAME
+from latlab.analysis.statistics import ranked, smallest_n, statistics
+from latlab.analysis.way import HARDWARE_WAY, ROUND_TRIP_WAY, WAKEUP_WAY
 from latlab.model.metrics import Metric, Population
+from latlab.model.timestamps import RECORDED
+from latlab.result.types import LowPercentiles, Unstamped, Variation
+
+# Packets without a timestamp that they should have: how far their values may go, and whether they are the late ones.
+#
+# The timestamps next to the missing one bound what it would have said: a packet passes them in their order.
+
+
+SENT: Final = (pl.col("send_error") == 0) & (pl.col("launch_error") == 0)
+RECEIVED: Final = pl.col("arrival").is_not_null()
+
+_OUGHT: Final = {one.name: SENT if one.side == "talker" else RECEIVED for one in RECORDED if one.may_lack}
+"""Which packets should have each timestamp that a kernel or a card gives."""
+
+_SHARES: Final = (0.1, 0.01, 0.001)
+_BY_CHANCE: Final = 0.001
+"""The share of streams in which packets that are without a timestamp by chance would be called the late ones."""
+
+
+@dataclass(frozen=True)
+class Reach:
+    """How far the values of packets without one of a metric's timestamps may go, ns.
+
+    at_least_ns: one of them is this large, or larger; None: nothing says so. at_most_ns: none is larger; None: nothing
+    bounds one of them.
+    """
+
+    at_least_ns: int | None
+    at_most_ns: int | None
+
+
+NOWHERE: Final = Reach(None, None)
+
+
+def reach(packets: pl.DataFrame, start: str, end: str) -> Reach:
+    """The reach of a metric from `start` to `end`, of these packets, without one of the two.
+
+    Cards' clocks are not the system's: their timestamps bound nothing.
+    """
+    way = WAKEUP_WAY if start == "wake_due" else ROUND_TRIP_WAY if end.startswith("answer") else HARDWARE_WAY
+    if start not in way or end not in way:
+        return NOWHERE
+    first, last = way.index(start), way.index(end)
+    after = _earliest(packets, way[last:])
+    before = _earliest(packets, way[first::-1])
+    inside = way[first : last + 1]
+    bounds = packets.select(
+        (after - before).alias("most"), (_earliest(packets, inside[::-1]) - _earliest(packets, inside)).alias("least")
+    )
+    most, least = bounds["most"], bounds["least"].max()
+    bounded = len(most) > 0 and most.null_count() == 0
+    return Reach(
+        None if least is None else int(least),  # type: ignore[arg-type]
+        int(most.max()) if bounded else None,  # type: ignore[arg-type]
+    )
+
+
+def unstamped_of(rows: pl.DataFrame) -> list[Unstamped]:
+    """What is reported for each timestamp that is missing in packets of a stream.
+
+    rows: the stream's part of the packet table; the warm-up, and packets of which a recording that is not all there
+    does not say, are left out. `n` of `of` packets are without `stamp`. `until`: the timestamp up to which they are
+    held against the packets that have it, from the launch; None where there is none. `later`: so many of them took
+    longer than all but a `share` of those. `late`: that is more than chance would have.
+    """
+    counted = rows.slice(int(rows["warmup"].sum()))
+    found = []
+    for stamp, ought in _OUGHT.items():
+        column = f"{stamp}_tai_ns"
+        if column not in rows.columns or ("hard" in stamp and counted[column].null_count() == counted.height):
+            continue  # no card was asked for it, or none can
+        stamps_known = ~unknown(counted, STAMPS) if stamp.startswith("tx") else pl.lit(True)
+        missing = ought & pl.col(column).is_null() & stamps_known
+        n, of = counted.select(missing.sum().alias("n"), (ought & stamps_known).sum().alias("of")).row(0)
+        if n:
+            beside = (_held_against(counted, ought, missing, stamp) if n < of else None) or (None, 0, None, False)
+            until, later, share, late = beside
+            found.append(Unstamped(stamp=stamp, n=n, of=of, until=until, later=later, share=share, late=late))
+    return found
+
+
+def _earliest(packets: pl.DataFrame, names: Sequence[str]) -> pl.Expr:
+    """The first of these timestamps that a packet has, a card's left out; null where it has none."""
+    there = [f"{name}_tai_ns" for name in names if not name.endswith("hard") and f"{name}_tai_ns" in packets.columns]
+    return pl.coalesce(there) if there else pl.lit(None, pl.Int64)
+
+
+def _held_against(
+    counted: pl.DataFrame, ought: pl.Expr, missing: pl.Expr, stamp: str
+) -> tuple[str | None, int, float | None, bool] | None:
+    """Packets without the timestamp, compared with those that have it, by the first one after it that the former have:
+    (until, later, share, late); None where they have none.
+    """
+    late_way = HARDWARE_WAY[HARDWARE_WAY.index(stamp) + 1 :]
+    early_way = HARDWARE_WAY[HARDWARE_WAY.index(stamp) - 1 : 0 : -1]
+    for until in (*late_way, *early_way):
+        column = f"{until}_tai_ns"
+        if until.endswith("hard") or column not in counted.columns:
+            continue
+        took = (pl.col(column) - pl.col("launch_tai_ns")).alias("took")
+        theirs = counted.filter(missing).select(took)["took"].drop_nulls().to_numpy()
+        others = counted.filter(ought & ~missing).select(took)["took"].drop_nulls().to_numpy()
+        if len(theirs) and len(others):
+            return until, *_later(theirs, others)
+    return None
+
+
+def _later(theirs: NDArray[np.int64], others: NDArray[np.int64]) -> tuple[int, float, bool]:
+    """How many are later than all but a share of the others, the share that chance explains least, and whether they are
+    late.
+
+    By the Chernoff bound of the binomial distribution, for as many shares as are looked at.
+    """
+    shares = [*(share for share in _SHARES if share * len(others) >= 1), 1 / (len(others) + 1)]
+    ranks = [max(0, len(others) - 1 - int(share * len(others))) for share in shares[:-1]]
+    ordered = ranked(others, (*ranks, len(others) - 1))
+    limits = [int(ordered[rank]) for rank in (*ranks, len(others) - 1)]
+    laters = [int(np.count_nonzero(theirs > limit)) for limit in limits]
+    chances = [_chance(later, len(theirs), share) for later, share in zip(laters, shares, strict=True)]
+    least = int(np.argmin(chances))
+    late = chances[least] * len(shares) < _BY_CHANCE
+    return laters[least], shares[least], bool(late)
+
+
+def _chance(later: int, n: int, share: float) -> float:
+    """At most how probable it is that so many of n, or more, are among the latest `share` of all."""
+    part = later / n
+    if part <= share:
+        return 1.0
+    apart = part * log(part / share) + ((1 - part) * log((1 - part) / (1 - share)) if part < 1 else 0.0)
+    return exp(-n * apart)
+
+
+# The values of metrics for one stream; which metrics there are is in latlab.model.metrics.
+
 
 _MEMBERS: Final[dict[Population, pl.Expr]] = {
     "handed over": pl.col("send_error").is_not_null(),
@@ -138,3 +276,57 @@ def _exists(packets: pl.DataFrame, name: str) -> bool:
 
 def _column(name: str) -> str:
     return f"{name}_tai_ns"
+
+
+# Delay variation by RFC 5481: from one packet to the next (IPDV), and above the least delay (PDV).
+#
+# Both are differences of delays over the same two clocks: a constant offset between these is in neither.
+
+
+LOW_PERCENTILES: Final[dict[str, Fraction]] = {
+    "p0_01": Fraction(1, 10_000),
+    "p0_1": Fraction(1, 1000),
+    "p1": Fraction(1, 100),
+    "p10": Fraction(1, 10),
+}
+"""Those of `PERCENTILES` seen from below: IPDV has two tails."""
+
+
+def ipdv(sequence: NDArray[np.uint64], value_ns: NDArray[np.int64]) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
+    """(sequence [m], IPDV int64 ns [m]) of packets in order of sequence [n]: each one's delay less the one's before it.
+
+    RFC 5481 §4.1: IPDV(i) = D(i) − D(i−1), the packet before being that of the sending sequence, whatever the order of
+    arrival. It is undefined where either was lost (RFC 3393 §4.1): a packet whose predecessor has no value has no
+    IPDV, and the last one that arrived does not stand in for it.
+    """
+    follows = sequence[1:] - sequence[:-1] == 1
+    return sequence[1:][follows], (value_ns[1:] - value_ns[:-1])[follows]
+
+
+def pdv(value_ns: NDArray[np.int64]) -> NDArray[np.int64]:
+    """PDV int64 ns [n]: each delay less the least of all of them.
+
+    RFC 5481 §4.2: PDV(i) = D(i) − D(min), the minimum over the test interval, here the run without its warm-up. It is
+    what a de-jitter buffer has to hold (§7.1.2), and its percentiles are those of the delay, less the minimum.
+    """
+    return value_ns - value_ns.min() if len(value_ns) else value_ns
+
+
+def variation_of(sequence: NDArray[np.uint64], value_ns: NDArray[np.int64]) -> Variation:
+    """The delay variation of packets in order of sequence [n], ns.
+
+    `ipdv` has the sequence numbers of the later packet of each pair; undefined: packets whose predecessor has no delay,
+    the first one left out. A percentile that n cannot support is None.
+    """
+    later, differences = ipdv(sequence, value_ns)
+    undefined = max(0, len(sequence) - 1) - len(later)
+    found = vars(statistics(differences, later)) | _low_percentiles(differences)
+    return Variation(ipdv=LowPercentiles(**found, undefined=undefined), pdv=statistics(pdv(value_ns), sequence))
+
+
+def _low_percentiles(value_ns: NDArray[np.int64]) -> dict[str, int | None]:
+    """Nearest-rank percentiles below the median, None where n cannot support them."""
+    n = len(value_ns)
+    rank = {name: ceil(p * n) - 1 for name, p in LOW_PERCENTILES.items() if n >= smallest_n(p)}
+    ordered = ranked(value_ns, rank.values())
+    return {name: int(ordered[rank[name]]) if name in rank else None for name in LOW_PERCENTILES}

@@ -16,30 +16,26 @@ from numpy.typing import NDArray
 
 from latlab.analysis import arm_host
 from latlab.analysis.chain import Places, Ways, chain_of
-from latlab.analysis.entry import interrupt_entries, with_entries
+from latlab.analysis.entry import HostWays, guest_states, host_ways, interrupt_entries, with_entries
 from latlab.analysis.guest_clock import guest_clock
-from latlab.analysis.guest_state import guest_states
-from latlab.analysis.host_way import HostWays, host_ways
 from latlab.analysis.interrupt_way import (
+    EARLIER_TIMER,
     ENTRY_WAY,
     HOST_WAY,
+    NO_CLOCK,
+    NO_REQUEST,
+    NO_VCPU_NUMBERS,
     WAY_IN,
     Passage,
     breakdown,
     counted,
     interrupted,
+    missing_of,
+    missing_stages,
     packets_passage,
     timers_passage,
 )
 from latlab.analysis.interrupts import ENTRY, handler_threads
-from latlab.analysis.missing_stages import (
-    EARLIER_TIMER,
-    NO_CLOCK,
-    NO_REQUEST,
-    NO_VCPU_NUMBERS,
-    missing_of,
-    missing_stages,
-)
 from latlab.analysis.way import ONE_CLOCK, TWO_HOSTS, Split
 from latlab.result.types import Breakdown, CameTo, Chain, Entry
 

@@ -12,7 +12,6 @@ from latlab.analysis.anomalies import Anomalies, by_class
 from latlab.analysis.buckets import buckets
 from latlab.analysis.cell_anomalies import cell_anomalies
 from latlab.analysis.chain import CHAINED, CHAINED_TRIPS, chain_of_metric
-from latlab.analysis.chosen_windows import Named, chosen_of
 from latlab.analysis.confidence import confidence_of
 from latlab.analysis.counts import (
     leg_counts,
@@ -20,25 +19,28 @@ from latlab.analysis.counts import (
     refused_counts,
     reordered_sequences,
     send_errnos,
+    silent_drops,
     stream_rows,
 )
 from latlab.analysis.described import clock_source, probe_of, sent_as
-from latlab.analysis.gate_port import Port
+from latlab.analysis.evidence import RECEIVING
+from latlab.analysis.gate_port import Port, gates_of
 from latlab.analysis.imported import no_counts, packet_figures, summed_up
-from latlab.analysis.losses import silent_drops
-from latlab.analysis.metrics import BOUND, Values, metric_values, none_arrived
-from latlab.analysis.round_trip import probe_counts, round_trips, with_every_launch
-from latlab.analysis.slots import gates_of
+from latlab.analysis.metrics import BOUND, Values, metric_values, none_arrived, unstamped_of, variation_of
 from latlab.analysis.statistics import statistics
 from latlab.analysis.tail import tail_of
 from latlab.analysis.timers import timer_counts, timer_figures
 from latlab.analysis.trust import NOTHING_MEASURED, verdict
-from latlab.analysis.trust_readings import RECEIVING
-from latlab.analysis.unstamped import unstamped_of
-from latlab.analysis.variation import variation_of
-from latlab.analysis.way import ONE_CLOCK
-from latlab.analysis.windows import clean_windows, windows_of
-from latlab.analysis.worst import EXPLAINED, worst_instant, worst_packet
+from latlab.analysis.way import (
+    EXPLAINED,
+    ONE_CLOCK,
+    probe_counts,
+    round_trips,
+    with_every_launch,
+    worst_instant,
+    worst_packet,
+)
+from latlab.analysis.windows import Named, chosen_of, clean_windows, windows_of
 from latlab.model.metrics import METRICS, PROBE_METRICS, TIMED
 from latlab.model.metrics import Metric as Measured
 from latlab.model.part import Document

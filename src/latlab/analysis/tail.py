@@ -14,9 +14,19 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from latlab.analysis.clusters import Clusters, clusters
-from latlab.analysis.histogram import ccdf
-from latlab.analysis.pareto import LEAST_SHAPE, Floats, Pareto, Refits, fitted, level_interval, quantile, refitted
+from latlab.analysis.bins import ccdf
+from latlab.analysis.extremes import (
+    LEAST_SHAPE,
+    Clusters,
+    Floats,
+    Pareto,
+    Refits,
+    clusters,
+    fitted,
+    level_interval,
+    quantile,
+    refitted,
+)
 from latlab.analysis.statistics import ranked
 from latlab.analysis.words import duration
 from latlab.result.types import Peaks, Tail, TailFit, TailLevel

@@ -38,7 +38,7 @@ from latlab.cli.output import open_console, print_json, write
 from latlab.model.errors import making_sense_of, reads_files
 
 if TYPE_CHECKING:
-    from latlab.analysis.chosen_windows import Named
+    from latlab.analysis.windows import Named
     from latlab.recordings.run_folder import RunFolder
     from latlab.result.types import Result
 

@@ -11,7 +11,7 @@ from typing import Any, Final, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from latlab.analysis.tally import Tally
+from latlab.analysis.bins import Tally
 from latlab.model.errors import UsageError
 from latlab.model.rules import NAMES
 from latlab.recordings.cell import Interval, LeftOut

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from latlab.analysis.tally import bin_of_percentiles
+from latlab.analysis.bins import bin_of_percentiles
 from latlab.imports.base import Figures
 
 

@@ -12,7 +12,7 @@ from typing import Final
 
 import numpy as np
 
-from latlab.analysis.tally import Tally, bin_of_extremes
+from latlab.analysis.bins import Tally, bin_of_extremes
 from latlab.imports.base import (
     Figures,
     Format,

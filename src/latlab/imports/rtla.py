@@ -14,7 +14,7 @@ from typing import Final
 
 import numpy as np
 
-from latlab.analysis.tally import Tally
+from latlab.analysis.bins import Tally
 from latlab.imports.base import (
     COLOURS,
     Figures,

@@ -9,8 +9,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from latlab.analysis.anomalies.context import ClockStep
-from latlab.analysis.anomalies.host_records import host_records
+from latlab.analysis.anomalies.context import ClockStep, host_records
 from latlab.analysis.cell_anomalies import Beside, Series
 from latlab.analysis.described import ONE_KERNEL, clock_source
 from latlab.analysis.evidence import Thresholds

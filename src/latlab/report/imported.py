@@ -7,6 +7,7 @@ from typing import Final
 
 import polars as pl
 
+from latlab.analysis.bins import Tally
 from latlab.analysis.counts import stream_rows
 from latlab.analysis.evidence import Evidence
 from latlab.analysis.imported import (
@@ -22,7 +23,6 @@ from latlab.analysis.imported import (
     unbounded,
 )
 from latlab.analysis.summary import JudgedCell, cell_of, stream_of
-from latlab.analysis.tally import Tally
 from latlab.analysis.trust import judge, reason_of
 from latlab.analysis.words import duration
 from latlab.recordings.cell import ImportedFound, RecordedCell, ToolFigures

@@ -7,8 +7,7 @@ from typing import Final
 
 import polars as pl
 
-from latlab.analysis.counts import stream_rows
-from latlab.analysis.losses import losses_of
+from latlab.analysis.counts import losses_of, stream_rows
 from latlab.recordings.cell import RecordedCell
 from latlab.recordings.drops import read_drops
 from latlab.recordings.run_folder import CellFolder

@@ -12,8 +12,7 @@ import polars as pl
 from markupsafe import Markup
 from numpy.typing import NDArray
 
-from latlab.analysis.histogram import ccdf, histogram
-from latlab.analysis.series import beginnings, binned
+from latlab.analysis.bins import beginnings, binned, ccdf, histogram
 from latlab.report.legend import Key
 from latlab.report.marks import Payload
 from latlab.report.packed import deflated, embedded

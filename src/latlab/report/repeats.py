@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from latlab.analysis.comparison.effect import over_repetitions
-from latlab.analysis.pooled import Pooled, pooled
+from latlab.analysis.repetitions import Pooled, pooled
 from latlab.report.palette import Look
 from latlab.report.rows import Row, Summary
 from latlab.report.text import microseconds

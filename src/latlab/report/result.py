@@ -13,15 +13,15 @@ from numpy.typing import NDArray
 from pydantic import ValidationError
 
 from latlab.analysis.accept import evaluate
-from latlab.analysis.alike import largest_difference
 from latlab.analysis.anomalies import NAMES, Anomalies
 from latlab.analysis.cell_anomalies import Beside, cell_anomalies
-from latlab.analysis.chosen_windows import Named
 from latlab.analysis.counts import stream_rows
 from latlab.analysis.evidence import Evidence
 from latlab.analysis.ptp import ptp_port
+from latlab.analysis.repetitions import largest_difference
 from latlab.analysis.summary import JudgedCell, result_of, summarise_cell
 from latlab.analysis.trust import judge, reason_of, without_waived
+from latlab.analysis.windows import Named
 from latlab.model.errors import (
     EXIT_ACCEPT,
     EXIT_LAB,

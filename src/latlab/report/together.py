@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from latlab.analysis.buckets import Buckets, bucket_range
-from latlab.analysis.pooled import Pooled
+from latlab.analysis.repetitions import Pooled
 from latlab.analysis.statistics import PERCENTILES
 from latlab.report.palette import ANY_COLOUR
 from latlab.report.repeats import Spread, Strips

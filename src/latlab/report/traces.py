@@ -8,7 +8,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from latlab.analysis.missing_stages import EMULATED, NOT_TRACED
+from latlab.analysis.interrupt_way import EMULATED, NOT_TRACED
 from latlab.analysis.reception import Instants, VmHost, receptions, timer_wakings
 from latlab.recordings.cell import Judged, RecordedCell
 from latlab.recordings.clock_offset import offset_between

@@ -9,10 +9,9 @@ import polars as pl
 from numpy.typing import NDArray
 
 from latlab.analysis.axis import Axis, common_axis
-from latlab.analysis.counts import counted
-from latlab.analysis.losses import lost_sequences
+from latlab.analysis.counts import counted, lost_sequences
 from latlab.analysis.metrics import metric_values
-from latlab.analysis.round_trip import filled_launches, round_trips
+from latlab.analysis.way import filled_launches, round_trips
 from latlab.model.metrics import METRICS_BY_NAME, PROBE_METRICS
 from latlab.recordings.cell import RecordedStream
 from latlab.recordings.run_folder import CellFolder, RunFolder

@@ -12,8 +12,7 @@ from typing import Final
 
 from latlab.analysis.interrupt_way import interval_name
 from latlab.analysis.reception import RECEPTION
-from latlab.analysis.way import INTERVALS
-from latlab.analysis.worst import CHAINS_SHOWN
+from latlab.analysis.way import CHAINS_SHOWN, INTERVALS
 from latlab.report import rows
 from latlab.report.charts.chain import GROUPS, chain_of, has_parts, percent, thing
 from latlab.report.document import Table

@@ -7,7 +7,7 @@ from typing import Final
 
 from pydantic_core import PydanticCustomError
 
-from latlab.analysis.chosen_windows import Named
+from latlab.analysis.windows import Named
 from latlab.model.errors import UsageError
 from latlab.recordings.cell import RecordedCell
 from latlab.scenario import Scenario, format_duration, parse_duration

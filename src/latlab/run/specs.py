@@ -299,7 +299,7 @@ ENTRIES: Final = (
     "kvm:vgic_update_irq_pending",
 )
 """The events that show on a VM host how an interrupt got into a guest, and what it interrupted
-(analysis/guest_state.py)."""
+(analysis/entry.py)."""
 
 TIMER_INTERRUPTS: Final = ("irq_vectors:local_timer_entry", "irq_vectors:local_timer_exit")
 """x86's own timer; that of other machines is an interrupt as any other."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from latlab.analysis.anomalies.comb import Comb, find_combs
+from latlab.analysis.anomalies.regular import Comb, find_combs
 from latlab.analysis.anomalies.thresholds import THRESHOLDS
 
 PERIOD_NS = 1_000_000

@@ -8,8 +8,8 @@ from made import PERIOD_NS, SECOND, episodes, found, stream
 
 from latlab.analysis.anomalies import Anomalies, find_anomalies
 from latlab.analysis.anomalies.blocks import members
-from latlab.analysis.anomalies.bursts import find_bursts, together
 from latlab.analysis.anomalies.held import slopes_of
+from latlab.analysis.anomalies.signals import find_bursts, together
 from latlab.analysis.anomalies.thresholds import THRESHOLDS
 from latlab.synthetic import Synthetic, generate, random_description
 from latlab.synthetic.description import Gates, LateWakes, PeriodicStalls, Spikes, Stall

@@ -12,10 +12,9 @@ from made import PERIOD_NS, SECOND, episodes, found, only, stream
 from numpy.typing import NDArray
 
 from latlab.analysis.anomalies import Context, find_anomalies
-from latlab.analysis.anomalies.judged import OF_EXPONENTIAL, exponential_limit_ns
+from latlab.analysis.anomalies.find import OF_EXPONENTIAL, exponential_limit_ns
 from latlab.analysis.anomalies.limit import tail_limit
-from latlab.analysis.anomalies.signals import make_signals
-from latlab.analysis.anomalies.slow_start import drift
+from latlab.analysis.anomalies.signals import drift, make_signals
 from latlab.analysis.anomalies.thresholds import THRESHOLDS
 from latlab.synthetic import Synthetic
 from latlab.synthetic.description import LateWakes, Noise, Stall

@@ -19,9 +19,8 @@ from latlab.analysis.anomalies.blocks import (
     shorth,
     through_middles,
 )
-from latlab.analysis.anomalies.limit import lattice_ns, tail_limit
+from latlab.analysis.anomalies.limit import change_point, lattice_ns, tail_limit, usual_ns
 from latlab.analysis.anomalies.thresholds import THRESHOLDS
-from latlab.analysis.anomalies.usual import change_point, usual_ns
 
 
 @given(st.lists(st.integers(-1_000, 1_000), min_size=1, max_size=200), st.integers(1, 40))

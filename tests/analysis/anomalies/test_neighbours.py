@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from latlab.analysis.anomalies import CODE
 from latlab.analysis.anomalies.limit import Usual
-from latlab.analysis.anomalies.neighbours import SIDE, Beside, beside_neighbours
+from latlab.analysis.anomalies.parts import SIDE, Beside, beside_neighbours
 from latlab.analysis.anomalies.thresholds import THRESHOLDS
 from latlab.synthetic import Synthetic
 from latlab.synthetic.description import LateWakes, Noise, Spikes

@@ -12,7 +12,7 @@ import pytest
 from made import SECOND, episodes, found, only, stream
 from partial import partial
 
-from latlab.analysis.anomalies.host_records import RECEIVING, SENDING, HostRecord, Throttle, host_records
+from latlab.analysis.anomalies.context import RECEIVING, SENDING, HostRecord, Throttle, host_records
 from latlab.model.timestamps import APPLICATION, PATH, TALKER
 from latlab.recordings.cell import RecordedCell, RecordedStream
 from latlab.synthetic.description import Stall, Step, Swing, Throttling

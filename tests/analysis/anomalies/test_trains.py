@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from latlab.analysis.anomalies import find_anomalies
 from latlab.analysis.anomalies.limit import tail_limit
+from latlab.analysis.anomalies.parts import NO_TRAINS, Spans, find_trains, reported, with_trains
 from latlab.analysis.anomalies.thresholds import THRESHOLDS
-from latlab.analysis.anomalies.trains import NO_TRAINS, Spans, find_trains, reported, with_trains
 from latlab.synthetic.description import Noise, Stall
 
 Float64 = NDArray[np.float64]

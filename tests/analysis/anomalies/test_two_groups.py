@@ -9,7 +9,7 @@ import pytest
 from made import SECOND, episodes, found, only, stream
 
 from latlab.analysis.anomalies import CODE, Anomalies, find_anomalies
-from latlab.analysis.anomalies.gap import find_gap
+from latlab.analysis.anomalies.limit import find_gap
 from latlab.analysis.anomalies.thresholds import THRESHOLDS
 from latlab.synthetic import Synthetic
 from latlab.synthetic.description import (

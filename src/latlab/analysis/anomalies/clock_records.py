@@ -10,8 +10,8 @@ import polars as pl
 from numpy.typing import NDArray
 
 from latlab.analysis.anomalies.context import ClockStep
+from latlab.analysis.anomalies.parts import one_way_stamps
 from latlab.analysis.anomalies.signals import Signals
-from latlab.analysis.anomalies.stages import one_way_stamps
 from latlab.analysis.metrics import BOUND
 from latlab.analysis.ptp import MASTER, SLAVE, STATES
 from latlab.analysis.words import duration

@@ -11,10 +11,9 @@ from numpy.typing import NDArray
 
 from latlab.analysis.anomalies.blocks import first_beyond, ranges, reached, runs
 from latlab.analysis.anomalies.classes import NONE
-from latlab.analysis.anomalies.comb import find_combs
-from latlab.analysis.anomalies.context import Context
+from latlab.analysis.anomalies.context import Context, HostRecord
 from latlab.analysis.anomalies.found import Found, Holds, Seen, Several, Told, packets
-from latlab.analysis.anomalies.host_records import HostRecord
+from latlab.analysis.anomalies.regular import find_combs
 from latlab.analysis.anomalies.signals import Signals
 from latlab.analysis.words import duration
 from latlab.model.timestamps import APPLICATION, PLACES, TALKER

@@ -25,9 +25,8 @@ from latlab.analysis.anomalies.blocks import (
     scatter_about_line,
 )
 from latlab.analysis.anomalies.classes import NONE
-from latlab.analysis.anomalies.course import Course, one_way_ns
 from latlab.analysis.anomalies.found import Found, Seen
-from latlab.analysis.anomalies.levels import Moved, told
+from latlab.analysis.anomalies.levels import Course, Moved, one_way_ns, told
 from latlab.analysis.anomalies.limit import Ordered, lattice_ns, tail_limit
 from latlab.analysis.anomalies.thresholds import Thresholds
 

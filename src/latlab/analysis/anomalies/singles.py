@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from latlab.analysis.anomalies.blocks import first_largest, run_starts
 from latlab.analysis.anomalies.found import Seen, Several, Told, packets
 from latlab.analysis.anomalies.signals import Signals
+from latlab.analysis.gate_port import slots_of
 from latlab.analysis.gates import slots_late
 from latlab.analysis.promise import promise
-from latlab.analysis.slots import slots_of
 from latlab.analysis.words import duration
 from latlab.model.timestamps import DRIVER, PATH, PLACES, QDISC, SOCKET, TALKER
 

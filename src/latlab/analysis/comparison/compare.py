@@ -4,12 +4,59 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from math import hypot
 from typing import Final
 
 from latlab.analysis.comparison.configuration import Configuration, Figure, streams_of_both
 from latlab.analysis.comparison.effect import ALPHA, Effect, paired, unpaired
-from latlab.analysis.comparison.multiple import holm, level_to_show
-from latlab.analysis.comparison.within import Interval, within
+
+# Many comparisons in one answer: p values adjusted so that all of it is wrong as seldom as one of them.
+
+
+def holm(p: Sequence[float]) -> list[float]:
+    """Each p value adjusted for the whole family, in the same order.
+
+    Calling different what has an adjusted p ≤ α calls anything different that is not with probability α at most,
+    however the comparisons hang together (Holm, Scandinavian Journal of Statistics 6, 1979, pp. 65-70).
+    """
+    adjusted = [0.0] * len(p)
+    largest = 0.0
+    for rank, place in enumerate(sorted(range(len(p)), key=p.__getitem__)):
+        largest = max(largest, min(1.0, (len(p) - rank) * p[place]))
+        adjusted[place] = largest
+    return adjusted
+
+
+def level_to_show(adjusted: Sequence[float], alpha: float) -> float:
+    """The largest p with which one more of the comparisons would have been shown, the others as they are.
+
+    adjusted: Holm's, of the family. Of m comparisons with r shown it is α / (m − r), the step at which Holm's
+    procedure stopped; α where all are shown.
+    """
+    shown = sum(one <= alpha for one in adjusted)
+    return alpha / max(1, len(adjusted) - shown)
+
+
+# What one deployment of each side can say: by how much these two differ, beyond what chance does to their packets.
+
+
+Interval = tuple[float, float]
+
+
+def within(a: float, of_a: Interval, b: float, of_b: Interval) -> Interval:
+    """The 95 % interval of b − a, in the figures' unit, from each one's own 95 % interval.
+
+    of_a, of_b: by the packets of one deployment each. It says how far these two deployments were apart while they
+    ran, and nothing of how far the next two will be. Source: Zou & Donner, *Statistics in Medicine* 27, 2008,
+    1693-1702 (MOVER): each end takes its variance from the ends that lie towards it.
+    """
+    (low_a, high_a), (low_b, high_b) = of_a, of_b
+    difference = b - a
+    return difference - hypot(b - low_b, high_a - a), difference + hypot(high_b - b, a - low_a)
+
+
+# Pairs of configurations compared: the main figure's comparisons judged as one family, all others as another.
+
 
 STATISTICS: Final = ("p50", "p99_9", "max", "stddev")
 """What is compared unless something else is asked for. Each more makes every other one harder to show."""

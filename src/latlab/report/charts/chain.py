@@ -10,8 +10,7 @@ from typing import Final
 
 from latlab.analysis.interrupt_way import GUEST_TIMER_WAY, GUEST_WAY, WAY_IN, interval_name
 from latlab.analysis.reception import RECEPTION
-from latlab.analysis.way import ANSWER, HARDWARE_WAY, NIC, ROUND_TRIP_WAY, WAKEUP_WAY
-from latlab.analysis.worst import CHAINS_SHOWN
+from latlab.analysis.way import ANSWER, CHAINS_SHOWN, HARDWARE_WAY, NIC, ROUND_TRIP_WAY, WAKEUP_WAY
 from latlab.model.metrics import METRICS_BY_NAME
 from latlab.report import rows
 from latlab.report.charts.sheet import (

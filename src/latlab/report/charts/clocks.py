@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from latlab.analysis.series import binned
+from latlab.analysis.bins import binned
 from latlab.analysis.words import duration
 from latlab.recordings.cell import ClockEdge
 from latlab.recordings.ptp_series import PtpSeries, read_ptp

@@ -18,8 +18,7 @@ from matplotlib.path import Path as Path2D
 from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, MaxNLocator, NullLocator
 
 from latlab.analysis.anomalies.classes import BY_NAME
-from latlab.analysis.histogram import ccdf, histogram
-from latlab.analysis.series import binned
+from latlab.analysis.bins import binned, ccdf, histogram
 from latlab.report.charts.sheet import INK, QUIET, Plotted, text_in
 from latlab.report.legend import Entry, Key
 from latlab.report.marks import CHOSEN_LABEL, CIRCLE, CUT_LABEL, DIAMOND, GLYPHS, HEXAGON, SQUARE, Mark, Marks

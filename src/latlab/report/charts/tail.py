@@ -15,10 +15,10 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from latlab.analysis.axis import Axis, common_axis
-from latlab.analysis.pareto import LEAST_SHAPE, quantile
+from latlab.analysis.extremes import LEAST_SHAPE, quantile
 from latlab.analysis.tail import LARGEST_SHAPE
+from latlab.analysis.way import EXPLAINED
 from latlab.analysis.words import duration
-from latlab.analysis.worst import EXPLAINED
 from latlab.report import rows
 from latlab.report.charts.sheet import (
     BESIDE_IN,

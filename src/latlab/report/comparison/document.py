@@ -10,7 +10,7 @@ from typing import Final, Literal
 from latlab.analysis.comparison.compare import Pair, compared
 from latlab.analysis.comparison.configuration import Configuration, by_key, matched, streams_of_both
 from latlab.analysis.comparison.effect import ALPHA
-from latlab.analysis.comparison.regression import judged
+from latlab.analysis.comparison.words import judged
 from latlab.model.errors import EXIT_ACCEPT, EXIT_LAB, EXIT_OK, EXIT_UNTRUSTED, UsageError
 from latlab.recordings.run_folder import RunFolder
 from latlab.report.comparison.cells import MEDIAN, compared_by

@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from latlab.analysis.comparison.compare import Difference, Pair
-from latlab.analysis.comparison.configuration import Configuration
-from latlab.analysis.comparison.losses import Losses, Lost, losses
-from latlab.analysis.comparison.regression import Judged
-from latlab.analysis.comparison.words import Names, sentence
+from latlab.analysis.comparison.configuration import Configuration, Losses, Lost, losses
+from latlab.analysis.comparison.words import Judged, Names, sentence
 from latlab.analysis.statistics import PERCENTILES
 from latlab.report.places import dimension_text, matrix_title, short_headings
 from latlab.report.text import microseconds

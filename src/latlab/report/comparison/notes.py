@@ -6,10 +6,8 @@ from collections.abc import Iterator, Sequence
 from math import sqrt
 from typing import Final
 
-from latlab.analysis.comparison.compare import Difference
-from latlab.analysis.comparison.effect import ALPHA
-from latlab.analysis.comparison.multiple import level_to_show
-from latlab.analysis.comparison.student import critical
+from latlab.analysis.comparison.compare import Difference, level_to_show
+from latlab.analysis.comparison.effect import ALPHA, critical
 from latlab.analysis.comparison.words import VIRTUAL
 from latlab.report.testbed import FUNCTIONAL
 from latlab.result.comparison import MainFamily

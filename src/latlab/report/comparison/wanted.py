@@ -11,7 +11,7 @@ from pydantic_core import PydanticCustomError
 
 from latlab.analysis.comparison.compare import STATISTICS
 from latlab.analysis.comparison.configuration import Configuration
-from latlab.analysis.comparison.regression import Path, Threshold
+from latlab.analysis.comparison.words import Path, Threshold
 from latlab.model.errors import UsageError
 from latlab.model.metrics import METRICS_BY_NAME
 from latlab.result.types import Cell
