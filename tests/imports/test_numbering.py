@@ -20,8 +20,8 @@ from numbered_frames import (
     some_ip_message,
 )
 
+from latlab.imports.numbering import NUMBERINGS, numbers_of
 from latlab.imports.numbering.base import Frame, Gaps, Number, frame_of, gaps_of
-from latlab.imports.numbering.table import NUMBERINGS, numbers_of
 
 
 def ber(tag: int, value: bytes) -> bytes:

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from latlab.imports.numbering import NUMBERINGS
 from latlab.imports.numbering.base import Frame, Number, Numbering, frame_of
-from latlab.imports.numbering.table import NUMBERINGS
 
 CAPTURED = Path(__file__).parent / "captured"
 HEADER, RECORD = 24, 16

@@ -9,8 +9,8 @@ import polars as pl
 import pytest
 from capture_files import ethernet
 
+from latlab.imports.numbering import numbers_of
 from latlab.imports.numbering.base import frame_of
-from latlab.imports.numbering.table import numbers_of
 from latlab.imports.prp_ends import FORGET_NS, PrpEnd, Watching, lan_of, prp_ends
 
 A, B = 0xA, 0xB

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from latlab.analysis.bins import Tally
+from latlab.analysis.bins import Tally, bin_of_percentiles
 from latlab.model.errors import UsageError
 from latlab.model.rules import NAMES
 from latlab.recordings.cell import Interval, LeftOut
@@ -277,3 +277,21 @@ def lines_of(path: Path) -> list[str]:
     UsageError: a line is longer than any that programs write.
     """
     return [COLOURS.sub("", line) for line in raw_lines(path)]
+
+
+# Percentiles of a histogram, where the histogram itself is not kept next to them.
+
+
+def with_percentiles(figures: Figures) -> Figures:
+    """The figures with the percentiles that their histogram has: the lower ends of the bins that these lie in.
+
+    resolution_ns is a bin's width then, if that is more. Figures without a histogram are as they were.
+    """
+    if figures.tally is None:
+        return figures
+    bins = bin_of_percentiles(figures.tally)
+    return replace(
+        figures,
+        percentiles={name: found[0] for name, found in bins.items() if found is not None},
+        resolution_ns=max(figures.resolution_ns, figures.tally.width_ns),
+    )

@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 
 from latlab.analysis.words import counted, duration, plural
 from latlab.imports.base import Format, Given, Imported, PacketStream, Problem, Stamps, cut_short
-from latlab.imports.capture import Capture, is_capture, read_capture
-from latlab.imports.capture_points import Point, points_of
+from latlab.imports.capture import Capture, Point, is_capture, points_of, read_capture
 from latlab.imports.frames import ends_of, flow_text, is_group, tunnel_of
 from latlab.imports.packets import clock_problems, in_order_of, shifted_ns, usual_gap_ns, went_back_ns
 from latlab.model.errors import UsageError

@@ -7,33 +7,22 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
 
-from latlab.imports import (
-    capture_pair,
-    cyclictest,
-    ddsperf,
-    iotg,
-    isochron,
-    isochron_text,
-    rtc_histogram,
-    rtc_testbench,
-    rtla,
-    sockperf,
-)
+from latlab.imports import capture_pair, cyclictest, ddsperf, iotg, isochron, rtc_testbench, rtla, sockperf
 from latlab.imports.base import HEAD, Format
 from latlab.imports.wrapping import Source, unwrapped, without
 from latlab.model.errors import UsageError
 
 FORMATS: Final[tuple[Format, ...]] = (
     isochron.FORMAT,
-    isochron_text.CSV,
-    isochron_text.SUMMARY,
+    isochron.CSV,
+    isochron.SUMMARY,
     cyclictest.TEXT,
     cyclictest.JSON,
     rtla.FORMAT,
     sockperf.FORMAT,
     ddsperf.FORMAT,
     rtc_testbench.FORMAT,
-    rtc_histogram.FORMAT,
+    rtc_testbench.HISTOGRAM,
     iotg.TAPRIO,
     iotg.TXRX,
     capture_pair.FORMAT,

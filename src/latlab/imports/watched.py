@@ -19,13 +19,12 @@ from numpy.typing import NDArray
 from latlab import __version__
 from latlab.analysis.words import counted
 from latlab.imports.base import Imported, PacketStream, Problem, Stamps
-from latlab.imports.capture import Capture
+from latlab.imports.capture import Capture, Point, points_of
 from latlab.imports.capture_pair import MOST_FLOWS, Matched, flows_of, match_points, stream_of, unmatched
-from latlab.imports.capture_points import Point, points_of
 from latlab.imports.frames import flow_text
+from latlab.imports.numbering import Numbered, numbers_of
 from latlab.imports.numbering.base import Frame, frame_of
 from latlab.imports.numbering.prp import LANS
-from latlab.imports.numbering.table import Numbered, numbers_of
 from latlab.imports.packets import clock_problems, usual_gap_ns, went_back_ns
 from latlab.imports.prp_ends import PrpEnd, Watching, prp_ends
 from latlab.model.errors import LabError

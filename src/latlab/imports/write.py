@@ -14,7 +14,7 @@ import polars as pl
 
 import latlab
 from latlab.imports.base import Figures, Format, Given, Imported, PacketStream
-from latlab.imports.isochron_text import CSV
+from latlab.imports.isochron import CSV
 from latlab.imports.packets import packet_table
 from latlab.imports.table import format_named, recognised
 from latlab.imports.wrapping import Source, parts, plain_copy

@@ -11,10 +11,9 @@ from typing import Final
 import polars as pl
 
 from latlab.imports import cyclictest, ddsperf, rtla, sockperf
-from latlab.imports.base import Figures, Given, Imported, PacketStream
+from latlab.imports.base import Figures, Given, Imported, PacketStream, with_percentiles
 from latlab.imports.netperf import read_round_trips
 from latlab.imports.packets import packet_table
-from latlab.imports.percentiles import with_percentiles
 from latlab.imports.write import figures_entry, packets_entry, summed_entry
 from latlab.model.errors import LabError, LatlabError, system_error
 from latlab.recordings.cell import RecordedProbe, RecordedStream, ToolFound, Totals

@@ -7,7 +7,7 @@ import polars as pl
 
 from latlab.analysis.anomalies.context import ClockStep
 from latlab.synthetic.description import Description, Drift, Step, Swing
-from latlab.synthetic.noise import Int64
+from latlab.synthetic.way import Int64
 
 EVERY_NS = 500_000_000
 """How often the clocks are read: by PTP and by latlab's own comparison."""

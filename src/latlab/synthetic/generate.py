@@ -16,9 +16,8 @@ from latlab.analysis.promise import Flow
 from latlab.synthetic.check import check
 from latlab.synthetic.clocks import comparison, offset_ns, ptp_series, steps
 from latlab.synthetic.description import Description, Duplicates, Losses, Throttling
-from latlab.synthetic.noise import Int64, stage_delays
 from latlab.synthetic.truth import Truth, find_truth
-from latlab.synthetic.way import Way, schedule_of, walk
+from latlab.synthetic.way import Int64, Way, schedule_of, stage_delays, walk
 
 STREAM = 1
 SPEED_BPS = 10**9

@@ -38,8 +38,7 @@ from latlab.synthetic.description import (
     Throttling,
     WarmUp,
 )
-from latlab.synthetic.noise import Int64
-from latlab.synthetic.way import GUARD_NS, Way, path_change, schedule_of
+from latlab.synthetic.way import GUARD_NS, Int64, Way, path_change, schedule_of
 from latlab.synthetic.way import UNTOUCHED as NOBODY
 
 Codes = NDArray[np.uint8]
