@@ -15,7 +15,7 @@ from latlab.analysis.trust import judge, without_waived
 from latlab.model.errors import LatlabError
 from latlab.model.part import Facts
 from latlab.recordings.cell import Guest, Ready, Realtime, RecordedAgent, RecordedCell
-from latlab.report.thresholds import thresholds_of
+from latlab.report.verdict import thresholds_of
 from latlab.result.types import Reason
 from latlab.run.entries import stream_entries
 from latlab.run.probe_specs import pings, timers

@@ -13,7 +13,7 @@ from latlab.model.errors import UsageError
 from latlab.recordings.run_folder import RunFolder
 from latlab.report.comparison.document import compare
 from latlab.report.comparison.lines import remarks
-from latlab.report.comparison.wanted import wanted
+from latlab.report.comparison.sides import wanted
 from latlab.report.result import make_result
 from latlab.result.comparison import ComparisonDocument
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from latlab.analysis.statistics import NAMES
 from latlab.recordings.run_folder import RunFolder
-from latlab.report.comparison.cells import cell_comparisons
+from latlab.report.comparison.document import cell_comparisons
 from latlab.result.store import typed
 
 US = 1_000

@@ -15,8 +15,7 @@ from latlab.analysis.anomalies.context import ClockStep
 from latlab.recordings.cell import RecordedCell, RecordedPort, RecordedStream
 from latlab.recordings.ptp_series import PtpSeries
 from latlab.recordings.run_folder import RunFolder
-from latlab.report.beside import beside, ptp_offset
-from latlab.report.result import make_result
+from latlab.report.result import beside, make_result, ptp_offset
 from latlab.synthetic import Description, generate, write_run
 from latlab.synthetic.description import Noise, Swing, Throttling
 

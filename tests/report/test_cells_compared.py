@@ -16,7 +16,7 @@ from latlab.analysis.comparison.words import at_least
 from latlab.report.charts.comparison import compared_metrics, panel
 from latlab.report.comparison.document import compare
 from latlab.report.comparison.lines import probability
-from latlab.report.comparison.wanted import Wanted
+from latlab.report.comparison.sides import Wanted
 from latlab.report.markdown import escaped, result_markdown
 from latlab.result.comparison import Compared
 from latlab.result.store import typed

@@ -34,10 +34,9 @@ from latlab.report.charts.chain import (
     chain_table,
     chain_view,
 )
-from latlab.report.charts.sheet import Point, Sheet, write_chart
+from latlab.report.charts.sheet import COLOURS, LOST_COLOUR, WAY_COLOURS, WAY_INKS, Point, Sheet, write_chart
 from latlab.report.html import new_environment
 from latlab.report.markdown import part_lines
-from latlab.report.palette import COLOURS, LOST_COLOUR, WAY_COLOURS, WAY_INKS
 from latlab.result.types import Chain
 
 REPORT = Path(latlab.report.__file__).parent

@@ -16,9 +16,8 @@ from rich.console import Console
 from latlab.gates_listing import BAR_COLUMNS, bars, print_gates
 from latlab.model.errors import UsageError
 from latlab.report.charts.gates import gates_chart
-from latlab.report.charts.sheet import Lines
+from latlab.report.charts.sheet import COLOURS, Lines
 from latlab.report.gates import Promised, as_document, scenario_ports, schedules
-from latlab.report.palette import COLOURS
 from latlab.scenario import Cell, load_scenario
 
 GATES = [

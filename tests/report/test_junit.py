@@ -11,7 +11,7 @@ from compared_run import write_figures_run
 from lxml import etree  # type: ignore[import-untyped]
 
 from latlab.report.comparison.document import compare
-from latlab.report.comparison.wanted import wanted
+from latlab.report.comparison.sides import wanted
 from latlab.report.junit import comparison_junit, result_junit
 from latlab.result.store import typed
 

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from partial import partial
 
 import latlab.report
+from latlab.report.charts.sheet import COLOURS, DASHES, LOST_COLOUR, MARKERS
 from latlab.report.legend import Looks
-from latlab.report.palette import COLOURS, DASHES, LOST_COLOUR, MARKERS
 from latlab.result.types import Result
 from latlab.scenario import BRIDGES
 

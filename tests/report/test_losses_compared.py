@@ -12,7 +12,7 @@ from rich.console import Console
 
 from latlab.report.comparison.document import compare, exit_code
 from latlab.report.comparison.shown import comparison_markdown, print_comparison
-from latlab.report.comparison.wanted import wanted
+from latlab.report.comparison.sides import wanted
 from latlab.report.junit import comparison_junit
 from latlab.result.comparison import ComparisonDocument
 

@@ -13,10 +13,9 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from latlab.analysis.axis import common_axis
-from latlab.report.facts import compare_facts, flatten
-from latlab.report.packed import embedded
-from latlab.report.payload import packed
+from latlab.report.payload import embedded, packed
 from latlab.report.places import matrix_title, short_headings
+from latlab.report.testbed import compare_facts, flatten
 from latlab.report.text import limit, microseconds, plain, rate, short_count
 
 SAFE = 2**52

@@ -17,9 +17,8 @@ from PIL import Image
 from latlab.analysis.axis import Axis
 from latlab.recordings.run_folder import RunFolder
 from latlab.report.charts.series import ccdf_chart, ccdf_figure, series_chart, series_figure
-from latlab.report.charts.sheet import write_chart
+from latlab.report.charts.sheet import COLOURS, LOST_COLOUR, write_chart
 from latlab.report.legend import Key
-from latlab.report.palette import COLOURS, LOST_COLOUR
 from latlab.report.view import View, view
 from latlab.result.store import typed
 

@@ -19,11 +19,9 @@ from latlab.report.build import write_report
 from latlab.report.charts.clocks import MOST, ClockChart, clock_drawings
 from latlab.report.charts.comparison import ComparedMetric, compared_metrics, comparison_chart
 from latlab.report.charts.repeats import repeated, repeats_chart, together_chart
-from latlab.report.charts.sheet import Drawing, Lines, Plotted, write_chart
+from latlab.report.charts.sheet import ANY_COLOUR, COLOURS, Drawing, Lines, Plotted, write_chart
 from latlab.report.legend import Looks
-from latlab.report.palette import ANY_COLOUR, COLOURS
-from latlab.report.repeats import drawn
-from latlab.report.together import together
+from latlab.report.repeats import drawn, together
 from latlab.report.view import view
 from latlab.result.store import typed
 

@@ -12,7 +12,7 @@ from compared_run import write_figures_run
 from latlab.model.errors import UsageError
 from latlab.report.comparison.document import compare, exit_code
 from latlab.report.comparison.lines import powerless
-from latlab.report.comparison.wanted import Wanted, wanted
+from latlab.report.comparison.sides import Wanted, wanted
 from latlab.report.junit import comparison_junit
 from latlab.result.comparison import ComparisonDocument
 

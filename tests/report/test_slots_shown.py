@@ -13,9 +13,9 @@ from rich.console import Console
 
 from latlab.analysis.statistics import NAMES
 from latlab.recordings.run_folder import RunFolder
+from latlab.report.gates import SLOTS_TITLE, slot_rows
 from latlab.report.html import render
 from latlab.report.sections import Shown, parts_of
-from latlab.report.slots import TITLE, slot_rows
 from latlab.report.terminal import print_parts
 from latlab.result.store import typed
 
@@ -80,14 +80,14 @@ def test_the_terminal_has_a_table_of_them(result: dict[str, Any]) -> None:
     with console.capture() as captured:
         print_parts(parts_of("gates", Shown(typed(with_gates(result, GATES)), [])), console)
     lines = captured.get().splitlines()
-    assert lines[0].startswith(TITLE)
+    assert lines[0].startswith(SLOTS_TITLE)
     assert any("22 of 987" in line for line in lines)
 
 
 def test_the_page_has_a_table_of_them(new_run: Callable[..., Path]) -> None:
     folder = RunFolder.open(str(new_run()))
-    assert TITLE not in render(folder, {}).before
+    assert SLOTS_TITLE not in render(folder, {}).before
     folder.write_result(with_gates(folder.result(), GATES))
     page = render(folder, {}).before
-    assert TITLE in page
+    assert SLOTS_TITLE in page
     assert re.search(r'<td class="[^"]*bad"[^>]*>22 of 987, 1 to 10 windows late, packets 1 to 935</td>', page)

@@ -15,11 +15,10 @@ from swept_run import REPEATS, figures, write_several_run, write_swept_run
 
 from latlab.analysis.axis import log_axis
 from latlab.recordings.run_folder import RunFolder
-from latlab.report.charts.sheet import write_chart
+from latlab.report.charts.sheet import ANY_COLOUR, write_chart
 from latlab.report.charts.sweep import Point, Reach, Sweep, sweep_chart, sweep_table
 from latlab.report.charts.sweeps import FrameRooms, belongs, numbers, sweeps
 from latlab.report.legend import Looks
-from latlab.report.palette import ANY_COLOUR
 from latlab.report.rows import summaries
 from latlab.result.store import typed
 from latlab.scenario.models import Room

@@ -11,8 +11,7 @@ from latlab.recordings.cell import RecordedCell
 from latlab.report.answer import answer
 from latlab.report.document import Lines, Table
 from latlab.report.launches import early_notes, launches_of
-from latlab.report.sections import Shown, parts_of
-from latlab.report.talkers import HEADINGS, talker_rows
+from latlab.report.sections import TALKERS_HEADINGS, Shown, parts_of, talker_rows
 from latlab.result.types import Result, Stream
 from latlab.scenario import Scenario, load_scenario
 
@@ -56,7 +55,7 @@ def test_each_talker_has_a_row_where_streams_have_launch_times() -> None:
     cell = {"slug": "all", "cell": {}, "repeat": 1, "streams": {"s": block}, "talkers": [talker]}
     (row,) = talker_rows(partial(Result, {"cells": [cell]}))
     assert row == ("all", "1", "sensor", "4000", "9.928 µs", "0.251")
-    assert len(row) == len(HEADINGS)
+    assert len(row) == len(TALKERS_HEADINGS)
     assert list(talker_rows(partial(Result, {"cells": [cell | {"talkers": [talker | {"packets": 0}]}]}))) == []
     assert list(talker_rows(partial(Result, {"cells": [cell | {"streams": {"s": {}}}]}))) == []
 

@@ -23,7 +23,7 @@ from latlab.report.build import write_report
 from latlab.report.markdown import result_markdown
 from latlab.report.result import make_result
 from latlab.report.terminal import print_result
-from latlab.report.thresholds import off_lines, threshold_lines, threshold_values, thresholds_of
+from latlab.report.verdict import off_lines, threshold_lines, threshold_values, thresholds_of
 from latlab.result.store import typed
 from latlab.scenario import Trust
 

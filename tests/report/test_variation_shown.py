@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import Any
 
 from latlab.report.markdown import result_markdown
-from latlab.report.variation import HEADINGS, TITLE, variation_rows
+from latlab.report.rows import VARIATION_HEADINGS, VARIATION_TITLE, variation_rows
 from latlab.result.store import typed
 
 
 def test_each_stream_has_a_row_of_both_forms_with_the_results_own_figures(matrix: dict[str, Any]) -> None:
-    rows = [dict(zip(HEADINGS, row, strict=True)) for row in variation_rows(typed(matrix), "latency")]
+    rows = [dict(zip(VARIATION_HEADINGS, row, strict=True)) for row in variation_rows(typed(matrix), "latency")]
     blocks = [block for cell in matrix["cells"] for block in cell["streams"].values()]
     assert [row["of"] for row in rows] == ["PDV", "IPDV"] * len(blocks)
     assert {row["min"] for row in rows[::2]} == {"0.0"}, "PDV counts from the least delay"
@@ -32,7 +32,7 @@ def test_a_metric_that_is_no_latency_has_none(matrix: dict[str, Any]) -> None:
 
 def test_page_and_markdown_have_the_table(matrix: dict[str, Any], matrix_run: Path) -> None:
     page, markdown = (matrix_run / "report.html").read_text(), result_markdown(typed(matrix), ["latency"])
-    title = f"latency: {TITLE}"
+    title = f"latency: {VARIATION_TITLE}"
     assert title in page and title in markdown
     for row in variation_rows(typed(matrix), "latency"):
         assert f"| {' | '.join(row)} |" in markdown

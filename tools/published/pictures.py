@@ -10,12 +10,11 @@ from typing import Final
 from latlab.model.part import Keys
 from latlab.report.charts import sheet as on
 from latlab.report.charts.files import Charts
-from latlab.report.charts.sheet import Drawing, Sheet, text_in
+from latlab.report.charts.sheet import COLOURS, Drawing, Sheet, text_in
 from latlab.report.charts.sweep import Line, Point, Reach, Sweep, sweep_chart
 from latlab.report.charts.sweeps import FrameRooms, sweeps
 from latlab.report.charts.tail import value_ticks
 from latlab.report.charts.timers import timer_chart, timer_ranges
-from latlab.report.palette import COLOURS
 from latlab.report.repeats import Strip, drawn
 from latlab.report.view import View
 from published.claims import Figures, is_one

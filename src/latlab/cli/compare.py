@@ -104,7 +104,7 @@ def compare(
     """
     from latlab.report.comparison import document as comparing
     from latlab.report.comparison.shown import comparison_markdown, print_comparison
-    from latlab.report.comparison.wanted import wanted
+    from latlab.report.comparison.sides import wanted
     from latlab.report.junit import comparison_junit
 
     if need_power and not threshold:

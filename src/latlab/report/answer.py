@@ -21,11 +21,10 @@ from latlab.report.document import Group, Lines, OneOf, Section, Table
 from latlab.report.losses import lost_in, lost_text
 from latlab.report.places import dimension_text, listed
 from latlab.report.published import headline_tables, published_tables
-from latlab.report.reasons import grouped_reasons
-from latlab.report.talkers import Cost, costs
+from latlab.report.sections import Cost, costs
 from latlab.report.testbed import label_reasons, label_text
 from latlab.report.text import bound
-from latlab.report.thresholds import stated
+from latlab.report.verdict import grouped_reasons, stated
 from latlab.report.where import worst_of_longest
 from latlab.result.comparison import Compared
 from latlab.result.types import Losses, Result

@@ -14,7 +14,7 @@ from latlab.analysis.statistics import NAMES, PERCENTILES
 from latlab.recordings.run_folder import RunFolder
 from latlab.report import rows
 from latlab.report.places import cell_title
-from latlab.report.variation import FORMS
+from latlab.report.rows import VARIATION_FORMS
 from latlab.result.types import Metric, Result, Statistics
 
 FIGURES: Final = "figures.csv"
@@ -62,7 +62,7 @@ def _entries(metric: str, found: Metric) -> Iterator[tuple[str, list[str | int |
     """(name, ends and ±, figures) of a metric, then of its delay variation."""
     ends = [found.from_, found.to]
     yield metric, [*ends, found.uncertainty_ns], found
-    for form in FORMS if found.variation else ():
+    for form in VARIATION_FORMS if found.variation else ():
         # A constant offset between the clocks is in no difference of delays: the metric's ± is not theirs.
         yield f"{metric}.{form}", [*ends, None], getattr(found.variation, form)
 

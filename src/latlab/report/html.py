@@ -21,12 +21,11 @@ from latlab.report.charts.sweep import Sweep
 from latlab.report.document import Fold, Pictured, Section, Table, Toned, Verbatim, filled
 from latlab.report.gates import Scheduled
 from latlab.report.marks import page_marks
-from latlab.report.packed import PackedParts, embedded
 from latlab.report.page import page_metrics, page_sections
-from latlab.report.reasons import grouped_reasons
+from latlab.report.payload import PackedParts, embedded
 from latlab.report.repeats import Strips
 from latlab.report.sections import Shown, default_metrics, reasons_of
-from latlab.report.thresholds import stated
+from latlab.report.verdict import grouped_reasons, stated
 from latlab.result import Result, load_result
 
 _HERE = Path(__file__).parent

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from latlab.report.palette import COLOURS, DASHES, MARKERS, Look
+from latlab.report.charts.sheet import COLOURS, DASHES, MARKERS, Look
 from latlab.report.places import cell_name, dimension_keys, dimension_text, short_headings
 from latlab.report.rows import ordered_cells
 from latlab.result.types import Cell, Result

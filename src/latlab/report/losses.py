@@ -8,8 +8,8 @@ from typing import Final
 import polars as pl
 
 from latlab.analysis.counts import losses_of, stream_rows
-from latlab.recordings.cell import RecordedCell
-from latlab.recordings.drops import read_drops
+from latlab.recordings.arrow import no_recording, read_recording
+from latlab.recordings.cell import RecordedCell, WatchedKernel
 from latlab.recordings.run_folder import CellFolder
 from latlab.result.types import DropsWatched, Losses, LostAt
 
@@ -89,3 +89,33 @@ def lost_in(several: Iterable[Losses | None]) -> Losses | None:
     lost, unplaced = sum(each.lost for each in losses), sum(each.unplaced for each in losses)
     places = sorted(merged.values(), key=lambda one: -one.packets)
     return Losses(lost=lost, unplaced=unplaced, places=places) if lost else None
+
+
+# What is on record of packets that kernels dropped: each drop with the host it was at, by its kernel's watcher.
+
+
+def read_drops(folder: CellFolder, cell: RecordedCell) -> pl.DataFrame | None:
+    """The drops of all kernels that were watched, in their order: the columns of the recording, and `host`, in whose
+    network namespace it was (null: unknown), and `watcher`. None: none was watched.
+
+    LabError: a recording is not of this run.
+    """
+    found = []
+    for kernel in cell.drops or []:
+        if not (kernel.said.drops and kernel.said.drops.watched):
+            continue
+        path = folder.recording("drops", kernel.host, "drops")
+        recording = read_recording(path, "drops", run_id=cell.run_id) if path.exists() else no_recording("drops")
+        namespaces = _namespaces(cell, kernel)
+        host = pl.col("netns").replace_strict(namespaces, default=None, return_dtype=pl.String)
+        if len(kernel.hosts) == 1:
+            host = pl.lit(kernel.host)
+        found.append(recording.table.with_columns(host=host, watcher=pl.lit(kernel.host)))
+    return pl.concat(found) if found else None
+
+
+def _namespaces(cell: RecordedCell, kernel: WatchedKernel) -> dict[int, str]:
+    """{inode of a network namespace: the host that it is}, of those hosts of a kernel on which an agent ran."""
+    told = [(agent.host, agent.ready) for agent in cell.agents]
+    told.append((kernel.host, kernel.ready))
+    return {ready.netns: host for host, ready in told if host in kernel.hosts and ready and ready.netns}

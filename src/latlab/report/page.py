@@ -33,7 +33,6 @@ from latlab.report.document import (
     bad_if,
     filled,
 )
-from latlab.report.facts import HostFacts, compare_facts, flatten
 from latlab.report.gates import ENTRY_HEADINGS, Scheduled, entry_rows, port_title
 from latlab.report.places import cell_title
 from latlab.report.published import headline
@@ -47,6 +46,7 @@ from latlab.report.sections import (
     unmeasured_of,
     variation_of,
 )
+from latlab.report.testbed import HostFacts, compare_facts, flatten
 from latlab.report.text import microseconds
 from latlab.report.view import METRIC_ORDER
 from latlab.result.types import Cell, Metric, Result

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -10,7 +10,7 @@ from latlab.analysis.counts import counted
 from latlab.analysis.way import ONE_CLOCK, interval_name
 from latlab.model.metrics import IMPORTED_METRICS, METRICS_BY_NAME, PROBE_METRICS, TIMER_METRICS
 from latlab.report.launches import early_notes
-from latlab.report.places import cell_name, dimension_keys, dimension_text, short_headings
+from latlab.report.places import cell_name, cell_title, dimension_keys, dimension_text, short_headings
 from latlab.report.testbed import label_text, sent_otherwise
 from latlab.report.text import bound, microseconds, whole
 from latlab.result.types import Cell, Metric, Result, Stream
@@ -467,3 +467,42 @@ def _together(variants: Sequence[str]) -> str:
     differing = " · or ".join(filter(None, own))
     where = "in some cells: " if differing and "" in own else ""
     return "; ".join(filter(None, (*shared, where + differing)))
+
+
+# Delay variation as RFC 5481 has it: above the least delay (PDV), and from one packet to the next (IPDV).
+
+
+VARIATION_TITLE: Final = "delay variation (RFC 5481), µs"
+VARIATION_NOTE: Final = (
+    "PDV: each packet's delay minus the smallest of all; IPDV: minus that of the previous packet, undefined if one of "
+    "the two has none. A constant offset between two clocks affects neither."
+)
+VARIATION_FORMS: Final[Mapping[str, str]] = {"pdv": "PDV", "ipdv": "IPDV"}
+_TIMES: Final = (
+    *(("min", "min"), ("p0_1", "p0.1"), ("p1", "p1"), ("p50", "p50"), ("p90", "p90"), ("p99", "p99")),
+    *(("p99_9", "p99.9"), ("max", "max"), ("stddev", "stddev")),
+)
+VARIATION_HEADINGS: Final = ("cell", "repeat", "stream", "of", "n", "undefined", *(heading for _, heading in _TIMES))
+VARIATION_NAMES: Final = 4
+"""The leading columns, which say whose figures they are."""
+VARIATION_NUMBERS: Final = range(VARIATION_NAMES, len(VARIATION_HEADINGS))
+
+
+def variation_rows(result: Result, metric: str) -> tuple[tuple[str, ...], ...]:
+    """Rows of a metric, as many texts as HEADINGS, times in µs: PDV, then IPDV, of each cell, repetition and stream.
+
+    Blank is what n cannot support, and low percentiles of PDV, which has one tail.
+    """
+    return tuple(_variation_rows(result, metric))
+
+
+def _variation_rows(result: Result, metric: str) -> Iterator[tuple[str, ...]]:
+    for cell in ordered_cells(result):
+        for stream, block in cell.streams.items():
+            measured = block.metrics.get(metric)
+            found = measured.variation if measured else None
+            for name, form in VARIATION_FORMS.items() if found else ():
+                figures = getattr(found, name)
+                whose = (cell_title(cell), str(cell.repeat), stream, form)
+                counts = (whole(figures.n), whole(getattr(figures, "undefined", None)))
+                yield (*whose, *counts, *(microseconds(getattr(figures, key, None)) for key, _ in _TIMES))

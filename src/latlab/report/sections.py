@@ -10,27 +10,23 @@ from typing import Any, Final
 
 from latlab.analysis.accept import EXCEEDED
 from latlab.analysis.counts import counted
-from latlab.analysis.words import plural
+from latlab.analysis.words import duration, plural
 from latlab.model.metrics import TIMER_METRICS
 from latlab.model.rules import OTHERS, RULES
-from latlab.recordings.cell import RecordedCell
+from latlab.recordings.cell import Load, RecordedCell
 from latlab.recordings.run_folder import RunFolder
 from latlab.report import (
     anomalies,
+    gates,
     intervals,
-    loads,
     losses,
     ptp,
     repeats,
     rows,
-    slots,
-    talkers,
     testbed,
     text,
-    together,
     traces,
     unmeasured,
-    variation,
     where,
 )
 from latlab.report.charts import timers
@@ -54,11 +50,10 @@ from latlab.report.document import (
 )
 from latlab.report.places import cell_title
 from latlab.report.published import headline, headline_tables, published_tables
-from latlab.report.reasons import EXPLAINED, grouped_reasons
 from latlab.report.repeats import Strips
 from latlab.report.rows import Column, Summary
 from latlab.report.testbed import label_reasons, label_text
-from latlab.report.thresholds import stated, threshold_lines
+from latlab.report.verdict import EXPLAINED, grouped_reasons, stated, threshold_lines
 from latlab.result.types import Cell, Result
 
 DEFAULT_METRICS: Final = ("latency", "latency_user")
@@ -230,12 +225,12 @@ def _together(shown: Shown, summary: Summary, found: Sequence[repeats.Spread], s
     drawn = [Pictured("", "scale", (strips.low, "log count", strips.high))] if strips else []
     texts = [
         (*one.labels, str(one.repeats), *([Pictured("", "histogram", one)] if strips else []), *one.figures)
-        for one in together.together(found, strips)
+        for one in repeats.together(found, strips)
     ]
-    headings = (*names, "repeats", *drawn, *together.HEADINGS)
-    figures = range(len(headings) - len(together.HEADINGS), len(headings))
+    headings = (*names, "repeats", *drawn, *repeats.TOGETHER_HEADINGS)
+    figures = range(len(headings) - len(repeats.TOGETHER_HEADINGS), len(headings))
     title = f"{summary.title}: all repetitions together, µs; a percentile lies between the two figures · {shown.label}"
-    return Table(headings, texts, figures, title, notes=[together.NOTE])
+    return Table(headings, texts, figures, title, notes=[repeats.TOGETHER_NOTE])
 
 
 def intervals_of(shown: Shown, metric: str) -> Iterator[Part]:
@@ -253,9 +248,9 @@ def intervals_of(shown: Shown, metric: str) -> Iterator[Part]:
 
 def variation_of(shown: Shown, metric: str) -> Iterator[Part]:
     """Delay variation: above the least delay, and from one packet to the next."""
-    found = variation.variation_rows(shown.result, metric)
-    title = f"{metric}: {variation.TITLE} · {shown.label}"
-    yield Table(variation.HEADINGS, found, variation.NUMBERS, title, notes=[variation.NOTE])
+    found = rows.variation_rows(shown.result, metric)
+    title = f"{metric}: {rows.VARIATION_TITLE} · {shown.label}"
+    yield Table(rows.VARIATION_HEADINGS, found, rows.VARIATION_NUMBERS, title, notes=[rows.VARIATION_NOTE])
 
 
 def _comparison(shown: Shown) -> Iterator[Part]:
@@ -352,11 +347,11 @@ def _loads(shown: Shown) -> Iterator[Part]:
         (
             *(cell_title(cell), str(cell.repeat)),
             f"{load.name} ({load.kind}{f' {load.version}' if load.version else ''})",
-            *loads.ends(load),
+            *load_ends(load),
             text.rate(load.asked_bps, "bit/s") or "as fast as possible",
             *(text.rate(one, "bit/s") for one in (load.sent_bps, load.received_bps)),
             text.rate(load.sent_pps, "/s"),
-            loads.work(load),
+            load_work(load),
         )
         for cell in rows.ordered_cells(shown.result)
         for load in cell.loads
@@ -365,8 +360,8 @@ def _loads(shown: Shown) -> Iterator[Part]:
 
 
 def _talkers(shown: Shown) -> Iterator[Part]:
-    talkers_found = list(talkers.talker_rows(shown.result))
-    yield Table(talkers.HEADINGS, talkers_found, talkers.FIGURES, f"{talkers.TITLE} · {shown.label}")
+    talkers_found = list(talker_rows(shown.result))
+    yield Table(TALKERS_HEADINGS, talkers_found, TALKERS_FIGURES, f"{TALKERS_TITLE} · {shown.label}")
 
 
 def _clocks(shown: Shown) -> Iterator[Part]:
@@ -419,8 +414,8 @@ def _command(words: Any) -> str:
 
 
 def _gates(shown: Shown) -> Iterator[Part]:
-    found = [row.texts for row in slots.slot_rows(shown.result)]
-    yield Table(slots.HEADINGS, found, (), f"{slots.TITLE} · {shown.label}")
+    found = [row.texts for row in gates.slot_rows(shown.result)]
+    yield Table(gates.SLOTS_HEADINGS, found, (), f"{gates.SLOTS_TITLE} · {shown.label}")
 
 
 def _ptp(shown: Shown) -> Iterator[Part]:
@@ -521,3 +516,75 @@ SECTIONS: Final[Mapping[str, Callable[[Shown], Iterator[Part]]]] = {
     "trust": _trust,
 }
 """The sections by the names that `latlab show` takes, in the order of the whole report."""
+
+# Loads in words: where each ran, and how much of its work it did.
+
+
+def load_ends(load: Load) -> tuple[str, str]:
+    """Where it comes from and where it goes; of one that is sent nowhere where it is, and nothing."""
+    return (f"on {load.on}", "") if load.on else (load.from_ or "", load.to or "")
+
+
+def load_way(load: Load) -> str:
+    """Both in one: "sensor → ecu", "on vm2"."""
+    return " → ".join(filter(None, load_ends(load)))
+
+
+def load_work(load: Load) -> str:
+    """What it did a second of what is no traffic: "exits 812 k/s"; blank of one that does nothing else than send.
+
+    Of stress-ng its options precede its bogus operations, which say nothing without them.
+    """
+    rates = [f"{name} {text.rate(per_s, '/s')}" for name, per_s in load.work_per_s.items()]
+    asked = load.work
+    if not asked:
+        return ", ".join(rates)
+    workers = f" by {asked.workers} workers" if asked.workers > 1 else ""
+    return f"{asked.what}{workers}: {', '.join(rates)}"
+
+
+# Talkers: what each packet costs them in CPU time and wake-ups.
+
+
+TALKERS_TITLE: Final = "Talkers: CPU time and wake-ups of the sending thread for each packet, warm-up included"
+TALKERS_HEADINGS: Final = ("cell", "repeat", "talker", "packets", "CPU time per packet", "wake-ups per packet")
+TALKERS_FIGURES: Final = range(3, len(TALKERS_HEADINGS))
+"""Which of them are numbers."""
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What each packet cost one talker of a cell: ns of CPU time, and wake-ups. several: the cell has more of them."""
+
+    cell: Cell
+    host: str
+    several: bool
+    packets: int
+    cpu_ns: float
+    wakeups: float
+
+
+def costs(result: Result) -> Iterator[Cost]:
+    """Each talker that sent and reported its use of the CPU, where any stream of the run has launch times: those are
+    what batches are for.
+    """
+    if not any(block.lead_ns is not None for cell in result.cells for block in cell.streams.values()):
+        return
+    for cell in rows.ordered_cells(result):
+        for one in cell.talkers:
+            if packets := one.packets:
+                several = len(cell.talkers) > 1
+                yield Cost(cell, one.host, several, packets, one.cpu_ns / packets, one.wakeups / packets)
+
+
+def talker_rows(result: Result) -> Iterator[Sequence[str]]:
+    """A row for each of `costs`."""
+    for one in costs(result):
+        yield (
+            cell_title(one.cell),
+            str(one.cell.repeat),
+            one.host,
+            str(one.packets),
+            duration(one.cpu_ns),
+            f"{one.wakeups:.3g}",
+        )

@@ -17,9 +17,9 @@ from latlab.recordings.cell import RecordedStream
 from latlab.recordings.run_folder import CellFolder, RunFolder
 from latlab.recordings.slots import has_schedule
 from latlab.report import rows
+from latlab.report.charts.sheet import Look
 from latlab.report.legend import Key, Looks
 from latlab.report.marks import Marks, marks_of
-from latlab.report.palette import Look
 from latlab.report.places import cell_name
 from latlab.report.text import bound
 from latlab.result.types import Cell, Metric, Result

@@ -23,6 +23,8 @@ from latlab.report.charts.sheet import (
     SIDE_IN,
     SMALL_PT,
     TITLE_PT,
+    WAY_COLOURS,
+    WAY_INKS,
     Drawing,
     Sheet,
     round_values,
@@ -30,7 +32,6 @@ from latlab.report.charts.sheet import (
     wrapped,
 )
 from latlab.report.document import Table
-from latlab.report.palette import WAY_COLOURS, WAY_INKS
 from latlab.report.places import cell_name
 from latlab.report.text import microseconds, plain
 from latlab.result.types import Chain, Growth, Result, Stream

@@ -18,8 +18,7 @@ from latlab.recordings.ptp_series import PtpSeries, read_ptp
 from latlab.recordings.run_folder import RunFolder
 from latlab.report import rows
 from latlab.report.charts import sheet as on
-from latlab.report.charts.sheet import Drawing, Sheet
-from latlab.report.palette import COLOURS
+from latlab.report.charts.sheet import COLOURS, Drawing, Sheet
 from latlab.report.places import cell_title
 from latlab.result.types import Result
 

@@ -13,9 +13,8 @@ from typing import Final
 from latlab.analysis.comparison.compare import STATISTICS
 from latlab.analysis.comparison.words import at_least, directions, signed
 from latlab.report.charts import sheet as on
-from latlab.report.charts.sheet import Drawing, Sheet
+from latlab.report.charts.sheet import COLOURS, Drawing, Sheet
 from latlab.report.comparison.lines import Block, blocks, heading, summary
-from latlab.report.palette import COLOURS
 from latlab.report.places import short_headings
 from latlab.report.text import plain
 from latlab.result.comparison import Compared, Comparison

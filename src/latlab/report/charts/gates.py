@@ -14,9 +14,8 @@ from latlab.analysis.gates import Int64, Openings
 from latlab.analysis.promise import Flow, Promise, accepted_launches, lattice_of, openings_of, survive
 from latlab.recordings.run_folder import RunFolder
 from latlab.report.charts import sheet as on
-from latlab.report.charts.sheet import Drawing, Sheet, round_values, text_in
+from latlab.report.charts.sheet import COLOURS, LOST_COLOUR, Drawing, Sheet, round_values, text_in
 from latlab.report.gates import Promised, Scheduled, departs, load_titles, promised_groups, scenario_ports, short
-from latlab.report.palette import COLOURS, LOST_COLOUR
 from latlab.report.result import read_scenario
 from latlab.report.text import exact, plain
 from latlab.scenario import cells, format_rate

@@ -8,12 +8,10 @@ from typing import Final
 
 from latlab.report import rows
 from latlab.report.charts import sheet as on
-from latlab.report.charts.sheet import Drawing, Sheet, text_in
+from latlab.report.charts.sheet import ANY_COLOUR, COLOURS, Drawing, Sheet, text_in
 from latlab.report.charts.tail import value_ticks
-from latlab.report.palette import ANY_COLOUR, COLOURS
 from latlab.report.places import dimension_keys, short_headings
-from latlab.report.repeats import Spread, Strip, drawn, spreads
-from latlab.report.together import BINS, HEADINGS, HEIGHT, Together, together
+from latlab.report.repeats import BINS, HEIGHT, TOGETHER_HEADINGS, Spread, Strip, Together, drawn, spreads, together
 from latlab.report.view import View
 from latlab.result.types import Result
 
@@ -94,7 +92,7 @@ def _strip(sheet: Sheet, strip: Strip, y: float, across: tuple[float, float]) ->
 def _together(shown: View, found: Sequence[Together], width_in: float) -> Iterator[Sheet]:
     left, width = on.SIDE_IN + 0.1, width_in - 2 * on.SIDE_IN - 0.2
     for one in found:
-        named = zip(HEADINGS, one.figures, strict=True)
+        named = zip(TOGETHER_HEADINGS, one.figures, strict=True)
         told = f"{one.repeats} repetitions, µs: {'   '.join(f'{name} {text}' for name, text in named if text)}"
         sheet = Sheet(width_in, told=f"{one.name}: {told}")
         top = sheet.paragraph(on.SIDE_IN, 0.05, one.name, size=on.TITLE_PT, weight="bold") + 0.05

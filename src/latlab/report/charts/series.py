@@ -19,10 +19,9 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, MaxNLocat
 
 from latlab.analysis.anomalies.classes import BY_NAME
 from latlab.analysis.bins import binned, ccdf, histogram
-from latlab.report.charts.sheet import INK, QUIET, Plotted, text_in
+from latlab.report.charts.sheet import COLOURS, INK, LOST_COLOUR, QUIET, Plotted, text_in
 from latlab.report.legend import Entry, Key
 from latlab.report.marks import CHOSEN_LABEL, CIRCLE, CUT_LABEL, DIAMOND, GLYPHS, HEXAGON, SQUARE, Mark, Marks
-from latlab.report.palette import COLOURS, LOST_COLOUR
 from latlab.report.text import plain, short_count
 from latlab.report.view import Trace, View
 

@@ -11,9 +11,8 @@ from typing import Final, TypeVar
 
 from latlab.analysis.axis import Axis
 from latlab.report.charts import sheet as on
-from latlab.report.charts.sheet import Drawing, Sheet, round_values, text_in
+from latlab.report.charts.sheet import ANY_COLOUR, COLOURS, LOST_COLOUR, Drawing, Look, Sheet, round_values, text_in
 from latlab.report.document import Table
-from latlab.report.palette import ANY_COLOUR, COLOURS, LOST_COLOUR, Look
 from latlab.report.text import microseconds, plain, whole
 from latlab.scenario.models import Room
 

@@ -16,9 +16,9 @@ from latlab.model.errors import LatlabError
 from latlab.model.metrics import METRICS_BY_NAME
 from latlab.recordings.run_folder import RunFolder
 from latlab.report import rows
+from latlab.report.charts.sheet import ANY_COLOUR, COLOURS, DASHES, Look
 from latlab.report.charts.sweep import FIGURES, Line, Panel, Point, Reach, Sweep, on_common_axes
 from latlab.report.legend import Looks, is_of_bridges
-from latlab.report.palette import ANY_COLOUR, COLOURS, DASHES, Look
 from latlab.report.places import dimension_text, short_headings
 from latlab.report.testbed import label_text
 from latlab.report.view import METRIC_ORDER

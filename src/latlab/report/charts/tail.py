@@ -22,6 +22,7 @@ from latlab.analysis.words import duration
 from latlab.report import rows
 from latlab.report.charts.sheet import (
     BESIDE_IN,
+    COLOURS,
     EDGE,
     GRID,
     INK,
@@ -36,7 +37,6 @@ from latlab.report.charts.sheet import (
     round_values,
 )
 from latlab.report.legend import Looks
-from latlab.report.palette import COLOURS
 from latlab.report.places import cell_name
 from latlab.report.text import plain, short_count
 from latlab.result.types import Peaks, Result, Tail, TailFit

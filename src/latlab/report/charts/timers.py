@@ -11,9 +11,8 @@ from typing import Final
 from latlab.analysis.words import duration
 from latlab.report import rows
 from latlab.report.charts import sheet as on
-from latlab.report.charts.sheet import Drawing, Sheet
+from latlab.report.charts.sheet import COLOURS, Drawing, Sheet
 from latlab.report.document import bad_if
-from latlab.report.palette import COLOURS
 from latlab.report.places import cell_title, matrix_title
 from latlab.report.text import microseconds
 from latlab.result.types import Cell, Metric, Result, Stream, Timer, TimerHandler, TimerWindow
