@@ -11,8 +11,7 @@ import pytest
 from rich.console import Console
 from terminal_screen import screen
 
-from latlab.console import RunConsole
-from latlab.live import COLUMNS, RAW, LiveCell, Row
+from latlab.console import COLUMNS, RAW, LiveCell, Row, RunConsole
 from latlab.recordings.cell import RecordedCell
 from latlab.run.events import (
     CellEnded,

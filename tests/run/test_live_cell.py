@@ -11,7 +11,7 @@ import pytest
 import yaml
 from measured_cell import BASE
 
-from latlab.live import LiveCell
+from latlab.console import LiveCell
 from latlab.recordings.run_folder import RunFolder
 from latlab.run.events import CellStarted, ClockBound, Event, Packets
 from latlab.run.matrix import followed, run

@@ -8,9 +8,8 @@ from typing import Annotated, Final
 import typer
 
 from latlab.cli.completion import complete_format
-from latlab.cli.options import FILES, RUNS, Json, Runs
+from latlab.cli.options import FILES, RUNS, Json, Runs, duration_ns
 from latlab.cli.output import open_console, print_json
-from latlab.cli.units import duration_ns
 
 INPUT: Final = "Input"
 

@@ -15,10 +15,10 @@ from latlab.cli.options import (
     Json,
     Runs,
     Strict,
+    duration_ns,
 )
 from latlab.cli.output import open_console
 from latlab.cli.run import report_run
-from latlab.cli.units import duration_ns
 
 SNAP: Final = 128
 RING: Final = 65_536
