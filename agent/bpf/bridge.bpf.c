@@ -17,14 +17,14 @@
 #define GENERIC 4 /* its port runs the program in generic mode */
 
 struct settings {
-	__u32 filtering; /* the bridge tells VLANs apart */
+	__u32 filtering; /* the bridge distinguishes VLANs */
 	__u32 era; /* goes up by one from time to time */
 	__u32 netns; /* inode of the network namespace the ports are in */
 };
 
 struct station {
 	__u8 mac[6];
-	__u16 vid; /* 0 where the bridge does not tell VLANs apart */
+	__u16 vid; /* 0 where the bridge does not distinguish VLANs */
 };
 
 struct entry {
@@ -108,7 +108,7 @@ struct vlan_tag {
 
 static const __u32 only;
 
-/* The VLAN a bridge that tells VLANs apart puts the frame in; 0 if that is for the bridge to find out. */
+/* The VLAN a bridge that distinguishes VLANs puts the frame in; 0 if that is for the bridge to find out. */
 static __always_inline __u16 vlan_of(struct xdp_md *ctx, const struct ethernet *header, bool *tagged)
 {
 	const struct vlan_tag *tag = (const void *)(header + 1);

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
 
-IDENTITY, RUN_ID, BEGAN, BURST, HEAD, LOOKING, KNOCK, ANSWERS, RING = 0, 1, 2, 3, 8, 16, 17, 24, 152
+IDENTITY, RUN_ID, BEGAN, BURST, HEAD, LOOKING, DOORBELL, ANSWERS, RING = 0, 1, 2, 3, 8, 16, 17, 24, 152
 ANSWER_SLOTS = 64
 SLOTS = 1 << 15
 FILE_BYTES = 1 << 20
@@ -25,12 +25,12 @@ Address = tuple[str, int]
 
 
 class OwnPage:
-    """Shows `clock(CLOCK_TAI)` after each knock, by a thread on some of the CPUs, while the context lasts.
+    """Shows `clock(CLOCK_TAI)` after each ring, by a thread on some of the CPUs, while the context lasts.
 
-    knocks: where they come to, and from.
+    rings: where they come to, and from.
     """
 
-    def __init__(self, path: Path, run_id: str, clock: Clock, cpus: list[int], knocks: tuple[Address, Address]) -> None:
+    def __init__(self, path: Path, run_id: str, clock: Clock, cpus: list[int], rings: tuple[Address, Address]) -> None:
         path.write_bytes(bytes(FILE_BYTES))
         with path.open("r+b") as file:
             self._memory = mmap.mmap(file.fileno(), FILE_BYTES)
@@ -39,11 +39,11 @@ class OwnPage:
         self._cpus = cpus
         self._over = threading.Event()
         self._barrier = threading.Lock()
-        self._knocks = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-        self._knocks.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPING, RX_SOFTWARE | SOFTWARE)
-        self._knocks.settimeout(0.05)
-        self._knocks.bind(knocks[0])
-        self._knocks.connect(knocks[1])
+        self._rings = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        self._rings.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPING, RX_SOFTWARE | SOFTWARE)
+        self._rings.settimeout(0.05)
+        self._rings.bind(rings[0])
+        self._rings.connect(rings[1])
         self._thread = threading.Thread(target=self._write)
 
     def __enter__(self) -> OwnPage:
@@ -53,7 +53,7 @@ class OwnPage:
     def __exit__(self, kind: type[BaseException] | None, value: BaseException | None, at: TracebackType | None) -> None:
         self._over.set()
         self._thread.join()
-        self._knocks.close()
+        self._rings.close()
         self._memory.close()
 
     def _write(self) -> None:
@@ -64,7 +64,7 @@ class OwnPage:
         head = 0
         while not self._over.is_set():
             try:
-                (byte,), control, _, _ = self._knocks.recvmsg(16, 256)
+                (byte,), control, _, _ = self._rings.recvmsg(16, 256)
             except (TimeoutError, ConnectionRefusedError):
                 continue
             self._answer(byte, control)
@@ -74,7 +74,7 @@ class OwnPage:
         seconds, nanoseconds = struct.unpack_from("<qq", control[0][2])
         came_real = seconds * 1_000_000_000 + nanoseconds
         tai_offset = round((time.clock_gettime_ns(time.CLOCK_TAI) - time.time_ns()) / 1e9) * 1_000_000_000
-        last = self._load(KNOCK)
+        last = self._load(DOORBELL)
         number = last - (last - byte) % 256
         at = ANSWERS + 2 * (number % ANSWER_SLOTS)
         self._store(at + 1, self._clock(came_real + tai_offset))

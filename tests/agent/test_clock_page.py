@@ -52,8 +52,8 @@ def writer(page: Path, run_id: str, **changes: Any) -> dict[str, Any]:
 
 
 def reader(page: Path, run_id: str, folder: Path, count: int = 1 << 40, **changes: Any) -> dict[str, Any]:
-    knock = {"datagram": {"from": address(COMES_FROM), "to": address(COMES_TO)}}
-    spec = {"role": "page-reader", "run_id": run_id, "device": str(page), "knock": knock, "period_ns": PERIOD_NS}
+    doorbell = {"datagram": {"from": address(COMES_FROM), "to": address(COMES_TO)}}
+    spec = {"role": "page-reader", "run_id": run_id, "device": str(page), "doorbell": doorbell, "period_ns": PERIOD_NS}
     spec |= {"count": count, "recording": str(folder / "clock")}
     return spec | {"realtime": {"cpus": CPUS[-1:]}} | changes
 
@@ -91,7 +91,7 @@ def test_between_two_processes_on_one_clock_every_bound_holds_zero(start: Start,
     shows.hang_up()
     shown = shows.until("done")
     assert shows.ended() == 0
-    # Of three knocks at most two are kept, and at most two looks.
+    # Of three rings at most two are kept, and at most two looks.
     assert table.height <= 4 * shown["exchanges"] / 3
     print(f"± {(done['bound']['upper_ns'] - done['bound']['lower_ns']) / 2} ns, {done['lost']} bursts lost")
 
@@ -103,8 +103,8 @@ def test_where_host_and_guest_never_run_at_once_doorbells_bound_the_offset(start
     table = looks(tmp_path)
     assert_every_look_holds(table, 0)
     assert done["lost"] == 0 and done["bound"]["lower_ns"] <= 0 <= done["bound"]["upper_ns"]
-    knocks = table.filter(pl.col("t1_tai_ns") == pl.col("t4_tai_ns"))
-    assert knocks.height == table.height, "on one CPU no look can meet a burst"
+    rings = table.filter(pl.col("t1_tai_ns") == pl.col("t4_tai_ns"))
+    assert rings.height == table.height, "on one CPU no look can meet a burst"
 
 
 def test_a_clock_that_is_elsewhere_is_bounded_there(start: Start, tmp_path: Path) -> None:
@@ -142,7 +142,7 @@ def test_a_writer_that_stands_still_in_between_bounds_less_and_never_wrongly(sta
         time.sleep(0.053)
         shows.signal(signal.SIGCONT)
     done = when_it_has(looking, ENOUGH)
-    assert done["lost"] > 0, "what is knocked meanwhile is answered after it was asked for"
+    assert done["lost"] > 0, "a ring meanwhile is answered after it was asked for"
     assert_every_look_holds(looks(tmp_path), 0)
     assert done["bound"]["lower_ns"] <= 0 <= done["bound"]["upper_ns"]
 
@@ -231,10 +231,10 @@ def test_doorbells_too_often_to_be_told_apart_are_refused(start: Start, tmp_path
     assert error["where"] == "period_ns" and "at least" in error["what"]
 
 
-def test_a_port_where_nothing_can_be_knocked_at_is_refused(start: Start, tmp_path: Path) -> None:
+def test_a_port_without_a_doorbell_is_refused(start: Start, tmp_path: Path) -> None:
     page = tmp_path / "page"
     page.write_bytes(bytes(1 << 20))
-    agent = start(reader(page, new_run_id(), tmp_path, knock={"port": 0x4E0}))
+    agent = start(reader(page, new_run_id(), tmp_path, doorbell={"port": 0x4E0}))
     assert agent.ended() == 1
     (error,) = agent.events
     assert error["where"] == "the I/O port 0x4e0" and error["remedy"]

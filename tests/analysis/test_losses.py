@@ -1,4 +1,4 @@
-"""Losses are told apart by what was recorded of a packet after it was handed over."""
+"""Losses are distinguished by what was recorded of a packet after it was handed over."""
 
 from __future__ import annotations
 

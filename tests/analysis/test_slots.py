@@ -1,4 +1,4 @@
-"""Packets that missed their slot: found, counted, and told apart."""
+"""Packets that missed their slot: found, counted, and distinguished."""
 
 from __future__ import annotations
 

@@ -119,7 +119,6 @@ def test_prose_has_the_terms_of_the_field(path: Path) -> None:
 
 RECORDED = {
     "shared page",
-    "igb (mended)",
     "`lateness`, `wakeup`, `gates`: `promised`",
     "the clock bound is small beside the latency",
     "coalescing is small beside the latency",

@@ -60,7 +60,7 @@ def test_an_interval_that_no_worst_packet_spent_longer_in_says_so(result: dict[s
     chain["worst"]["grew"] = [one for one in chain["worst"]["grew"] if one["to"] != "rx_user"]
     table = next(one for one in where_tables(typed(small)) if "control" in one.title)
     (row,) = (row for row in table.rows if row[0] == "delivery")
-    assert row[-2:] == ("0", "none"), "0% is told apart by one space only from the 0 % of what rounds to it"
+    assert row[-2:] == ("0", "none"), "0% is distinguished by one space only from the 0 % of what rounds to it"
     assert table.remarks[0].endswith("; none: no packet took longer there")
     assert table.rows[-1][-2:] == ("", "")
 

@@ -134,7 +134,7 @@ def own_boards(folder: Path) -> Iterator[dict[str, Board]]:
     for number, name in enumerate(NAMES, start=1):
         run("ip", "-n", name, "addr", "add", f"10.78.0.{number}/24", "dev", CABLE)
         run("ip", "-n", name, "link", "set", CABLE, "up")
-        # A veth behaves as the card of a real machine then: what comes by XDP is taken, and whole frames are sent.
+        # A veth behaves as the card of a real machine then: what comes by XDP is taken, and complete frames are sent.
         run("ip", "netns", "exec", name, "ethtool", "-K", CABLE, "gro", "on", "tx", "off", "txvlan", "off")
     try:
         for board in boards.values():

@@ -23,7 +23,7 @@ OWN = {
     "probe": ("testbed/probes/", "scenario/probes.py"),
     "shaper": ("testbed/shapers/", "scenario/shapers.py"),
 }
-"""Where kinds are told apart; `latlab init` writes the keys of each kind of load."""
+"""Where kinds are distinguished; `latlab init` writes the keys of each kind of load."""
 NAMES = {
     "bridge": set(KINDS),
     "host": {"local", "netns", "ssh", "board"},

@@ -13,7 +13,8 @@ from latlab_command import Place
 
 from latlab.scenario.load import read_yaml
 
-pytestmark = pytest.mark.real
+# The scenario has everything on CPU 0, where another test may have a board at SCHED_FIFO.
+pytestmark = [pytest.mark.real, pytest.mark.alone]
 
 READY_MADE = Path(__file__).parents[2] / "scenarios" / "irq-latency.yaml"
 LOAD = "host-calls"

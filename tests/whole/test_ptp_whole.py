@@ -83,7 +83,7 @@ def test_ptp_is_locked_before_streams_start_and_is_recorded_and_shown(place: Pla
     # Both ends have one clock: by our own readings it is not off at all.
     assert (slave["checked"]["ours_p50_ns"], slave["checked"]["half_p50_ns"], slave["checked"]["apart"]) == (0, 0, 0)
     assert not {check for check, _ in reasons(folder) if "PTP" in check}
-    assert "PTP: ptp4l's reports" in place.latlab("show", "ptp").out
+    assert "PTP: reports of ptp4l" in place.latlab("show", "ptp").out
     assert "ecu.eth0, slave, software timestamps" in (folder / "report.html").read_text()
 
 

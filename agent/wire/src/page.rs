@@ -10,7 +10,7 @@
 //! Neither assumes anything of delays: a host or a guest that is stopped anywhere in between only widens its own looks. So a
 //! look is an exchange as the network's are ([`crate::envelope`]), host asking: t1 = h_k, t2 = g₁, t3 = g₀, t4 = h_{k+2}.
 //!
-//! Such a look needs both to run at the same moment, each on a CPU of its own, which nothing can promise. So the guest knocks
+//! Such a look needs both to run at the same moment, each on a CPU of its own, which nothing can promise. So the guest rings
 //! first: it writes a byte to a port of its machine, and the virtual machine's monitor sends it on as a datagram before the
 //! guest goes on. The host's kernel stamps the datagram as it arrives (h), whoever runs. The guest reads its clock before (g₀)
 //! and after (g₁): θ ≤ g₁ − h and θ ≥ g₀ − h. The host answers with h on the page, whenever it comes to it; and a doorbell wakes
@@ -26,7 +26,7 @@ pub const IDENTITY: u64 = u64::from_ne_bytes(*b"LATLPAG2");
 pub const IDENTITY_AT: usize = 0;
 /// Where the run's id is.
 pub const RUN_ID_AT: usize = 1;
-/// Where the writer's own beginning is, host's CLOCK_TAI ns: another writer's entries are told apart by it.
+/// Where the writer's own beginning is, host's CLOCK_TAI ns: another writer's entries are distinguished by it.
 pub const BEGAN_AT: usize = 2;
 /// Where the greatest length of a burst is, ns.
 pub const BURST_AT: usize = 3;
@@ -35,19 +35,19 @@ pub const HEAD_AT: usize = 8;
 /// Where the guest says, with another value than 0, that it looks. On a cache line of the guest's own.
 pub const LOOKING_AT: usize = 16;
 /// Where the guest says the number of its last doorbell, before it rings; the first is number 1.
-pub const KNOCK_AT: usize = 17;
+pub const DOORBELL_AT: usize = 17;
 const ANSWERS_AT: usize = 24;
 const ANSWERS: u64 = 64;
 const RING_AT: usize = ANSWERS_AT + 2 * ANSWERS as usize;
 const SLOTS: u64 = 1 << 15;
 /// Doorbells at a time: one of them may be delayed.
-pub const KNOCKS: u64 = 3;
+pub const RINGS: u64 = 3;
 /// Least time from one time to the next, ns.
-pub const KNOCK_PERIOD_NS: i64 = 10_000_000;
+pub const RING_PERIOD_NS: i64 = 10_000_000;
 /// Oldest doorbell that is answered, ns. A doorbell is known by one byte: it is the last whose number ends so, if the guest has rung
-/// less than 256 times since. It has by then: at most [`KNOCKS`] in half a [`KNOCK_PERIOD_NS`].
-pub const KNOCK_AGE_NS: i64 = 250_000_000;
-const _: () = assert!(KNOCK_AGE_NS / (KNOCK_PERIOD_NS / 2) * (KNOCKS as i64) < 256);
+/// less than 256 times since. It has by then: at most [`RINGS`] in half a [`RING_PERIOD_NS`].
+pub const RING_AGE_NS: i64 = 250_000_000;
+const _: () = assert!(RING_AGE_NS / (RING_PERIOD_NS / 2) * (RINGS as i64) < 256);
 
 /// Words of a page.
 pub const WORDS: usize = RING_AT + SLOTS as usize;
@@ -65,7 +65,7 @@ pub fn answer_at(number: u64) -> usize {
 }
 
 /// The number of the doorbell that `byte` stands for, where `last` is the guest's last; None if there was none.
-pub fn knock_number(byte: u8, last: u64) -> Option<u64> {
+pub fn ring_number(byte: u8, last: u64) -> Option<u64> {
     last.checked_sub((last as u8).wrapping_sub(byte).into()).filter(|&number| number > 0)
 }
 
@@ -105,7 +105,7 @@ impl Look {
 }
 
 /// A doorbell as an exchange: the guest's clock before and after it, and when it came to the host.
-pub fn knock(before_tai_ns: i64, came_tai_ns: i64, after_tai_ns: i64) -> Exchange {
+pub fn ring(before_tai_ns: i64, came_tai_ns: i64, after_tai_ns: i64) -> Exchange {
     let (t1_tai_ns, t4_tai_ns) = (came_tai_ns, came_tai_ns);
     Exchange { sequence: 0, t1_tai_ns, t2_tai_ns: after_tai_ns, t3_tai_ns: before_tai_ns, t4_tai_ns }
 }
@@ -132,19 +132,19 @@ mod tests {
     }
 
     #[test]
-    fn a_byte_tells_the_last_knock_that_ends_so() {
-        assert_eq!(knock_number(7, 7), Some(7));
-        assert_eq!(knock_number(255, 256), Some(255));
-        assert_eq!(knock_number(1, 256), Some(1));
-        assert_eq!(knock_number(0, 256), Some(256));
-        assert_eq!(knock_number(9, 8), None, "a byte of nobody's");
-        assert_eq!(knock_number(0, 0), None);
+    fn a_byte_names_the_last_ring_that_ends_so() {
+        assert_eq!(ring_number(7, 7), Some(7));
+        assert_eq!(ring_number(255, 256), Some(255));
+        assert_eq!(ring_number(1, 256), Some(1));
+        assert_eq!(ring_number(0, 256), Some(256));
+        assert_eq!(ring_number(9, 8), None, "a byte of nobody's");
+        assert_eq!(ring_number(0, 0), None);
         assert_eq!(answer_at(1), answer_at(1 + ANSWERS));
     }
 
     #[test]
-    fn a_knock_holds_the_offset_between_the_clocks_around_it() {
-        let exchange = knock(1_000, 400, 1_010);
+    fn a_ring_holds_the_offset_between_the_clocks_around_it() {
+        let exchange = ring(1_000, 400, 1_010);
         assert_eq!((exchange.t2_tai_ns - exchange.t1_tai_ns, exchange.t3_tai_ns - exchange.t4_tai_ns), (610, 600));
     }
 

@@ -13,7 +13,7 @@ pub enum Arrival {
     OutOfRange,
 }
 
-/// How many of the latest packets of an endless stream are told apart: minutes of the fastest.
+/// How many of the latest packets of an endless stream are distinguished: minutes of the fastest.
 const REMEMBERED: u64 = 1 << 24;
 
 /// One bit for each packet of a stream: exact, and allocated before the first packet arrives.
@@ -32,7 +32,7 @@ impl Sequences {
         Self { seen: vec![0; count.div_ceil(64) as usize], count, next_expected: 0, arrived: 0 }
     }
 
-    /// None seen yet, of a stream whose end nobody knows. Of its packets only the latest 2²⁴ are told apart: one that comes
+    /// None seen yet, of a stream whose end nobody knows. Of its packets only the latest 2²⁴ are distinguished: one that comes
     /// when it is farther behind is out of range. So is one from 2³² on: timestamps are matched by the low half of a number.
     pub fn endless() -> Self {
         Self { count: 1 << 32, ..Self::new(REMEMBERED) }

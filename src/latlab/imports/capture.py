@@ -321,7 +321,7 @@ def _interface(data: mmap.mmap, order: str, first: int, length: int) -> Interfac
 
 
 _LEAST_PAYLOAD: Final = 16
-"""Packets cut by a snap length are told apart by what is left of their payloads, if that is so many bytes."""
+"""Packets cut by a snap length are distinguished by what is left of their payloads, if that is so many bytes."""
 _COOKED: Final = 113
 """Of `-i any`, which does not say the interface; its successor does."""
 
@@ -329,7 +329,7 @@ _COOKED: Final = 113
 @dataclass(frozen=True)
 class Point:
     """What one capture says, in the order of the file: when each packet was seen, int64 ns [n]; a hash of its payload,
-    uint64 [n], by which packets are told apart; its flow, an index into `flows`, int64 [n]; its bytes up to the end of
+    uint64 [n], which distinguishes packets; its flow, an index into `flows`, int64 [n]; its bytes up to the end of
     its payload, int64 [n]. numbered: a hash of payload, flow and IPv4 identification, uint64 [n], by which packets with
     the same payload are distinguished by it if it is unchanged on the path; 0 where there is no identification. bare: a
     hash of what address translation leaves alone, uint64 [n]: the payload without ports; 0 where that is too short to

@@ -114,9 +114,9 @@ def _refuse_one_point(first: Point, second: Point) -> None:
 class Matched:
     """Two captures side by side.
 
-    usable: the first one's packets that can be told apart, int64. match: of each packet of the first the one of the
-    second, or −1. lone: the second one's packets that can be told apart and the first has not. ambiguous: how many
-    packets of each cannot be told apart.
+    usable: the first one's packets that can be distinguished, int64. match: of each packet of the first the one of the
+    second, or −1. lone: the second one's packets that can be distinguished and the first has not. ambiguous: how many
+    packets of each cannot be distinguished.
     """
 
     first: Point
@@ -133,10 +133,10 @@ class Matched:
 
 
 def match_points(first: Point, second: Point, *, translated: bool = False) -> Matched:
-    """What is in both. A packet that one capture saw twice cannot be told apart in the other either.
+    """What is in both. A packet that one capture saw twice cannot be distinguished in the other either.
 
-    Of packets with the same payload those are told apart whose flow keeps its addresses and IPv4 identifications from
-    one point to the other: at least one packet of it has the same at both. translated: packets of flows of which
+    Of packets with the same payload those are distinguished whose flow keeps its addresses and IPv4 identifications
+    from one point to the other: at least one packet of it has the same at both. translated: packets of flows of which
     nothing is in both by their ports are looked for by their payloads alone, as behind address translation.
     """
     doubled = np.union1d(first.key[~first.alone], second.key[~second.alone])
@@ -184,7 +184,7 @@ def _match_bare(
     left: NDArray[np.int64],
     right: NDArray[np.int64],
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Enter into `match` what translation has changed; the packets of each that can be told apart then.
+    """Enter into `match` what translation has changed; the packets of each that can be distinguished then.
 
     left, right: those that could be so far.
     """

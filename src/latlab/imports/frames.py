@@ -57,9 +57,9 @@ class Found(NamedTuple):
 def find_payload(data: memoryview, first: int, captured: int, wire: int, link: int) -> Found | None:
     """The payload of the frame in data[first : first + captured]; None if its headers were not captured whole.
 
-    UDP: what follows its header, told apart by both ports. Other IP, and fragments: what follows the IP header but for
-    its checksum, told apart by addresses, protocol and identification. Anything else: what follows EtherType, without
-    a frame check sequence and PRP's trailer.
+    UDP: what follows its header, distinguished by both ports. Other IP, and fragments: what follows the IP header but
+    for its checksum, distinguished by addresses, protocol and identification. Anything else: what follows EtherType,
+    without a frame check sequence and PRP's trailer.
     """
     end = first + captured
     at, header = _LINKS.get(link, (0, 0))

@@ -110,7 +110,7 @@ def read_watched(watch: Watched, folder: Path, clocks: Sequence[ClockEdge] | Non
         problems.append(_nothing_between(seen))
     problems += _told_apart(ambiguous, seen)
     left_out += [
-        LeftOut(f"packets at {name}", count, "identical to another one: they cannot be told apart")
+        LeftOut(f"packets at {name}", count, "identical to another one: they cannot be distinguished")
         for name, count in ambiguous.items()
         if count
     ]
@@ -471,7 +471,7 @@ def _nothing_between(seen: Sequence[_Seen]) -> Problem:
         "packets-distinct",
         "no packet was recognised at two points",
         "suspect",
-        "packets that pass two points and can be told apart",
+        "packets that pass two points and can be distinguished",
         f"none; packets identical to others: {', '.join(alike)}",
         "watch points that the same packets pass; packets are recognised by their payload: keep more of it (--snap)",
     )
@@ -483,7 +483,7 @@ def _told_apart(ambiguous: Mapping[str, int], seen: Sequence[_Seen]) -> Iterator
     if told and any(ambiguous.values()):
         yield Problem(
             "packets-distinct",
-            "packets are identical and cannot be told apart",
+            "packets are identical and cannot be distinguished",
             "suspect",
             "each packet differs from all others, by its payload or by an unchanged IPv4 identification",
             f"{', '.join(told)}: they are not counted in latencies or losses",

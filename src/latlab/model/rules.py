@@ -837,7 +837,7 @@ OTHERS: Final[tuple[RuleName, ...]] = (
     RuleName("points-in-order", "the first point sees packets first", "untrusted"),
     RuleName("directions-opposite", "the two directions of a conversation are opposite", "untrusted"),
     RuleName("offload-off", "packets were captured as they are on the wire", "suspect"),
-    RuleName("packets-distinct", "packets can be told apart", "suspect"),
+    RuleName("packets-distinct", "packets can be distinguished", "suspect"),
     RuleName("points-stayed", "the interfaces stayed as they were", "suspect"),
     RuleName("capture-whole", "the captures have all packets", "suspect"),
     RuleName("cards-synchronised", "the network cards' clocks are synchronised", "untrusted"),
@@ -851,6 +851,7 @@ NAMES: Final[dict[str, str]] = {one.id: one.name for one in (*RULES, *OTHERS)}
 
 FORMER: Final[dict[str, str]] = {
     "every instant is possible": "timestamps-possible",
+    "packets can be told apart": "packets-distinct",
     "PTP's offset is what our own readings say": "ptp-offset",
     "the clock bound is small beside the latency": "clock-bound-large",
     "coalescing is small beside the latency": "irq-coalescing",

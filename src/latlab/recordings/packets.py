@@ -22,8 +22,8 @@ from numpy.typing import DTypeLike, NDArray
 from latlab.model import timestamps
 from latlab.model.errors import LabError, reads_files
 from latlab.recordings.arrow import Recording, no_recording, read_recording
-from latlab.recordings.cell import RecordedCell, RecordedStream, Totals
-from latlab.recordings.clock_offset import RealToTai, offset_between
+from latlab.recordings.cell import RecordedCell, Totals
+from latlab.recordings.clock_offset import RealToTai
 from latlab.recordings.prp_pairs import first_copies
 from latlab.recordings.recording_findings import (
     TRACED,
@@ -44,6 +44,7 @@ from latlab.recordings.slots import (
     after_last,
     first_ones,
     has_schedule,
+    move_arrivals,
     onto_askers_clock,
     with_counts,
 )
@@ -394,34 +395,12 @@ class _Join:
         for stream in self.slots.streams:
             rows = self.slots.slice_of[stream.stream]
             for first in range(rows.start, rows.stop, _PIECE) if not stream.probe else ():
-                self._onto_talkers_clock(stream, slice(first, min(first + _PIECE, rows.stop)))
+                piece = slice(first, min(first + _PIECE, rows.stop))
+                move_arrivals(self.columns, piece, self.cell.clocks, stream.listener, stream.talker)
         for legs in self.slots.probes.values():
             places: dict[str, slice] = {leg: self.slots.slice_of[stream.stream] for leg, stream in legs.items()}
             up = legs["up"]
             onto_askers_clock(self.columns, places, self.cell.clocks, up.listener, up.talker)
-
-    def _onto_talkers_clock(self, stream: RecordedStream, rows: slice) -> None:
-        """Both timestamps of a packet are moved by the same, so that what is between them stays the listener's.
-
-        It is the offset when the packet came in; that of the application's timestamp may be another by then, and so
-        much more may that one be off.
-        """
-        soft, user, bound = (self.columns[name] for name in ("rx_soft_tai_ns", "rx_user_tai_ns", "clock_bound_ns"))
-        arrived = np.flatnonzero(user.valid[rows] | soft.valid[rows]) + rows.start
-        taken = np.where(user.valid[arrived], user.values[arrived], soft.values[arrived])
-        came_in = np.where(soft.valid[arrived], soft.values[arrived], taken)
-        clocks, listener, talker = self.cell.clocks, stream.listener, stream.talker
-        offset = offset_between(clocks, listener, talker, came_in)
-        later = offset_between(clocks, listener, talker, taken)
-        if offset is None or later is None:
-            return
-        known = offset.known & later.known
-        moved = np.where(known, offset.estimate_ns, 0)
-        soft.values[arrived] -= moved
-        user.values[arrived] -= moved
-        apart = np.abs(later.estimate_ns - offset.estimate_ns)
-        bound.values[arrived] = np.maximum(offset.half_ns, later.half_ns + apart)
-        bound.valid[arrived] = known
 
     def _sent(self, finder: Finder, recording: Recording, found: RecordingFindings) -> None:
         seen = self.columns["wake_tai_ns"].valid

@@ -163,7 +163,8 @@ def onto_askers_clock(
     when the question came in, so that what is between them stays the answerer's; by as much as the offset was another
     when the answer was sent, it may be off more.
     """
-    _move_questions(columns, rows["up"], clocks, answerer, asker)
+    # Questions before answers, which go by them.
+    move_arrivals(columns, rows["up"], clocks, answerer, asker)
     _move_answers(columns, rows["up"], rows["down"], clocks, answerer, asker)
 
 
@@ -176,16 +177,20 @@ def _asked(folder: CellFolder, cell: RecordedCell, probe: str) -> int:
     return 0 if sent.height == 0 else int(sent["sequence"].max()) + 1  # type: ignore[arg-type]
 
 
-def _move_questions(
-    columns: Mapping[str, Column], rows: slice, clocks: Sequence[ClockEdge], answerer: str, asker: str
+def move_arrivals(
+    columns: Mapping[str, Column], rows: slice, clocks: Sequence[ClockEdge], listener: str, talker: str
 ) -> None:
-    """The arrivals of questions. Before the answers, which go by them."""
+    """Put the listener's own timestamps of these packets on their talker's clock, with how far they may be off there.
+
+    Both of a packet are moved by the same, so that what is between them stays the listener's. It is the offset when the
+    packet came in; that of the application's timestamp may be another by then, and so much more may that one be off.
+    """
     soft, user, bound = (columns[name] for name in ("rx_soft_tai_ns", "rx_user_tai_ns", "clock_bound_ns"))
     arrived = np.flatnonzero(user.valid[rows] | soft.valid[rows]) + rows.start
     taken = np.where(user.valid[arrived], user.values[arrived], soft.values[arrived])
     came_in = np.where(soft.valid[arrived], soft.values[arrived], taken)
-    offset = offset_between(clocks, answerer, asker, came_in)
-    later = offset_between(clocks, answerer, asker, taken)
+    offset = offset_between(clocks, listener, talker, came_in)
+    later = offset_between(clocks, listener, talker, taken)
     if offset is None or later is None:
         return
     known = offset.known & later.known

@@ -12,7 +12,7 @@ from latlab.hosts import Host
 from latlab.model.errors import LabError
 from latlab.run.specs import CLOCK_PERIOD_NS, PAGE_PERIOD_NS, PTP_PERIOD_NS, clock_specs, page_specs, ptp_spec
 from latlab.scenario import Route, Scenario
-from latlab.testbed.guests.qemu import CLOCK_PAGE, knock_address
+from latlab.testbed.guests.qemu import CLOCK_PAGE, doorbell_address
 from latlab.testbed.site import Site
 from latlab.testbed.step import Spec
 
@@ -120,7 +120,7 @@ def leg_specs(
         count = needed_ns // PTP_PERIOD_NS
         return ((leg.there, ptp_spec(run_id, recording, count, tai_offset_s(leg.here))),)
     folder = site.guest_state(leg.there)
-    page, address = f"{folder}/{CLOCK_PAGE}", knock_address(folder)
+    page, address = f"{folder}/{CLOCK_PAGE}", doorbell_address(folder)
     writes, reads = page_specs(page, address, run_id, recording, needed_ns // PAGE_PERIOD_NS)
     return (leg.here, writes), (leg.there, reads)
 

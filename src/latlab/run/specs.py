@@ -11,7 +11,7 @@ from latlab.run.entries import launch_entry
 from latlab.scenario import Route, Scenario
 from latlab.scenario.streams import CLOCK_PORT, PROBE, Stream
 from latlab.scenario.tuning import Realtime
-from latlab.testbed.guests.qemu import KNOCK_IO_PORT, KNOCK_PORTS
+from latlab.testbed.guests.qemu import DOORBELL_IO_PORT, DOORBELL_PORTS
 from latlab.testbed.places import Places
 from latlab.testbed.step import Spec
 
@@ -144,7 +144,7 @@ def page_specs(page: str, address: str, run_id: str, recording: Path | str, coun
     address: where on the VM host's loopback the guest's doorbell timestamps come to.
     """
     realtime = {"lock_memory": False}
-    to, source = KNOCK_PORTS
+    to, source = DOORBELL_PORTS
     writer = {
         "role": "page-writer",
         "run_id": run_id,
@@ -158,7 +158,7 @@ def page_specs(page: str, address: str, run_id: str, recording: Path | str, coun
         "role": "page-reader",
         "run_id": run_id,
         "device": "auto",
-        "knock": {"port": KNOCK_IO_PORT},
+        "doorbell": {"port": DOORBELL_IO_PORT},
         "period_ns": PAGE_PERIOD_NS,
         "count": count,
         "recording": str(recording),

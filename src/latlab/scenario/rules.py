@@ -202,7 +202,7 @@ def _exchange_clocks(sketch: Sketch) -> bool:
 
 
 def _compared(sketch: Sketch) -> Iterator[tuple[Path, tuple[str, str]]]:
-    """Whose clocks are compared: of the ends of each stream, and of each probe whose two ways are told apart."""
+    """Whose clocks are compared: of the ends of each stream, and of each probe whose two ways are distinguished."""
     recorded = {key: one for key, one in sketch.pairs.items() if isinstance(one, Stream) or one.is_recorded}
     yield from where_known(recorded, lambda _, one: (one.talker, one.listener))
 

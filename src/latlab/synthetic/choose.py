@@ -460,7 +460,7 @@ INSTEAD: Final = {"path_change": "path_shift"}
 
 
 def random_mix(seed: int) -> tuple[str, ...]:
-    """Two to six of KINDS that can be told apart when they come in one run."""
+    """Two to six of KINDS that can be distinguished when they come in one run."""
     rng = np.random.default_rng([seed, 9])
     others = [kind for kind in KINDS if kind not in (*ALL_TOGETHER, *BY_THEMSELVES, *INSTEAD.values(), "throttled")]
     chosen = rng.choice(others, rng.integers(1, 6), replace=False).tolist()

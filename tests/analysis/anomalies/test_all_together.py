@@ -1,4 +1,4 @@
-"""What moved all packets: clocks or the path, told apart by what is on record of the clocks."""
+"""What moved all packets: clocks or the path, distinguished by what is on record of the clocks."""
 
 from __future__ import annotations
 

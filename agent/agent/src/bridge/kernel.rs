@@ -43,7 +43,7 @@ pub struct Interface {
 /// How a bridge is set.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Settings {
-    /// It tells VLANs apart.
+    /// It distinguishes VLANs.
     pub filtering: bool,
     /// Its VLANs are those of IEEE 802.1ad (0x88a8).
     pub service_tags: bool,

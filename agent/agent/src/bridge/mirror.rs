@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Who is where: a MAC address, in a VLAN. The VLAN is 0 where the bridge does not tell VLANs apart.
+/// Who is where: a MAC address, in a VLAN. The VLAN is 0 where the bridge does not distinguish VLANs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Station {
     /// MAC address.
@@ -29,7 +29,7 @@ pub struct Port {
     pub forwarding: bool,
     /// Speaks only with ports that are not isolated.
     pub isolated: bool,
-    /// Members only matter where the bridge tells VLANs apart.
+    /// Members only matter where the bridge distinguishes VLANs.
     pub vlans: Vec<Membership>,
 }
 

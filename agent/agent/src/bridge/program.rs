@@ -99,7 +99,7 @@ impl Program {
         Ok(program)
     }
 
-    /// From now on the program tells VLANs apart, or does not.
+    /// From now on the program distinguishes VLANs, or does not.
     ///
     /// # Errors
     /// The kernel refuses.

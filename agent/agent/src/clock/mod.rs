@@ -38,9 +38,9 @@ pub fn run() -> Result<(), Failure> {
             let page = page_writer::Page { path: &page, listen, peer, burst_ns };
             page_writer::write(run_id, &page, &thread, session)
         }
-        Clock::PageReader { run_id, device, knock, period_ns, count, recording, live, .. } => {
+        Clock::PageReader { run_id, device, doorbell, period_ns, count, recording, live, .. } => {
             let comparison = Comparison { run_id, count, recording: &recording, live, thread, session };
-            page_reader::read(&comparison, &device, knock, period_ns)
+            page_reader::read(&comparison, &device, doorbell, period_ns)
         }
         Clock::Ptp { run_id, device, host_tai_offset_s, period_ns, count, recording, live, .. } => {
             let comparison = Comparison { run_id, count, recording: &recording, live, thread, session };

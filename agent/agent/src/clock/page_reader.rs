@@ -15,7 +15,7 @@ use sys::shared::SharedWords;
 use wire::event::Failure;
 use wire::page::{self, Look};
 use wire::record::Exchange;
-use wire::spec::Knock;
+use wire::spec::Doorbell;
 
 /// Looks at a time. More hardly tighten the bound, and the guest has other things to do.
 const LOOKS: usize = 64;
@@ -34,17 +34,17 @@ const DEBUG_CONSOLE: u8 = 0xe9;
 ///
 /// # Errors
 /// There is no page, no doorbell, or the recording failed.
-pub fn read(comparison: &Comparison, device: &str, knock: Knock, period_ns: i64) -> Result<(), Failure> {
+pub fn read(comparison: &Comparison, device: &str, doorbell: Doorbell, period_ns: i64) -> Result<(), Failure> {
     let path = if device == "auto" { shared_memory::find()? } else { device.into() };
     let mut reader =
-        Reader { words: open(&path)?, run_id: comparison.run_id, knocker: Knocker::new(knock)?, knocked: Vec::new() };
+        Reader { words: open(&path)?, run_id: comparison.run_id, bell: Bell::new(doorbell)?, rung: Vec::new() };
     let (mut log, found) = comparison.log()?;
     let (began, mut told, mut lost) = (tai_ns(), false, 0);
-    let (mut looks, mut knocked) = (Vec::new(), None::<Instant>);
+    let (mut looks, mut rung) = (Vec::new(), None::<Instant>);
     for _ in comparison.rounds(period_ns) {
-        if let Some(knocked) = knocked {
-            // Those that are overdue are left out: the host could not tell so many doorbells apart.
-            if knocked.elapsed() < Duration::from_nanos(period_ns as u64) / 2 {
+        if let Some(rung) = rung {
+            // Those that are overdue are left out: the host could not distinguish so many rings.
+            if rung.elapsed() < Duration::from_nanos(period_ns as u64) / 2 {
                 continue;
             }
             lost += keep(&mut log, &reader.answers(), &looks);
@@ -53,7 +53,7 @@ pub fn read(comparison: &Comparison, device: &str, knock: Knock, period_ns: i64)
             ready(found.clone(), None, log.bound())?;
             told = true;
         }
-        knocked = Some(Instant::now());
+        rung = Some(Instant::now());
         looks = reader.round();
     }
     let end = tai_ns() + LAST_NS;
@@ -65,17 +65,17 @@ pub fn read(comparison: &Comparison, device: &str, knock: Knock, period_ns: i64)
 }
 
 /// Records what bounds the offset best, of a time's doorbells and of its looks, in this order: 1 if there is nothing.
-fn keep(log: &mut Log, knocks: &[Exchange], looks: &[Exchange]) -> u64 {
-    for row in page::tightest(knocks).chain(page::tightest(looks)) {
+fn keep(log: &mut Log, rings: &[Exchange], looks: &[Exchange]) -> u64 {
+    for row in page::tightest(rings).chain(page::tightest(looks)) {
         log.push(Exchange { sequence: log.rows(), ..row });
     }
     log.progress();
-    u64::from(knocks.is_empty() && looks.is_empty())
+    u64::from(rings.is_empty() && looks.is_empty())
 }
 
 /// A doorbell that may still be answered: its number, and the guest's CLOCK_TAI before and after it.
 #[derive(Clone, Copy)]
-struct Knocked {
+struct Rung {
     number: u64,
     before_tai_ns: i64,
     after_tai_ns: i64,
@@ -84,8 +84,8 @@ struct Knocked {
 struct Reader {
     words: SharedWords,
     run_id: u64,
-    knocker: Knocker,
-    knocked: Vec<Knocked>,
+    bell: Bell,
+    rung: Vec<Rung>,
 }
 
 impl Reader {
@@ -101,11 +101,11 @@ impl Reader {
 
     /// Rings the doorbell, and looks: the looks' exchanges, none if the host wrote nothing meanwhile.
     fn round(&mut self) -> Vec<Exchange> {
-        self.knocked.clear();
+        self.rung.clear();
         let Some(writer) = self.writer() else { return Vec::new() };
         self.words.store(page::LOOKING_AT, 1);
-        for _ in 0..page::KNOCKS {
-            self.knock();
+        for _ in 0..page::RINGS {
+            self.ring();
         }
         let rows = self.spin(tai_ns() + SPIN_NS).map(|begun| self.exchanges(begun)).unwrap_or_default();
         self.words.store(page::LOOKING_AT, 0);
@@ -113,13 +113,13 @@ impl Reader {
         if self.writer() == Some(writer) { rows } else { Vec::new() }
     }
 
-    fn knock(&mut self) {
-        let number = self.words.load(page::KNOCK_AT) + 1;
-        self.words.store(page::KNOCK_AT, number);
+    fn ring(&mut self) {
+        let number = self.words.load(page::DOORBELL_AT) + 1;
+        self.words.store(page::DOORBELL_AT, number);
         settle();
         let before_tai_ns = tai_ns();
-        self.knocker.knock(number as u8);
-        self.knocked.push(Knocked { number, before_tai_ns, after_tai_ns: tai_ns() });
+        self.bell.ring(number as u8);
+        self.rung.push(Rung { number, before_tai_ns, after_tai_ns: tai_ns() });
     }
 
     /// When a doorbell came, host's CLOCK_TAI ns; None as long as it is not answered.
@@ -129,13 +129,13 @@ impl Reader {
     }
 
     fn unanswered(&self) -> bool {
-        self.knocked.iter().any(|knocked| self.answer(knocked.number).is_none())
+        self.rung.iter().any(|rung| self.answer(rung.number).is_none())
     }
 
     /// The exchanges of the last doorbells, as far as they were answered.
     fn answers(&self) -> Vec<Exchange> {
-        let exchange = |k: &Knocked| Some(page::knock(k.before_tai_ns, self.answer(k.number)?, k.after_tai_ns));
-        self.knocked.iter().filter_map(exchange).collect()
+        let exchange = |k: &Rung| Some(page::ring(k.before_tai_ns, self.answer(k.number)?, k.after_tai_ns));
+        self.rung.iter().filter_map(exchange).collect()
     }
 
     /// The first look at another entry than now; None if `end` came first.
@@ -185,16 +185,16 @@ impl Reader {
 }
 
 /// The doorbell.
-enum Knocker {
+enum Bell {
     Port(IoPort),
     Datagrams(UdpSocket),
 }
 
-impl Knocker {
-    fn new(knock: Knock) -> Result<Self, Failure> {
-        match knock {
-            Knock::Port(port) => Self::port(port),
-            Knock::Datagram { from, to } => {
+impl Bell {
+    fn new(doorbell: Doorbell) -> Result<Self, Failure> {
+        match doorbell {
+            Doorbell::Port(port) => Self::port(port),
+            Doorbell::Datagram { from, to } => {
                 let opened = UdpSocket::bind(from).and_then(|socket| socket.connect(to).map(|()| socket));
                 opened.map(Self::Datagrams).map_err(|error| Failure {
                     what: error.to_string(),
@@ -221,7 +221,7 @@ impl Knocker {
         Ok(Self::Port(port))
     }
 
-    fn knock(&self, byte: u8) {
+    fn ring(&self, byte: u8) {
         match self {
             Self::Port(port) => port.write(byte),
             // Refused, it is not answered either.

@@ -37,7 +37,7 @@ pub struct Page<'a> {
 pub fn write(run_id: u64, page: &Page, thread: &Thread, session: &Session) -> Result<(), Failure> {
     let (_held, words) = open(page.path)?;
     let trouble = |error| failed(error, &page.listen.to_string(), "end what else uses this address, or bring `lo` up");
-    let mut knocks = Knocks { socket: listen(page).map_err(trouble)?, buffer: Buffer::default(), words: &words };
+    let mut rings = Rings { socket: listen(page).map_err(trouble)?, buffer: Buffer::default(), words: &words };
     // Whoever still looks at an earlier writer's page finds none from here on.
     words.store(page::IDENTITY_AT, 0);
     settle();
@@ -57,7 +57,7 @@ pub fn write(run_id: u64, page: &Page, thread: &Thread, session: &Session) -> Re
     let (mut answered, mut lost, mut head) = (0, 0, 0);
     while !session.stopped() {
         let mut wait = Wait::Block;
-        while let Some(known) = knocks.answer(wait).map_err(trouble)? {
+        while let Some(known) = rings.answer(wait).map_err(trouble)? {
             (answered, lost) = if known { (answered + 1, lost) } else { (answered, lost + 1) };
             head = burst(&words, head, page.burst_ns, &mut turns);
             wait = Wait::Never;
@@ -69,13 +69,13 @@ pub fn write(run_id: u64, page: &Page, thread: &Thread, session: &Session) -> Re
     Ok(())
 }
 
-struct Knocks<'a> {
+struct Rings<'a> {
     socket: Socket,
     buffer: Buffer,
     words: &'a SharedWords,
 }
 
-impl Knocks<'_> {
+impl Rings<'_> {
     /// Answers the next doorbell: whether it could be; None if there was none.
     fn answer(&mut self, wait: Wait) -> Result<Option<bool>, sys::Error> {
         let packet = match self.buffer.receive(&self.socket, wait) {
@@ -84,11 +84,11 @@ impl Knocks<'_> {
             Ok(None) | Err(sys::Error { errno: 111, .. }) => return Ok(None),
             Err(error) => return Err(error),
         };
-        let last = self.words.load(page::KNOCK_AT);
+        let last = self.words.load(page::DOORBELL_AT);
         let (&[byte], Some(real_ns)) = (packet.bytes, packet.software_ns) else { return Ok(Some(false)) };
         let Ok(offset_s) = sys::clock::tai_offset_s() else { return Ok(Some(false)) };
         let came = real_ns + i64::from(offset_s) * NS_PER_S;
-        let Some(number) = page::knock_number(byte, last).filter(|_| tai_ns() - came < page::KNOCK_AGE_NS) else {
+        let Some(number) = page::ring_number(byte, last).filter(|_| tai_ns() - came < page::RING_AGE_NS) else {
             return Ok(Some(false));
         };
         // The number last: a guest that sees it sees what belongs to it.

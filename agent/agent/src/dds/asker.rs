@@ -1,6 +1,6 @@
 //! Questions: written when they are due, and each recorded.
 
-use super::taker::{KNOCK, Then};
+use super::taker::{HELLO, Then};
 use crate::recording::{Tap, WRITERS_TURN};
 use cyclone::Writer;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -86,9 +86,9 @@ impl Asker {
     }
 
     /// Asks whether there is anybody.
-    pub fn knock(&mut self) {
+    pub fn hello(&mut self) {
         let now = tai_ns();
-        let _ = self.lane.write(KNOCK, now, false);
+        let _ = self.lane.write(HELLO, now, false);
     }
 
     /// Asks all questions that are due by themselves. When it is to be called next, CLOCK_TAI ns; None: never again.
@@ -144,7 +144,7 @@ pub struct Ask {
 }
 
 impl Then for Ask {
-    fn knocked(&mut self) {
+    fn greeted(&mut self) {
         self.counters.met.store(true, Ordering::Release);
     }
 

@@ -20,7 +20,7 @@ use wire::spec::{Dds, DdsMode};
 const NOT_YET: i64 = i64::MIN;
 /// Longest single sleep, so that a request to stop, and the last answer, are seen whatever the period.
 const LONGEST_SLEEP_NS: i64 = 20_000_000;
-const KNOCK_EVERY: Duration = Duration::from_millis(20);
+const HELLO_EVERY: Duration = Duration::from_millis(20);
 /// The first UDP port of a domain and how many it has (DDSI-RTPS 2.5, section 9.6.2.1).
 const FIRST_PORT: u32 = 7400;
 const PORTS: u32 = 250;
@@ -160,9 +160,9 @@ fn find(
             return Err(nobody(spec, readers, writers));
         }
         if readers > 0 && writers > 0 {
-            open(asker).knock();
+            open(asker).hello();
         }
-        std::thread::sleep(KNOCK_EVERY);
+        std::thread::sleep(HELLO_EVERY);
     }
     Ok(Some(i64::try_from(began.elapsed().as_nanos()).unwrap_or(i64::MAX)))
 }

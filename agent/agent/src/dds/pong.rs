@@ -1,7 +1,7 @@
 //! Answering, in whichever thread takes the question.
 
 use super::asker::Lane;
-use super::taker::{Books, KNOCK, Taker, Then};
+use super::taker::{Books, HELLO, Taker, Then};
 use super::waiting::{Shared, Waiting, open};
 use super::{Side, below, leave, tell_ready};
 use crate::realtime::prepare_thread;
@@ -32,9 +32,9 @@ struct Answer {
 }
 
 impl Then for Answer {
-    fn knocked(&mut self) {
+    fn greeted(&mut self) {
         let now = tai_ns();
-        let _ = self.lane.write(KNOCK, now, false);
+        let _ = self.lane.write(HELLO, now, false);
     }
 
     fn came(&mut self, probe: &Probe, rx_user_tai_ns: i64, crowded: bool) {
@@ -47,7 +47,7 @@ impl Then for Answer {
     }
 
     fn bound(&self) -> u64 {
-        KNOCK
+        HELLO
     }
 }
 

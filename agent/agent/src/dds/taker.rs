@@ -13,14 +13,14 @@ use wire::sequence::{Arrival, Sequences};
 use wire::spec::Dds;
 
 /// The sequence of a sample that only asks whether there is anybody: answered like a question, recorded by nobody.
-pub const KNOCK: u64 = u64::MAX;
+pub const HELLO: u64 = u64::MAX;
 /// Room beyond the expected size, so that a larger sample is seen to be larger.
 const SPARE_BYTES: usize = 64;
 
 /// What is done with samples that are neither faulty nor seen before.
 pub trait Then: Send {
     /// A sample came that asks whether anybody is there.
-    fn knocked(&mut self);
+    fn greeted(&mut self);
     /// The sample with this probe was taken at `rx_user_tai_ns`. `crowded`: such samples are written down more slowly than they come.
     fn came(&mut self, probe: &Probe, rx_user_tai_ns: i64, crowded: bool);
     /// Sequences from there on cannot have come.
@@ -73,7 +73,7 @@ impl Books {
             refused.unknown_stream += 1;
             return None;
         }
-        if probe.sequence == KNOCK {
+        if probe.sequence == HELLO {
             return Some(probe);
         }
         let arrival = if probe.sequence < bound { self.arrivals.arrive(probe.sequence) } else { Arrival::OutOfRange };
@@ -117,8 +117,8 @@ impl<T: Then> Taker<T> {
                     let rx_user_tai_ns = tai_ns();
                     taken += 1;
                     let Some(probe) = self.books.admit(bytes, self.then.bound()) else { continue };
-                    if probe.sequence == KNOCK {
-                        self.then.knocked();
+                    if probe.sequence == HELLO {
+                        self.then.greeted();
                         continue;
                     }
                     // What comes next is on its way before this is written down.
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn each_fault_is_counted_under_its_own_kind_and_a_knock_under_none() {
+    fn each_fault_is_counted_under_its_own_kind_and_a_hello_under_none() {
         let mut books = books();
         let admitted: Vec<bool> = [
             probe(|_| {}),
@@ -195,7 +195,7 @@ mod tests {
             probe(|p| p.sequence = 1),
             probe(|_| {}),
             probe(|p| p.sequence = 3),
-            probe(|p| p.sequence = KNOCK),
+            probe(|p| p.sequence = HELLO),
             probe(|p| p.run_id = 1),
             probe(|p| p.stream = 2),
             probe(|p| p.size = 65),

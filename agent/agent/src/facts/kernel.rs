@@ -145,7 +145,7 @@ fn preemption(tree: &Tree, rt: Option<bool>, version: Option<&str>, command_line
             .choice("sys/kernel/debug/sched/preempt", ('(', ')'))
             .or_else(|| parameter(command_line?, "preempt").map(str::to_owned)),
         Some("PREEMPT") => Some("full".to_owned()),
-        // `none` and `voluntary` are not told apart by uname.
+        // `none` and `voluntary` are not distinguished by uname.
         _ => None,
     }
 }

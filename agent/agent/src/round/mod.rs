@@ -114,7 +114,7 @@ impl<'a> Side<'a> {
         Ok((side, stages))
     }
 
-    /// What its packets' timestamps are told apart by, as the lab is told; None: it takes none.
+    /// What its packets' timestamps are distinguished by, as the lab is told; None: it takes none.
     pub fn stamp_key(&self, stages: &Stages) -> Option<&'static str> {
         let by_stages = stages.take(Stage::TxSched) || stages.take(Stage::TxSoft);
         (self.stamps.any() || by_stages).then_some(if self.ids { "id" } else { "payload" })

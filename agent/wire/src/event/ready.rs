@@ -12,7 +12,7 @@ pub struct Ready {
     pub version: &'static str,
     /// Its process.
     pub pid: u32,
-    /// Inode of the network namespace it runs in, by which the kernel tells namespaces apart; None: unknown.
+    /// Inode of the network namespace it runs in, by which the kernel distinguishes namespaces; None: unknown.
     pub netns: Option<u32>,
     /// CLOCK_TAI now.
     pub tai_ns: i64,

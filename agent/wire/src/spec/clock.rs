@@ -1,7 +1,7 @@
 //! What `clock` is asked for.
 
 use super::{Realtime, Wrong, hexadecimal, wrong};
-use crate::page::KNOCK_PERIOD_NS;
+use crate::page::RING_PERIOD_NS;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use std::net::SocketAddr;
@@ -71,7 +71,7 @@ pub enum Clock {
         /// The page's file, or `auto`: the first shared-memory device on the PCI bus.
         device: String,
         /// How it rings the doorbell.
-        knock: Knock,
+        doorbell: Doorbell,
         /// Time from one time to the next, ns.
         period_ns: i64,
         /// Times in all; stopped earlier by the lab, it reports what it has.
@@ -111,7 +111,7 @@ pub enum Clock {
 /// How a page's reader gets its host's attention.
 #[derive(Clone, Copy, Debug, JsonSchema, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
-pub enum Knock {
+pub enum Doorbell {
     /// A byte written to this port of the machine, which its monitor sends on (QEMU's isa-debugcon).
     Port(u16),
     /// A datagram of its own, where both are on one host.
@@ -140,8 +140,8 @@ impl Clock {
     pub fn check(&self) -> Result<(), Wrong> {
         match self {
             Self::PageWriter { burst_ns, .. } if *burst_ns < 1 => wrong("burst_ns", "expected at least 1"),
-            Self::PageReader { period_ns, .. } if *period_ns < KNOCK_PERIOD_NS => {
-                wrong("period_ns", format!("{period_ns}; expected at least {KNOCK_PERIOD_NS}"))
+            Self::PageReader { period_ns, .. } if *period_ns < RING_PERIOD_NS => {
+                wrong("period_ns", format!("{period_ns}; expected at least {RING_PERIOD_NS}"))
             }
             _ => Ok(()),
         }

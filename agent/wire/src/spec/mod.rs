@@ -16,7 +16,7 @@ mod watch;
 
 pub use bridge::{Bridge, MAX_PORTS, XdpMode};
 pub use busy::{Busy, MAX_WORKERS, Work};
-pub use clock::{Clock, Knock};
+pub use clock::{Clock, Doorbell};
 pub use dds::{Dds, DdsKind, DdsMode, DdsRole, DdsTransport, MAX_DOMAIN, MAX_SAMPLE_BYTES};
 pub use drops::Drops;
 pub use flood::Flood;

@@ -30,7 +30,7 @@ SHARE: Final = 0.5
 """Of the variance of medians, which one frequency has. Noise whose correlation decays (an autoregressive process) has
 no such line in its spectrum, whatever its correlation time is."""
 LINES: Final = 3
-"""The maximum number of waves that are told apart, which have that share together."""
+"""The maximum number of waves that are distinguished, which have that share together."""
 BESIDE, ABOVE = 10, 15.0
 """Bins of the spectrum on either side of a line, and how many times their median its own has: a spectrum that decays
 has no such line. Not checked where one wave alone has SHARE."""

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from matplotlib.ft2font import FT2Font
 
-# The colours, dashes and markers of lines, told apart by the colour-blind too, and in print.
+# The colours, dashes and markers of lines, distinguished by the colour-blind too, and in print.
 #
 # Sources: M. Okabe, K. Ito, "Color Universal Design", 2008, without its yellow, which white paper swallows; the last
 # two are wine and indigo of P. Tol, "Colour Schemes", SRON/EPS/TN/09-002, 2021, "muted".

@@ -24,9 +24,9 @@ BOARD_DEVICES = 6
 
 CLOCK_PAGE = "clock"
 CLOCK_PAGE_SIZE = "1M"
-KNOCK_IO_PORT = 0x4E0
+DOORBELL_IO_PORT = 0x4E0
 """The I/O port of doorbell timestamps, unused by QEMU's devices (`info mtree` of q35)."""
-KNOCK_PORTS = (1021, 1022)
+DOORBELL_PORTS = (1021, 1022)
 """UDP ports on the host's loopback, of doorbells. Below 1024: only root may pretend to be either end."""
 MONITOR = "qmp.sock"
 MIB = 2**20
@@ -114,7 +114,7 @@ def snapshot_key(port: Port, plug: Plug, image: Image, machine: Machine) -> str:
     accelerated = acceleration(wants, machine)
     parts = (
         *(image.digest, qemu_version(machine), accelerated, wants.vcpus, wants.memory, wants.queues, wants.append),
-        *(plug.form, *CARD, *plug.device, *plug.machine, KNOCK_IO_PORT),
+        *(plug.form, *CARD, *plug.device, *plug.machine, DOORBELL_IO_PORT),
     )
     return "\n".join(map(str, parts))
 
@@ -152,12 +152,12 @@ def clock_page(folder: str, site: Site) -> Iterator[str]:
     yield from ("-object", backend, "-device", "ivshmem-plain,memdev=clock,master=on")
     known = ARCHITECTURES.get(site.machine.architecture)
     if known and known.has_ports:
-        address, (to, source) = knock_address(folder), KNOCK_PORTS
-        yield from ("-chardev", f"udp,id=knock,host={address},port={to},localaddr={address},localport={source}")
-        yield from ("-device", f"isa-debugcon,iobase={KNOCK_IO_PORT:#x},chardev=knock")
+        address, (to, source) = doorbell_address(folder), DOORBELL_PORTS
+        yield from ("-chardev", f"udp,id=doorbell,host={address},port={to},localaddr={address},localport={source}")
+        yield from ("-device", f"isa-debugcon,iobase={DOORBELL_IO_PORT:#x},chardev=doorbell")
 
 
-def knock_address(folder: str) -> str:
+def doorbell_address(folder: str) -> str:
     """The loopback address of the guest with this folder: guests on one host have each their own."""
     first, second, third = hashlib.sha256(folder.encode()).digest()[:3]
     return f"127.{1 + first % 254}.{second}.{1 + third % 254}"

@@ -248,7 +248,7 @@ def _below(source: tarfile.TarFile, folder: str) -> Iterator[tuple[str, bytes]]:
 
 
 IGB_MODULE = "igb"
-IGB = "igb (mended)"
+IGB = "igb (patched)"
 """What an image with the stock driver is made without."""
 IGB_FEATURE = "hardware timestamps of received packets and frequency adjustment on NICs of the model igb"
 IGB_FOLDER = "drivers/net/ethernet/intel/igb"
