@@ -18,7 +18,7 @@ from latlab.analysis.axis import Axis
 from latlab.recordings.run_folder import RunFolder
 from latlab.report.charts.series import ccdf_chart, ccdf_figure, series_chart, series_figure
 from latlab.report.charts.sheet import COLOURS, LOST_COLOUR, write_chart
-from latlab.report.legend import Key
+from latlab.report.legend import REPEAT, Entry, Key
 from latlab.report.view import View, view
 from latlab.result.store import typed
 
@@ -98,6 +98,26 @@ def test_the_ccdf_shows_every_cell_from_all_packets_to_the_last_one(shared_run: 
         assert values[-1] == pytest.approx(trace.value_ns.max() / 1000)
 
 
+def test_where_curves_are_too_many_to_follow_the_repetitions_of_a_cell_are_one(shared_run: Path) -> None:
+    view_ = shown(shared_run)
+    one, few = view_.traces[0], [0, 1, 2, 3]
+    traces = tuple(
+        replace(one, slug=f"cell-{cell}", repeat=repeat, value_ns=one.value_ns + 1000 * repeat)
+        for cell in range(5)
+        for repeat in few
+    )
+    repeats = tuple(Entry(str(number), None, (), "", frozenset({f"cell-0/r{number}"})) for number in few)
+    many = replace(view_, traces=traces, legend=(Key(REPEAT, repeats),))
+    figure = ccdf_figure(many, "caption")
+    assert len(figure.axes[0].lines) == 5
+    for line in figure.axes[0].lines:
+        assert np.asarray(line.get_xdata())[-1] == pytest.approx(one.value_ns.max() / 1000 + 3)
+        assert np.asarray(line.get_ydata())[-1] == pytest.approx(1 / (4 * len(one.value_ns)))
+    assert not figure.legends
+    assert any("its 4 repetitions together" in text.get_text() for text in figure.texts)
+    assert len(ccdf_figure(replace(many, traces=traces[:16]), "caption").axes[0].lines) == 16
+
+
 def test_the_axis_names_the_metric_its_timestamps_and_the_unit(shared_run: Path) -> None:
     figure = ccdf_figure(shown(shared_run), "measured · suspect")
     assert figure.axes[0].get_xlabel() == "latency = rx_soft − launch [µs]"
@@ -175,14 +195,19 @@ def test_packets_that_nothing_bounds_are_marked_next_to_their_cell_and_under_the
     titles = [axes.get_title(loc="right") for axes in series_figure(lacking, "caption").axes[1::2]]
     assert titles[0].endswith("± 0.4   35 unbounded")
     assert all(title.endswith("± 0.4") for title in titles[1:])
-    note = "1400 packets in each cell, up to 35 more whose clocks are not bounded"
-    for draw in (series_figure, ccdf_figure):
-        assert any(text.get_text().endswith(note) for text in draw(lacking, "caption").texts)
+    more = ", up to 35 more whose clocks are not bounded"
+    for draw, packets in (
+        (series_figure, "1400 packets in each cell"),
+        (ccdf_figure, "4200 packets in each cell, its 3 repetitions together"),
+    ):
+        assert any(text.get_text().endswith(packets + more) for text in draw(lacking, "caption").texts)
 
 
 def test_the_legend_tells_colours_dashes_and_markers_apart_as_the_lines_have_them(matrix_run: Path) -> None:
     view_ = shown(matrix_run, "up")
-    figure = ccdf_figure(view_, "caption")
+    # Of one load's cells each repetition has a curve.
+    some = tuple(trace for trace in view_.traces if "loads=load-up" not in trace.slug)
+    figure = ccdf_figure(replace(view_, traces=some[:16]), "caption")
     bridges, loads, repeats = figure.legends
     assert [text.get_text() for text in bridges.get_texts()] == ["tap", "macvtap", "xdp"]
     assert [text.get_text() for text in loads.get_texts()] == ["none", "load-down", "load-up"]
@@ -192,7 +217,7 @@ def test_the_legend_tells_colours_dashes_and_markers_apart_as_the_lines_have_the
     markers = {text.get_text(): line.get_marker() for text, line in entries(repeats)}
     assert [len(set(found.values())) for found in (colours, dashes, markers)] == [3, 3, 3]
     (axes,) = figure.axes
-    assert len(axes.lines) == 27
+    assert len(axes.lines) == 16
     for line in axes.lines:
         bridge, load, repeat = (part.rsplit(" ", 1)[1] for part in str(line.get_label()).split(", "))
         assert line.get_color() == colours[bridge]

@@ -5,11 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Final
 
 from latlab.report.charts.sheet import COLOURS, DASHES, MARKERS, Look
 from latlab.report.places import cell_name, dimension_keys, dimension_text, short_headings
 from latlab.report.rows import ordered_cells
 from latlab.result.types import Cell, Result
+
+REPEAT: Final = "repeat"
+"""The heading of the repetitions of a cell."""
 
 
 @dataclass(frozen=True)
@@ -105,7 +109,7 @@ def _dimensions(result: Result, cells: Sequence[Cell]) -> list[_Dimension]:
         )
         for key, heading in zip(keys, short_headings(keys), strict=True)
     ]
-    found.append(_Dimension("repeat", {cell.key: str(cell.repeat) for cell in cells}))
+    found.append(_Dimension(REPEAT, {cell.key: str(cell.repeat) for cell in cells}))
     varying = sorted((one for one in found if len(one.values) > 1), key=lambda one: not one.is_bridge)
     if len(varying) <= 3:
         return varying

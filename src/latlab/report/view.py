@@ -79,7 +79,7 @@ class View:
     """One metric of one stream. `span_ns`, `axis` and `edges_ns` are common: cells compare by eye.
 
     uncertainty: the largest ± of any cell in µs, with where it is known from. legend: what the cells' looks say.
-    thing: what each value is of, "packet" or a timer's "instant".
+    thing: what each value is of, "packet" or a timer's "instant". each: what a trace is.
     """
 
     stream: str
@@ -93,6 +93,7 @@ class View:
     axis: Axis
     span_ns: tuple[int, int]
     edges_ns: NDArray[np.int64]
+    each: str = "cell"
 
 
 def views(result: Result) -> list[tuple[str, str]]:

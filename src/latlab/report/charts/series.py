@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import zip_longest
 from typing import Any, Final
@@ -20,7 +20,7 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, MaxNLocat
 from latlab.analysis.anomalies.classes import BY_NAME
 from latlab.analysis.bins import binned, ccdf, histogram
 from latlab.report.charts.sheet import COLOURS, INK, LOST_COLOUR, QUIET, Plotted, text_in
-from latlab.report.legend import Entry, Key
+from latlab.report.legend import REPEAT, Entry, Key
 from latlab.report.marks import CHOSEN_LABEL, CIRCLE, CUT_LABEL, DIAMOND, GLYPHS, HEXAGON, SQUARE, Mark, Marks
 from latlab.report.text import plain, short_count
 from latlab.report.view import Trace, View
@@ -40,6 +40,7 @@ _LEGEND_PT = 8.5
 _LEGEND_HANDLE = 4.0  # a sample's length in type sizes: the longest dash once
 _LEGEND_GAPS = 2.2  # what is free before and behind a text, in type sizes
 _COLUMNS = 1100
+_MOST_CURVES = 16  # more cannot be followed: the repetitions of a cell are one
 # How many decades an axis may span for its labels to stand at these multiples of ten.
 _LOG_TICKS: tuple[tuple[float, tuple[float, ...]], ...] = (
     (2.2, (1.0, 2.0, 5.0)),
@@ -123,7 +124,11 @@ def series_figure(shown: View, caption: str) -> Figure:
 
 
 def ccdf_figure(shown: View, caption: str) -> Figure:
-    """A figure with all cells' CCDFs, log-log: the share of packets at or above each value."""
+    """A figure with all cells' CCDFs, log-log: the share of packets at or above each value.
+
+    Where there are too many to follow, the packets of a cell's repetitions are one curve.
+    """
+    shown = _pooled(shown)
     width = _WIDTH_IN * 0.8
     # The legend is below: no corner of the axes is free of tails.
     legend = _legend(shown.legend, width)
@@ -157,6 +162,19 @@ def ccdf_figure(shown: View, caption: str) -> Figure:
     axes.set_ylabel(f"share of {shown.thing}s at or above")
     _draw_legend(figure, legend, below)
     return figure
+
+
+def _pooled(shown: View) -> View:
+    """The view itself, or one whose traces are each all repetitions of a cell, with the look of the first."""
+    keys = tuple(key for key in shown.legend if key.heading != REPEAT)
+    if len(shown.traces) <= _MOST_CURVES or len(keys) == len(shown.legend):
+        return shown
+    cells: dict[str, list[Trace]] = {}
+    for trace in shown.traces:
+        cells.setdefault(trace.slug, []).append(trace)
+    traces = (replace(same[0], value_ns=np.concatenate([one.value_ns for one in same])) for same in cells.values())
+    most = max(map(len, cells.values()))
+    return replace(shown, traces=tuple(traces), legend=keys, each=f"cell, its {most} repetitions together")
 
 
 def _series(axes: Axes, shown: View, trace: Trace) -> None:
@@ -266,7 +284,7 @@ def _accuracy(shown: View) -> str:
     most = max((trace.statistics.unbounded for trace in shown.traces), default=0)
     lacking = f", up to {most} more whose clocks are not bounded" if most else ""
     axis = f" · axis {told}" if (told := shown.axis.told()) else ""
-    return f"figures in µs{clocks} · {many} {shown.thing}s in each cell{lacking}{axis}"
+    return f"figures in µs{clocks} · {many} {shown.thing}s in each {shown.each}{lacking}{axis}"
 
 
 @dataclass(frozen=True)
