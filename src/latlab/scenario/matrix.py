@@ -149,9 +149,9 @@ class Run:
         elsewhere, as after another boot, and its clock ticks at other instants.
         """
         whole = self.cell.scenario
-        if self.seed is None:
+        if not self.seed:
             return whole
-        more = MEMORY_STEP * ((self.seed - 1) % MEMORY_STEPS)
+        more = MEMORY_STEP * (self.seed % MEMORY_STEPS)
         guests = {
             name: one.model_copy(update={"memory": one.memory + more}) if one.is_ours else one
             for name, one in whole.guests.items()
