@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -49,43 +48,27 @@ def shared(order: Sequence[Run], jobs: int = 2) -> Beds:
     return Beds(order, planned_site(order[0].cell.scenario), jobs)
 
 
-def test_cells_that_differ_in_their_loads_share_a_test_bed_and_those_of_other_bridges_do_not(
+def test_cells_that_differ_in_their_loads_and_repetitions_share_a_test_bed_and_those_of_other_bridges_do_not(
     tmp_path: Path,
 ) -> None:
-    # Nor do the repetitions of one: the guest boots with other memory in each.
     order = order_of(tmp_path)
     assert len(order) == 8
     found = shared(order)
     by_bed: dict[int, list[tuple[object, object]]] = {}
     for one in order:
         bed = found.of(one)
-        assert bed and bed.left == 2 and bed.with_agents
+        assert bed and bed.left == 4 and bed.with_agents
         by_bed.setdefault(id(bed), []).append((one.cell.label["guests.vm1.bridge"], one.seed))
-    assert len(by_bed) == 4
-    assert all(len(set(several)) == 1 for several in by_bed.values())
-
-
-def test_repetitions_without_a_guest_share_their_test_bed(tmp_path: Path) -> None:
-    text = TEXT.replace("  guests.vm1.bridge: [tap, macvtap]\n", "").replace("vm1", "ecu")
-    order = order_of(tmp_path, re.sub("guests:\n.*\n", "", text))
-    found = shared(order)
-    assert sorted(one.seed or 0 for one in order) == [1, 1, 2, 2]
-    assert len({id(found.of(one)) for one in order}) == 1
-
-
-def test_each_repetition_has_a_guest_with_other_memory_and_one_seed_always_the_same(tmp_path: Path) -> None:
-    order = order_of(tmp_path, TEXT.replace("repeat: 2", "repeat: 8"))
-    memory = {(one.seed, guest.memory) for one in order for guest in one.scenario.guests.values()}
-    assert len(memory) == len({size for _, size in memory}) == 8
-    least = order[0].cell.scenario.guests["vm1"].memory
-    assert all(least <= size < least + 32 * 2**20 for _, size in memory)
+    assert len(by_bed) == 2
+    for several in by_bed.values():
+        assert len({bridge for bridge, _ in several}) == 1 and sorted(seed for _, seed in several) == [1, 1, 2, 2]
 
 
 def test_what_cells_share_has_no_agents_where_they_are_told_different_things(tmp_path: Path) -> None:
     others = "matrix:\n  streams.down.period: [1ms, 2ms]\n"
     found = shared(order := order_of(tmp_path, TEXT.replace("matrix:\n", others)))
     beds_found = [found.of(one) for one in order]
-    assert all(bed and bed.left == 4 and not bed.with_agents for bed in beds_found)
+    assert all(bed and bed.left == 8 and not bed.with_agents for bed in beds_found)
 
 
 def test_they_are_measured_one_after_the_other_next_to_those_of_another(tmp_path: Path) -> None:
@@ -98,18 +81,17 @@ def test_they_are_measured_one_after_the_other_next_to_those_of_another(tmp_path
         first, second, third, fourth = in_order[at : at + 4]
         assert first == third != second == fourth
     assert [id(found.of(one)) for one in found.in_groups(order, 1)] == [
-        bed for bed in dict.fromkeys(id(found.of(one)) for one in order) for _ in range(2)
+        bed for bed in dict.fromkeys(id(found.of(one)) for one in order) for _ in range(4)
     ]
 
 
 def test_no_group_is_set_up_while_nobody_else_has_anything_to_measure(tmp_path: Path) -> None:
-    text = TEXT.replace("[tap, macvtap]", "[tap, macvtap, xdp, ovs, ovs-afxdp]").replace("repeat: 2", "repeat: 1")
-    order = order_of(tmp_path, text)
+    order = order_of(tmp_path, TEXT.replace("[tap, macvtap]", "[tap, macvtap, xdp, ovs, ovs-afxdp]"))
     found = shared(order)
     grouped = [id(found.of(one)) for one in found.in_groups(order, 2)]
     assert sorted(grouped) == sorted(id(found.of(one)) for one in order)
-    assert [len(set(grouped[:4])), len(set(grouped[4:]))] == [2, 3]
-    assert len(set(grouped[4:7])) == len(set(grouped[-3:])) == 3
+    assert [len(set(grouped[:8])), len(set(grouped[8:]))] == [2, 3]
+    assert len(set(grouped[8:11])) == len(set(grouped[-3:])) == 3
 
 
 def test_a_cell_with_a_test_bed_of_its_own_keeps_none(tmp_path: Path) -> None:

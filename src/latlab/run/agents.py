@@ -43,7 +43,7 @@ class Agents:
         self.talking: list[Agent] = []
         self.listening: list[Agent] = []
         self._outcome = outcome
-        self._scenario = outcome.run.scenario
+        self._scenario = outcome.run.cell.scenario
         self._bed = bed
         self._site = site
         self._places = places

@@ -1,9 +1,8 @@
 """Test beds in virtual time that several cells share: set up once, kept, and resumed.
 
 A machine in virtual time does the same whenever it gets the same requests (latlab.hosts.turns). Cells whose test beds
-are made by the same steps differ in nothing before their agents start: loads, probes, the time to measure; repetitions,
-too, where no guest boots, which has other memory in each. Where they differ in repetitions and loads alone, agents are
-ready, too, before anything differs. The first of them
+are made by the same steps differ in nothing before their agents start: repetitions, loads, probes, the time to measure.
+Where they differ in repetitions and loads alone, agents are ready, too, before anything differs. The first of them
 keeps the machine as it then is, and what was said in each of its turns. The others start from there: the lab takes the
 same steps, and gets what the first one got. Should it report anything else in a turn, the cell is begun again, without
 what was kept.
@@ -94,12 +93,12 @@ class Beds:
 
     def __init__(self, order: Sequence[Run], site: Site, jobs: int) -> None:
         """site: this machine's, with the images."""
-        self._keys = {id(one): _key(one, site) for one in order if one.scenario.in_virtual_time}
+        self._keys = {id(one): _key(one, site) for one in order if one.cell.scenario.in_virtual_time}
         cells = Counter(self._keys.values())
         alike: dict[str, set[str]] = {}
         for one in order:
             if key := self._keys.get(id(one)):
-                alike.setdefault(key, set()).add(one.scenario.model_dump_json(exclude={"loads"}))
+                alike.setdefault(key, set()).add(one.cell.scenario.model_dump_json(exclude={"loads"}))
         available = available_memory()
         needed = jobs * ROOM * max(map(_memory, order), default=0)
         room = available is None or available >= needed
@@ -131,7 +130,7 @@ class Beds:
 
 
 def _memory(one: Run) -> int:
-    return sum(host.memory for host in one.scenario.hosts.values() if isinstance(host, BoardHost))
+    return sum(host.memory for host in one.cell.scenario.hosts.values() if isinstance(host, BoardHost))
 
 
 def _key(one: Run, site: Site) -> str:
@@ -139,7 +138,7 @@ def _key(one: Run, site: Site) -> str:
 
     It is the machine, and every step as it is planned before there is a machine.
     """
-    scenario = one.scenario
+    scenario = one.cell.scenario
     site = replace(site, others=planned_sites(scenario, site))
     steps = test_bed_steps(scenario, replace(site, **start_conditions(scenario, site)))
     parts = (machine_snapshots(scenario, site), *_words(steps))
@@ -156,8 +155,8 @@ def _words(steps: Sequence[Step | Service]) -> Iterator[object]:
 #
 # Where a clock counts instructions, a repetition would be a copy of the first, and what it shows one course of phases:
 # of the stream against the load, and of both against the timer ticks of the VM host and of the guest. Each repetition
-# takes other phases, and gives the same figures each time it is made with its seed. Its guests boot with other memory
-# (`Run.scenario`): where no guest is, all repetitions go on from one test bed.
+# takes other phases, and gives the same figures each time it is made with its seed. All of them go on from one test
+# bed.
 
 
 RANGE_NS: Final = 20_000_000

@@ -90,7 +90,7 @@ async def run_cell(
     measure.
     """
     outcome = Outcome(run, order, live=live)
-    scenario = run.scenario
+    scenario = run.cell.scenario
     if scenario.in_virtual_time:
         outcome.label, outcome.instructions_per_ns = LABEL_VIRTUAL, INSTRUCTIONS_PER_NS
         outcome.qemu = virtual_time_by(scenario, site)
@@ -134,7 +134,7 @@ async def run_cell(
 
 def _match_flows(outcome: Outcome, folder: CellFolder) -> None:
     """Find the packets of flows at one point after the other, and have cell.json say what came of it."""
-    scenario = outcome.run.scenario
+    scenario = outcome.run.cell.scenario
     found = read_flows(outcome.flows, folder, outcome.clocks, scenario.first_flow_number)
     outcome.flows, outcome.flow_streams = found.flows, found.streams
     _write(outcome, folder)
@@ -205,7 +205,7 @@ async def _on_a_test_bed(
 
     keep: the test bed is kept there as soon as it is set up, and nothing is measured. kept: the one to resume from.
     """
-    scenario = outcome.run.scenario
+    scenario = outcome.run.cell.scenario
     site = replace(site, logs=str(folder.logs_path), recordings=str(folder.path))
     hosts = make_hosts(scenario, site)
     outcome.agents.clear()
@@ -271,7 +271,7 @@ class _Cell:
 
     def __init__(self, outcome: Outcome, bed: TestBed, site: Site, folder: CellFolder, listener: Listener) -> None:
         self._outcome = outcome
-        self._scenario: Scenario = outcome.run.scenario
+        self._scenario: Scenario = outcome.run.cell.scenario
         self._bed = bed
         self._folder = folder
         self._listener = listener

@@ -184,7 +184,7 @@ async def _run_all(
     async def work() -> None:
         tag = secrets.token_hex(2)
         for number, one in left:
-            scenario = one.scenario
+            scenario = one.cell.scenario
             shown = tuple(followed(scenario)) if live else ()
             listener(CellStarted(number, one.cell.slug, one.repeat, repeats, scenario.duration, shown))
             cell_folder = folder.add_cell(one.cell.slug, one.repeat)

@@ -69,7 +69,7 @@ class Outcome:
 
     def known(self) -> RecordedCell:
         """The cell.json of docs/reference/run-folder.md."""
-        cell, scenario = self.run.cell, self.run.scenario
+        cell, scenario = self.run.cell, self.run.cell.scenario
         return RecordedCell(
             format=CELL_FORMAT,
             cell=cell.label,

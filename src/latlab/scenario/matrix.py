@@ -8,11 +8,11 @@ import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import cached_property, partial
+from functools import partial
 from hashlib import sha256
 from itertools import product
 from math import prod
-from typing import Any, Final
+from typing import Any
 
 from latlab.model.part import Keys
 from latlab.scenario.findings import Finding, Path, Raw, show_path, shown, unknown
@@ -27,9 +27,6 @@ from latlab.scenario.tuning import Tuning
 
 LOADS = "loads"
 PROBES = "probes"
-MEMORY_STEP: Final = 4 << 20
-MEMORY_STEPS: Final = 8
-"""How much more memory a guest in virtual time has from one seed to the next, in bytes, and how often; then again."""
 CHOSEN = {LOADS: NO_LOADS, PROBES: NO_PROBES}
 """Keys whose values say which of a collection's entries a cell has, and the word for none of them."""
 CELLS_MAX = 10_000
@@ -140,23 +137,6 @@ class Run:
     cell: Cell
     repeat: int
     seed: int | None = None
-
-    @cached_property
-    def scenario(self) -> Scenario:
-        """The cell's; in virtual time with as much more memory for its guests as the seed has.
-
-        A guest with the same memory boots the same way each time. With a little more its kernel places everything
-        elsewhere, as after another boot, and its clock ticks at other instants.
-        """
-        whole = self.cell.scenario
-        if not self.seed:
-            return whole
-        more = MEMORY_STEP * (self.seed % MEMORY_STEPS)
-        guests = {
-            name: one.model_copy(update={"memory": one.memory + more}) if one.is_ours else one
-            for name, one in whole.guests.items()
-        }
-        return whole.model_copy(update={"guests": guests})
 
 
 def runs(cells: Sequence[Cell], repeat: int, seed: int, *, copies: bool = False) -> list[Run]:
