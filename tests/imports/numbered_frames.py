@@ -23,7 +23,7 @@ def integer(value: int) -> bytes:
 
 
 def reference_time(utc_ns: int, quality: int) -> bytes:
-    """A UtcTime: seconds, 2^-24 s rounded down, quality (IEC 61850-8-1, 8.1.3.7)."""
+    """A UtcTime: seconds, 2^-24 s rounded down, quality (IEC 61850-8-1)."""
     seconds, ns = divmod(utc_ns, 1_000_000_000)
     return struct.pack(">I", seconds) + (ns * 2**24 // 1_000_000_000).to_bytes(3, "big") + bytes([quality])
 
@@ -31,7 +31,7 @@ def reference_time(utc_ns: int, quality: int) -> bytes:
 def sampled(
     number: int, *, period: int = 4000, in_each: int = 1, vlan: int | None = 10, reference: bytes = b""
 ) -> bytes:
-    """Samples with smpCnt, and refrTm if one is given (IEC 61850-9-2, 8.5.2)."""
+    """Samples with smpCnt, and refrTm if one is given (IEC 61850-9-2)."""
     asdus = b"".join(
         ber(
             0x30,

@@ -11,7 +11,7 @@ _HEADER: Final = 8
 _APDU, _ASDUS, _ASDU, _NUMBER_OF, _ID, _COUNT = 0x60, 0xA2, 0x30, 0x80, 0x80, 0x82
 _REFERENCE, _SYNCHRONISED = 0x84, 0x85
 _CLOCK_FAILURE, _NOT_SYNCHRONISED, _ACCURACY = 0x40, 0x20, 0x1F
-"""Of the quality of a UtcTime (IEC 61850-8-1, 8.1.3.7; TimeQuality and TimeAccuracy: IEC 61850-7-2, 6.1.2.9)."""
+"""Of the quality of a UtcTime (IEC 61850-8-1; TimeQuality and TimeAccuracy: IEC 61850-7-2)."""
 _BITS_MAX: Final = 24
 """Of the fraction of a second. A larger accuracy says nothing: 31 is "unspecified", others are invalid."""
 
