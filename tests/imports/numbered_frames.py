@@ -12,6 +12,59 @@ PROFINET_CYCLE = 32
 """1 ms in units of 31.25 µs."""
 
 
+def ber(tag: int, value: bytes) -> bytes:
+    length = bytes([len(value)]) if len(value) < 128 else b"\x82" + struct.pack(">H", len(value))
+    return bytes([tag]) + length + value
+
+
+def integer(value: int) -> bytes:
+    """An INTEGER of BER, as short as it can be (X.690, 8.3.2)."""
+    return value.to_bytes(value.bit_length() // 8 + 1, "big")
+
+
+def reference_time(utc_ns: int, quality: int) -> bytes:
+    """A UtcTime: seconds, 2^-24 s rounded down, quality (IEC 61850-8-1)."""
+    seconds, ns = divmod(utc_ns, 1_000_000_000)
+    return struct.pack(">I", seconds) + (ns * 2**24 // 1_000_000_000).to_bytes(3, "big") + bytes([quality])
+
+
+def sampled(
+    number: int, *, period: int = 4000, in_each: int = 1, vlan: int | None = 10, reference: bytes = b""
+) -> bytes:
+    """Samples with smpCnt, and refrTm if one is given (IEC 61850-9-2)."""
+    asdus = b"".join(
+        ber(
+            0x30,
+            ber(0x80, b"MU01")
+            + ber(0x82, struct.pack(">H", (number * in_each + n) % period))
+            + (ber(0x83, b"\0\0\0\1") + ber(0x84, reference) + ber(0x85, b"\2") if reference else b"")
+            + ber(0x87, bytes(64)),
+        )
+        for n in range(in_each)
+    )
+    apdu = ber(0x60, ber(0x80, bytes([in_each])) + ber(0xA2, asdus))
+    return ethernet(struct.pack(">HHHH", 0x4000, 8 + len(apdu), 0, 0) + apdu, 0x88BA, vlan=vlan)
+
+
+def goose(state: int, sequence: int, *, allowed_ms: int = 2000, name: str = "IED1/LLN0$GO$gcb1") -> bytes:
+    """A state or its repetition, with one value in its data set (IEC 61850-8-1, 18.2.3)."""
+    parts = (
+        ber(0x80, name.encode()),
+        ber(0x81, integer(allowed_ms)),
+        ber(0x82, b"IED1/LLN0$set1"),
+        ber(0x84, reference_time(1_763_830_000_000_000_000, 0x0A)),
+        ber(0x85, integer(state)),
+        ber(0x86, integer(sequence)),
+        ber(0x87, b"\0"),
+        ber(0x88, integer(1)),
+        ber(0x89, b"\0"),
+        ber(0x8A, integer(1)),
+        ber(0xAB, ber(0x83, b"\1")),
+    )
+    apdu = ber(0x61, b"".join(parts))
+    return ethernet(struct.pack(">HHHH", 1, 8 + len(apdu), 0, 0) + apdu, 0x88B8)
+
+
 def profinet(number: int, *, frame_id: int = 0x8001, data: int = 40, status: int = GOOD, transfer: int = 0) -> bytes:
     """A cyclic frame: frame id, data, cycle counter, data status, transfer status (IEC 61158-6-10, 4.7)."""
     counter = number * PROFINET_CYCLE % 65536

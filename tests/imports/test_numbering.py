@@ -10,12 +10,14 @@ from capture_files import ethernet, ipv4, ipv6, udp
 from numbered_frames import (
     GOOD,
     avtp,
+    goose,
     hsr,
     profinet,
     rtps,
     rtps_data,
     rtps_heartbeat,
     rtps_message,
+    sampled,
     some_ip,
     some_ip_message,
 )
@@ -24,35 +26,12 @@ from latlab.imports.numbering import NUMBERINGS, numbers_of
 from latlab.imports.numbering.base import Frame, Gaps, Number, frame_of, gaps_of
 
 
-def ber(tag: int, value: bytes) -> bytes:
-    length = bytes([len(value)]) if len(value) < 128 else b"\x82" + struct.pack(">H", len(value))
-    return bytes([tag]) + length + value
-
-
 def rtp(number: int, source: int = 7) -> bytes:
     return ethernet(ipv4(udp(struct.pack(">BBHII", 0x80, 96, number % 65536, 90 * number, source) + bytes(40))))
 
 
 def rtp6(number: int) -> bytes:
     return ethernet(ipv6(udp(struct.pack(">BBHII", 0x80, 96, number % 65536, 90 * number, 7) + bytes(40))), 0x86DD)
-
-
-def sampled(number: int, *, period: int = 4000, in_each: int = 1, vlan: int | None = 10) -> bytes:
-    asdus = b"".join(
-        ber(
-            0x30,
-            ber(0x80, b"MU01") + ber(0x82, struct.pack(">H", (number * in_each + n) % period)) + ber(0x87, bytes(64)),
-        )
-        for n in range(in_each)
-    )
-    apdu = ber(0x60, ber(0x80, bytes([in_each])) + ber(0xA2, asdus))
-    return ethernet(struct.pack(">HHHH", 0x4000, 8 + len(apdu), 0, 0) + apdu, 0x88BA, vlan=vlan)
-
-
-def goose(state: int, sequence: int) -> bytes:
-    parts = ber(0x80, b"IED1/LLN0$GO$gcb1") + ber(0x85, bytes([state])) + ber(0x86, struct.pack(">I", sequence))
-    apdu = ber(0x61, parts)
-    return ethernet(struct.pack(">HHHH", 1, 8 + len(apdu), 0, 0) + apdu, 0x88B8)
 
 
 def r_tagged(number: int) -> bytes:

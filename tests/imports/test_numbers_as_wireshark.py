@@ -7,6 +7,7 @@ import struct
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -18,9 +19,11 @@ CAPTURED = Path(__file__).parent / "captured"
 HEADER, RECORD = 24, 16
 FILES = {
     "numbered": {"goose": 19, "sv": 13, "prp": 6, "r-tag": 3},
+    "stated": {"goose": 7, "sv": 32},
     "fieldbus": {"profinet": 7, "hsr": 4, "avtp": 5, "some-ip": 6, "rtps": 6},
 }
 """{capture: {kind: how many of its frames are of such a protocol}}; those with PRP's trailer are of GOOSE, too."""
+MS = 1_000_000
 DATA, HEARTBEAT = "0x15", "0x07"
 
 
@@ -52,7 +55,8 @@ def expected(row: dict[str, str]) -> dict[str, list[Number]]:
     row = dict.fromkeys(("goose.sqNum", "sv.smpCnt", "prp.trailer.prp_sequence_nr", "ieee8021cb.seq"), "") | row
     if row["goose.sqNum"]:
         source, state = row["goose.gocbRef"].encode(), int(row["goose.stNum"])
-        found["goose"] = [Number(int(row["goose.sqNum"]), source=source, epoch=state)]
+        valid_ns = int(row["goose.timeAllowedtoLive"]) * MS
+        found["goose"] = [Number(int(row["goose.sqNum"]), source=source, epoch=state, valid_ns=valid_ns)]
     if row["sv.smpCnt"]:
         samples = row["sv.smpCnt"].split(",")
         found["sv"] = [Number(int(samples[0]), source=row["sv.svID"].split(",")[0].encode(), step=len(samples))]
@@ -104,7 +108,7 @@ def test_each_frame_has_the_numbers_that_wireshark_reads(capture: str) -> None:
     counted: Counter[str] = Counter()
     for frame, row in zip(frames(capture), told(capture), strict=True):
         found = {name: read for name, one in kinds().items() if (read := one.numbers(frame)) is not None}
-        bare = {name: [replace(one, said=()) for one in numbers] for name, numbers in found.items()}
+        bare = {name: [replace(one, said=(), sampled=None) for one in numbers] for name, numbers in found.items()}
         assert bare == expected(row), row
         counted.update(found.keys())
     assert counted == FILES[capture]
@@ -121,6 +125,26 @@ def test_what_profinet_says_of_its_data_is_what_wireshark_reads() -> None:
         ("0x21", "0"): ("data not valid", "provider stopped"),
         ("0x35", "1"): ("transfer status 1",),
     }
+
+
+def test_the_time_of_a_sample_is_what_wireshark_reads_unless_its_clock_is_not_to_be_trusted() -> None:
+    read = [
+        (row["sv.refrTm"], numbers[0].sampled)
+        for frame, row in zip(frames("stated"), told("stated"), strict=True)
+        if row["sv.smpCnt"] and (numbers := kinds()["sv"].numbers(frame))
+    ]
+    usable = [(text, sampled) for text, sampled in read if sampled]
+    assert [sampled.ns for _, sampled in usable] == [instant_ns(text) for text, _ in usable]
+    # Four frames of each quality: with 20, 24, 0, unspecified and 10 bits; the clock failed, is not synchronised, both.
+    assert [sampled and sampled.accuracy_bits for _, sampled in read[::4]] == [20, 24, 0, None, 10, None, None, None]
+    assert [sampled is not None for _, sampled in read] == [True] * 20 + [False] * 12
+
+
+def instant_ns(text: str) -> int:
+    """What tshark prints, as "Nov 22, 2025 16:46:40.000249981 UTC"."""
+    whole, fraction = text.removesuffix(" UTC").split(".")
+    seconds = datetime.strptime(whole, "%b %d, %Y %H:%M:%S").replace(tzinfo=UTC).timestamp()
+    return int(seconds) * 1_000_000_000 + int(fraction)
 
 
 @pytest.mark.parametrize(("capture", "kind"), [(file, kind) for file, kinds in FILES.items() for kind in kinds])

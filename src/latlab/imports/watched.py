@@ -22,8 +22,8 @@ from latlab.imports.base import Imported, PacketStream, Problem, Stamps
 from latlab.imports.capture import Capture, Point, points_of
 from latlab.imports.capture_pair import MOST_FLOWS, Matched, flows_of, match_points, stream_of, unmatched
 from latlab.imports.frames import flow_text
-from latlab.imports.numbering import Numbered, numbers_of
-from latlab.imports.numbering.base import Frame, frame_of
+from latlab.imports.numbering import Numbered, Promise, numbers_of
+from latlab.imports.numbering.base import Frame, UtcTime, frame_of
 from latlab.imports.numbering.prp import LANS
 from latlab.imports.packets import clock_problems, usual_gap_ns, went_back_ns
 from latlab.imports.prp_ends import PrpEnd, Watching, prp_ends
@@ -39,13 +39,14 @@ from latlab.recordings.cell import (
     WatchedPoint,
     WatchReady,
 )
-from latlab.recordings.clock_offset import offset_between
+from latlab.recordings.clock_offset import NS_PER_S, offset_between
 
 TOOL: Final = "latlab watch"
 LATENCY: Final = (
     "one way, from the first point to the second, as the kernel saw the packet at each: what lies before and after the "
     "two is not in any figure, and the schedule of the packets is not known"
 )
+_PUBLISHER: Final = "publisher"
 _ETHERNET: Final = 1
 _RAW_IP: Final = 101
 _LARGER_RING: Final = "narrow the flow (--flow), keep less of each packet (--snap), or take a larger ring (--ring)"
@@ -57,6 +58,7 @@ class _Seen:
     segments: how many packets of the wire each packet of the capture stands for. host: by whose name the kernel's clock
     is known. until_ns: packets that it saw later might still have been in flight when watching ended. lans: those of
     PRP that its frames name. end: where both begin or end, of which it has the first copies; None: it is no such.
+    tai_offset_s: TAI − UTC as its kernel has it; None: unknown.
     """
 
     name: str
@@ -68,6 +70,7 @@ class _Seen:
     until_ns: int
     lans: frozenset[int] = frozenset()
     end: PrpEnd | None = None
+    tai_offset_s: int | None = None
 
     @property
     def short(self) -> str:
@@ -115,9 +118,11 @@ def read_watched(watch: Watched, folder: Path, clocks: Sequence[ClockEdge] | Non
         if count
     ]
     for one in seen:
-        found, said = _at(one)
+        # In a scenario no clock is compared with a publisher's.
+        found, said, doubtful = _at(one, watch.clock_bound_ns if clocks is None else None)
         streams += found
         notes += said
+        problems += doubtful
     return Imported(
         TOOL,
         __version__,
@@ -198,6 +203,7 @@ def _seen(watch: Watched, folder: Path) -> tuple[list[_Seen], list[LeftOut], lis
             until_ns=until_ns[one.kernel],
             lans=lans,
             end=end,
+            tai_offset_s=said.tai_offset_s if (said := watch.kernels[one.kernel].said) else None,
         )
         for (one, lans, end), point, capture in zip(own, found, captures, strict=True)
     ]
@@ -395,27 +401,38 @@ def _between(
     return streams, left_out, problems
 
 
-def _at(one: _Seen) -> tuple[list[PacketStream], list[str]]:
+def _at(one: _Seen, bound_ns: int | None) -> tuple[list[PacketStream], list[str], list[Problem]]:
     """The largest flows of one point: how long after the one before it each packet came, and what numbers say that
-    their senders gave them, which is a note, too."""
+    their senders gave them, which is a note, too; and publishers that were silent for too long. bound_ns: by how much
+    other clocks may be off; None: nothing bounds it.
+    """
     sizes = np.bincount(one.point.flow, minlength=len(one.point.flows))
     largest = [number for number in np.argsort(-sizes, kind="stable").tolist() if sizes[number] > 1]
-    streams, notes = list[PacketStream](), list[str]()
+    streams, notes, silent = list[PacketStream](), list[str](), list[str]()
     for place, number in enumerate(largest[:MOST_FLOWS], start=1):
         rows = np.flatnonzero((one.point.flow == number) & (one.point.seen_ns <= one.until_ns))
         seen_ns = one.point.seen_ns[rows]
         if len(seen_ns) < 2:
             continue
-        name = f"at-{one.short}" + (f".flow-{place}" if len(largest) > 1 else "")
+        flow = f".flow-{place}" if len(largest) > 1 else ""
+        name = f"at-{one.short}{flow}"
         counts: dict[str, int | None] = {"lost": None, "duplicated": None, "reordered": None}
         every = np.ones(len(seen_ns) - 1, np.bool_)
         stamps = {"previous": Stamps(seen_ns[:-1], every), "first_point": Stamps(seen_ns[1:], every)}
+        sampled = None
         if found := numbers_of([_frame(one.capture, at) for at in one.point.place[rows].tolist()]):
             gaps = found.gaps
             counts = {"lost": gaps.lost, "duplicated": gaps.duplicated, "reordered": gaps.reordered}
             notes.append(f"{name}: {_numbers_text(found)}")
             if found.counted:
                 stamps["counted"] = _counted(found, seen_ns)
+            if found.sampled:
+                sampled = None if bound_ns is None else _sampled(one, flow, found.sampled, seen_ns)
+                notes.append(_sampled_text(name, found.sampled, is_shown=sampled is not None))
+            # A record that was lost is no silence.
+            if not one.capture.dropped:
+                silent += _silences(found.promises, seen_ns)
+                notes += _silent_now(one, found.promises, seen_ns)
         gap_ns = usual_gap_ns(seen_ns)
         text = flow_text(one.point.flows[number])
         streams.append(
@@ -436,7 +453,94 @@ def _at(one: _Seen) -> tuple[list[PacketStream], list[str]]:
                 hosts=(one.host, one.host),
             )
         )
-    return streams, notes
+        streams += [sampled] if sampled else []
+    problems = [_too_silent(one.name, silent)] if silent else []
+    return streams, notes, problems
+
+
+def _sampled(
+    one: _Seen, flow: str, sampled: Sequence[UtcTime | None], seen_ns: NDArray[np.int64]
+) -> PacketStream | None:
+    """How long after its sample each frame came; None: it is not known what this kernel's clock shows of UTC."""
+    if one.tai_offset_s is None:
+        return None
+    n = len(seen_ns)
+    there = np.array([instant is not None for instant in sampled], np.bool_)
+    utc_ns = np.array([instant.ns if instant else 0 for instant in sampled], np.int64)
+    every = np.ones(n, np.bool_)
+    return PacketStream(
+        name=f"sampled-to-{one.short}{flow}",
+        talker=_PUBLISHER,
+        listener=one.name,
+        described=f"refrTm of sampled values · {one.name}",
+        stamps={"sampled": Stamps(utc_ns + one.tai_offset_s * NS_PER_S, there), "first_point": Stamps(seen_ns, every)},
+        metrics=("sample_latency",),
+        sent=every,
+        arrived=every,
+        arrival=np.arange(n, dtype=np.int64),
+        period_ns=usual_gap_ns(seen_ns),
+        two_clocks=True,
+        counts={"lost": None, "duplicated": None, "reordered": None},
+    )
+
+
+def _sampled_text(name: str, sampled: Sequence[UtcTime | None], *, is_shown: bool) -> str:
+    """What is said of the times of samples, and of the clock that they are by."""
+    there = [instant for instant in sampled if instant]
+    bits = [instant.accuracy_bits for instant in there if instant.accuracy_bits is not None]
+    stated = f"; it states ± {2 ** -min(bits) * 1e6:.3g} µs at worst" if bits else ""
+    if len(bits) < len(there):
+        stated += f"; {len(there) - len(bits)} do not state its accuracy"
+    shown = (
+        "± is --clock-bound" if is_shown else "no latency from there: how far that clock may be off is not known here"
+    )
+    return (
+        f"{name}: {len(there)} of {counted(len(sampled), 'frame')} have a usable refrTm, the time of the sample by the "
+        f"publisher's clock{stated}; {shown}"
+    )
+
+
+def _silences(promises: Sequence[Promise], seen_ns: NDArray[np.int64]) -> list[str]:
+    """Of each source that came later than it had promised: how often, how late, and how often frames were missing."""
+    by_source: dict[bytes, list[tuple[Promise, int]]] = {}
+    for one in promises:
+        if one.following is not None and (gap_ns := int(seen_ns[one.following] - seen_ns[one.place])) > one.ns:
+            by_source.setdefault(one.source, []).append((one, gap_ns))
+    told = []
+    for source, found in by_source.items():
+        worst, gap_ns = max(found, key=lambda row: row[1] - row[0].ns)
+        missing = sum(not one.whole for one, _ in found)
+        told.append(
+            f"{_source_text(source)}: {counted(len(found), 'silence')} longer than its timeAllowedToLive, the worst "
+            f"{gap_ns / 1e6:g} ms of {worst.ns / 1e6:g} ms; in {missing} of them frames are missing by their numbers"
+        )
+    return told
+
+
+def _silent_now(one: _Seen, promises: Sequence[Promise], seen_ns: NDArray[np.int64]) -> list[str]:
+    """Sources of which nothing came until the end although it was due: they may have been stopped."""
+    return [
+        f"{one.name}: {_source_text(last.source)}: no frame in the last {(one.until_ns - seen_ns[last.place]) / 1e6:g} "
+        f"ms, timeAllowedToLive is {last.ns / 1e6:g} ms: the publisher has stopped, or its frames do not come here"
+        for last in promises
+        if last.following is None and one.until_ns - seen_ns[last.place] > last.ns
+    ]
+
+
+def _source_text(source: bytes) -> str:
+    return source.decode("ascii", "backslashreplace")
+
+
+def _too_silent(name: str, told: Sequence[str]) -> Problem:
+    return Problem(
+        "publishers-heard",
+        "a publisher was silent for longer than its timeAllowedToLive",
+        "suspect",
+        "the next frame of each GOOSE control block within its timeAllowedToLive",
+        "; ".join(told),
+        "where frames are missing look for losses before this point; else at the publisher's retransmission",
+        name,
+    )
 
 
 def _numbers_text(found: Numbered) -> str:
@@ -517,6 +621,13 @@ def _notes(watch: Watched, seen: Sequence[_Seen]) -> Iterator[str]:
         )
     if is_alone and len({one.kernel for one in seen}) == 1:
         yield "all points are in one kernel: one clock, ± 0"
+    elif is_alone:
+        # What compares clocks, the page that a guest shares with its host or an exchange, is of a run's test bed.
+        stated = "± is --clock-bound" if watch.clock_bound_ns is not None else "without --clock-bound there is no ±"
+        yield (
+            f"the points are in {len({one.kernel for one in seen})} kernels, and `latlab watch` does not compare their "
+            f"clocks: between them {stated}; a scenario with `flows` compares them, also a guest's with its VM host's"
+        )
     if is_alone:
         yield "the verdict is on the recordings alone: CPUs, interrupts and settings of the machines were not checked"
     yield from (one.end.note for one in seen if one.end)

@@ -223,6 +223,15 @@ IMPORTED_METRICS: Final[tuple[Metric, ...]] = (
         more_less=LATER,
     ),
     Metric(
+        "sample_latency",
+        "From the sample to a point",
+        "first_point − refrTm of the sample",
+        (("sampled", "first_point"),),
+        "received",
+        crosses_hosts=True,
+        more_less=SLOWER,
+    ),
+    Metric(
         "user_return",
         "Return to the application",
         "return to user space − planned expiry",

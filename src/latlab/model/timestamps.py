@@ -156,6 +156,12 @@ TIMESTAMPS: Final[tuple[Timestamp, ...]] = (
         "talker",
         "kernel",
     ),
+    Timestamp(
+        "sampled",
+        "of watched sampled values: refrTm, the reference time of the frame's first sample",
+        "talker",
+        "thread",
+    ),
     Timestamp("first_point", "of imported and of watched packets: when the first point saw it", "talker", "kernel"),
     Timestamp("second_point", "the same of the second point", "listener", "kernel"),
     Timestamp(

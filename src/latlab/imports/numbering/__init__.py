@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import groupby, pairwise
+from itertools import groupby, pairwise, zip_longest
 from typing import Final
 
 from latlab.imports.numbering.avtp import AVTP
-from latlab.imports.numbering.base import Frame, Gaps, Number, Numbering, gaps_of
+from latlab.imports.numbering.base import Frame, Gaps, Number, Numbering, UtcTime, gaps_of
 from latlab.imports.numbering.goose import GOOSE
 from latlab.imports.numbering.hsr import HSR
 from latlab.imports.numbering.profinet import PROFINET
@@ -53,10 +53,24 @@ class Counted:
 
 
 @dataclass(frozen=True)
+class Promise:
+    """Within which time, ns, the source of the frame at `place` was to send again, and the next frame of it; None: none
+    came. whole: by their numbers there was none between the two.
+    """
+
+    source: bytes
+    place: int
+    following: int | None
+    ns: int
+    whole: bool = True
+
+
+@dataclass(frozen=True)
 class Numbered:
     """What a flow's numbers say: of which kind they are, and what is missing. said: what else senders say of their
     packets, and of how many. steps: by how much each source counts on. counted: of each frame, where numbers are the
-    sender's time; None: of its source none came before.
+    sender's time; None: of its source none came before. promises: of the frames that have one. sampled: of each frame
+    when its data was sampled, where any says so.
     """
 
     numbering: Numbering
@@ -65,6 +79,8 @@ class Numbered:
     said: Mapping[str, int] = field(default_factory=dict)
     steps: tuple[int, ...] = ()
     counted: tuple[Counted | None, ...] = ()
+    promises: tuple[Promise, ...] = ()
+    sampled: tuple[UtcTime | None, ...] = ()
 
     @property
     def periods_ns(self) -> tuple[int, ...]:
@@ -107,7 +123,16 @@ def _by(numbering: Numbering, frames: Sequence[Frame]) -> Numbered | None:
     lost, duplicated = sum(gaps.lost for gaps in found), sum(gaps.duplicated for gaps in found)
     gaps = Gaps(lost, duplicated, sum(gaps.reordered for gaps in found))
     steps = tuple(numbers[0].step for numbers in sources)
-    return Numbered(numbering, len(sources), gaps, said, steps, _counted(numbering, by_source.values(), len(frames)))
+    return Numbered(
+        numbering,
+        len(sources),
+        gaps,
+        said,
+        steps,
+        _counted(numbering, by_source.values(), len(frames)),
+        tuple(_promises(by_source.values())),
+        _sampled(by_source.values(), len(frames)),
+    )
 
 
 def _with_step(numbers: Sequence[Number], modulus: int | None) -> list[Number]:
@@ -132,6 +157,29 @@ def _counted(
                 ahead -= numbering.modulus  # it came late
             found[here] = Counted(place, ahead * numbering.unit_ns)
     return tuple(found)
+
+
+def _promises(sources: Iterable[Sequence[tuple[int, Number]]]) -> Iterator[Promise]:
+    for rows in sources:
+        for (place, number), (following, after) in zip_longest(rows, rows[1:], fillvalue=(None, None)):
+            if place is None or number is None or number.valid_ns is None:
+                continue
+            whole = after is None or _follows(number, after)
+            yield Promise(number.source, place, following, number.valid_ns, whole)
+
+
+def _follows(before: Number, after: Number) -> bool:
+    """Whether no number between the two is missing, as far as they show it."""
+    if after.epoch != before.epoch:
+        return after.epoch == before.epoch + 1 and after.value == 0
+    return after.value <= before.value + before.step
+
+
+def _sampled(sources: Iterable[Sequence[tuple[int, Number]]], length: int) -> tuple[UtcTime | None, ...]:
+    found: list[UtcTime | None] = [None] * length
+    for place, number in (row for rows in sources for row in rows):
+        found[place] = found[place] or number.sampled
+    return tuple(found) if any(found) else ()
 
 
 def _ahead(before: Number, after: Number, modulus: int | None) -> int:

@@ -38,12 +38,23 @@ class Frame:
 
 
 @dataclass(frozen=True)
+class UtcTime:
+    """An instant by the sender's clock, ns since 1970, UTC. accuracy_bits: n, where the sender states that its clock is
+    right to 2^-n s; None: it does not say.
+    """
+
+    ns: int
+    accuracy_bits: int | None
+
+
+@dataclass(frozen=True)
 class Number:
     """What a sender numbered a packet: `value`, counted up by `step` from one to the next; step 0: by how much is not
     in the packet, its numbers show it.
 
     source: who counts, where several do in one flow. epoch: counting begins again at 0 with the next one. said: what
-    else the sender says of this packet, for people.
+    else the sender says of this packet, for people. valid_ns: within which time the sender promises the next one; None:
+    it promises nothing. sampled: when its data was sampled; None: that is not in it, or its clock is not to be trusted.
     """
 
     value: int
@@ -51,6 +62,8 @@ class Number:
     epoch: int = 0
     step: int = 1
     said: tuple[str, ...] = ()
+    valid_ns: int | None = None
+    sampled: UtcTime | None = None
 
 
 @dataclass(frozen=True)

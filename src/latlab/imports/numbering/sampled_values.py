@@ -1,15 +1,19 @@
-"""Sampled values: smpCnt of a stream (IEC 61850-9-2, 8.5; IEC 61869-9)."""
+"""Sampled values: smpCnt and refrTm of a stream (IEC 61850-9-2, 8.5; IEC 61869-9)."""
 
 from __future__ import annotations
 
 from typing import Final
 
-from latlab.imports.numbering.base import Frame, Number, Numbering, tags_of
+from latlab.imports.numbering.base import Frame, Number, Numbering, UtcTime, tags_of
 
 _ETHER_TYPE: Final = 0x88BA
 _HEADER: Final = 8
 _APDU, _ASDUS, _ASDU, _NUMBER_OF, _ID, _COUNT = 0x60, 0xA2, 0x30, 0x80, 0x80, 0x82
-_SYNCHRONISED: Final = 0x85
+_REFERENCE, _SYNCHRONISED = 0x84, 0x85
+_CLOCK_FAILURE, _NOT_SYNCHRONISED, _ACCURACY = 0x40, 0x20, 0x1F
+"""Of the quality of a UtcTime (IEC 61850-8-1; TimeQuality and TimeAccuracy: IEC 61850-7-2)."""
+_BITS_MAX: Final = 24
+"""Of the fraction of a second. A larger accuracy says nothing: 31 is "unspecified", others are invalid."""
 
 
 def read(frame: Frame) -> Number | None:
@@ -25,7 +29,23 @@ def read(frame: Frame) -> Number | None:
         return None
     step = max(1, int.from_bytes(parts.get(_NUMBER_OF, b"\x01")[:2], "big"))
     said = ("smpSynch 0",) if asdu.get(_SYNCHRONISED) == b"\0" else ()
-    return Number(int.from_bytes(count, "big"), source=asdu.get(_ID, b""), step=step, said=said)
+    sampled, doubts = _reference(asdu.get(_REFERENCE, b""))
+    source = asdu.get(_ID, b"")
+    return Number(int.from_bytes(count, "big"), source=source, step=step, said=said + doubts, sampled=sampled)
+
+
+def _reference(value: bytes) -> tuple[UtcTime | None, tuple[str, ...]]:
+    """refrTm, the reference time of a sample, which is optional, and why it is not used."""
+    if len(value) != 8:
+        return None, ()
+    quality = value[7]
+    doubts = (("failed", quality & _CLOCK_FAILURE), ("not synchronised", quality & _NOT_SYNCHRONISED))
+    said = tuple(f"refrTm of a clock that is {what}" for what, is_so in doubts if is_so)
+    if said:
+        return None, said
+    fraction, bits = int.from_bytes(value[4:7], "big"), quality & _ACCURACY
+    ns = int.from_bytes(value[:4], "big") * 1_000_000_000 + (fraction * 1_000_000_000 >> _BITS_MAX)
+    return UtcTime(ns, bits if bits <= _BITS_MAX else None), ()
 
 
 SAMPLED_VALUES: Final = Numbering("sv", "smpCnt of sampled values", None, read)
