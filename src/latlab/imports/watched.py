@@ -119,10 +119,9 @@ def read_watched(watch: Watched, folder: Path, clocks: Sequence[ClockEdge] | Non
     ]
     for one in seen:
         # In a scenario no clock is compared with a publisher's.
-        found, said, doubtful = _at(one, watch.clock_bound_ns if clocks is None else None)
+        found, said = _at(one, watch.clock_bound_ns if clocks is None else None)
         streams += found
         notes += said
-        problems += doubtful
     return Imported(
         TOOL,
         __version__,
@@ -401,14 +400,14 @@ def _between(
     return streams, left_out, problems
 
 
-def _at(one: _Seen, bound_ns: int | None) -> tuple[list[PacketStream], list[str], list[Problem]]:
+def _at(one: _Seen, bound_ns: int | None) -> tuple[list[PacketStream], list[str]]:
     """The largest flows of one point: how long after the one before it each packet came, and what numbers say that
-    their senders gave them, which is a note, too; and publishers that were silent for too long. bound_ns: by how much
-    other clocks may be off; None: nothing bounds it.
+    their senders gave them, which is a note, too; and publishers that were silent for too long: what is watched is not
+    right then, the figures are. bound_ns: by how much other clocks may be off; None: nothing bounds it.
     """
     sizes = np.bincount(one.point.flow, minlength=len(one.point.flows))
     largest = [number for number in np.argsort(-sizes, kind="stable").tolist() if sizes[number] > 1]
-    streams, notes, silent = list[PacketStream](), list[str](), list[str]()
+    streams, notes = list[PacketStream](), list[str]()
     for place, number in enumerate(largest[:MOST_FLOWS], start=1):
         rows = np.flatnonzero((one.point.flow == number) & (one.point.seen_ns <= one.until_ns))
         seen_ns = one.point.seen_ns[rows]
@@ -431,7 +430,7 @@ def _at(one: _Seen, bound_ns: int | None) -> tuple[list[PacketStream], list[str]
                 notes.append(_sampled_text(name, found.sampled, is_shown=sampled is not None))
             # A record that was lost is no silence.
             if not one.capture.dropped:
-                silent += _silences(found.promises, seen_ns)
+                notes += [f"{name}: {told}" for told in _silences(found.promises, seen_ns)]
                 notes += _silent_now(one, found.promises, seen_ns)
         gap_ns = usual_gap_ns(seen_ns)
         text = flow_text(one.point.flows[number])
@@ -454,8 +453,7 @@ def _at(one: _Seen, bound_ns: int | None) -> tuple[list[PacketStream], list[str]
             )
         )
         streams += [sampled] if sampled else []
-    problems = [_too_silent(one.name, silent)] if silent else []
-    return streams, notes, problems
+    return streams, notes
 
 
 def _sampled(
@@ -529,18 +527,6 @@ def _silent_now(one: _Seen, promises: Sequence[Promise], seen_ns: NDArray[np.int
 
 def _source_text(source: bytes) -> str:
     return source.decode("ascii", "backslashreplace")
-
-
-def _too_silent(name: str, told: Sequence[str]) -> Problem:
-    return Problem(
-        "publishers-heard",
-        "a publisher was silent for longer than its timeAllowedToLive",
-        "suspect",
-        "the next frame of each GOOSE control block within its timeAllowedToLive",
-        "; ".join(told),
-        "where frames are missing look for losses before this point; else at the publisher's retransmission",
-        name,
-    )
 
 
 def _numbers_text(found: Numbered) -> str:

@@ -839,7 +839,6 @@ OTHERS: Final[tuple[RuleName, ...]] = (
     RuleName("offload-off", "packets were captured as they are on the wire", "suspect"),
     RuleName("packets-distinct", "packets can be distinguished", "suspect"),
     RuleName("points-stayed", "the interfaces stayed as they were", "suspect"),
-    RuleName("publishers-heard", "publishers send within their timeAllowedToLive", "suspect"),
     RuleName("capture-whole", "the captures have all packets", "suspect"),
     RuleName("cards-synchronised", "the network cards' clocks are synchronised", "untrusted"),
     RuleName("frames-returned", "all frames returned", "suspect"),
