@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
 from pathlib import PurePosixPath
 from typing import Final
 
@@ -40,6 +41,10 @@ say clocksource "$(first /sys/devices/system/clocksource/clocksource0/current_cl
 say realtime "$(first /sys/kernel/realtime)"
 say isolated "$(first /sys/devices/system/cpu/isolated)"
 for clock in /sys/class/ptp/*; do [ -e "$clock" ] && say clock "${clock##*/} $(first "$clock/clock_name")"; done
+for device in /sys/bus/platform/devices/* /sys/bus/spi/devices/*; do
+    [ -e "$device/driver" ] || [ ! -e "$device/of_node/compatible" ] ||
+        say undriven "$(tr '\000' ' ' <"$device/of_node/compatible")"
+done
 while read -r line; do say mount "$line"; done </proc/mounts
 for file in $3; do [ -e "$file" ] && say file "$file"; done
 say free "$(df -Pk "$4" 2>/dev/null | tail -n 1)"
@@ -98,17 +103,36 @@ USES: Final = (
     Use("probes", ("sockperf", "cyclictest", "rtla", "ddsperf")),
 )
 EMULATOR: Final = "qemu-system-"
+CARDS: Final = {
+    "fsl,*-fec": "CONFIG_FEC",
+    "marvell,armada-*-pp2*": "CONFIG_MVPP2",
+    "nxp,imx*-dwmac-eqos": "CONFIG_DWMAC_IMX8",
+    "nxp,sja11*": "CONFIG_NET_DSA_SJA1105, CONFIG_NET_DSA_SJA1105_PTP and CONFIG_NET_DSA_SJA1105_TAS",
+    "renesas,*-ether-switch": "CONFIG_RENESAS_ETHER_SWITCH",
+    "renesas,*-ethertsn": "CONFIG_RTSN",
+    "renesas,etheravb-*": "CONFIG_RAVB",
+    "ti,am*-cpsw-nuss": "CONFIG_TI_K3_AM65_CPSW_NUSS",
+}
+"""Network cards and switches of boards by a device tree's `compatible`, and the symbol of the kernel's driver.
+
+Some distributions' kernels have some of them off: Debian's those of Renesas and the sja1105.
+"""
 
 
 @dataclass(frozen=True)
 class There:
-    """What the machine has answered. config: None if its kernel's configuration is nowhere to be read."""
+    """What the machine has answered.
+
+    undriven: of each device without a driver what its device tree says it is compatible with. config: None if its
+    kernel's configuration is nowhere to be read.
+    """
 
     one: Mapping[str, str]
     tools: Mapping[str, str]
     files: frozenset[str]
     modules: frozenset[str]
     clocks: tuple[str, ...]
+    undriven: tuple[str, ...]
     mounts: tuple[str, ...]
     config: Mapping[str, str] | None
 
@@ -148,6 +172,7 @@ def read(said: str) -> There:
         files=frozenset(each.get("file", ())),
         modules=frozenset(each.get("module", ())),
         clocks=tuple(text.strip() for text in each.get("clock", ())),
+        undriven=tuple(each.get("undriven", ())),
         mounts=tuple(each.get("mount", ())),
         config=config if "configuration" in each else None,
     )
@@ -189,6 +214,11 @@ def _kernel(there: There) -> Iterator[Finding]:
     if there.config is None:
         found = "cannot be read; the next lines are based on its modules"
         yield Finding("kernel", "configuration", None, found, "a kernel with CONFIG_IKCONFIG_PROC")
+    for names in map(str.split, there.undriven):
+        known = (CARDS[pattern] for name in names for pattern in CARDS if fnmatchcase(name, pattern))
+        if symbols := next(known, None):
+            found = "no driver: no interface, and no PTP clock of it"
+            yield Finding("kernel", f"network card {names[0]}", None, found, f"a kernel with {symbols}")
 
 
 def _clocks(there: There, now_s: float) -> Iterator[Finding]:
