@@ -108,6 +108,14 @@ def test_a_network_card_without_a_driver_is_named_with_its_symbol(compatible: st
     assert (found[card].ok, found[card].remedy) == (None, f"a kernel with {symbol}")
 
 
+def test_cpus_of_two_kinds_are_named_with_their_capacities() -> None:
+    said = "".join(f"capacity={cpu} {446 if cpu < 4 else 1024}\n" for cpu in range(6))
+    found = judged(BOARD + said)["kinds of CPUs"]
+    assert (found.ok, found.found) == (None, "CPUs of different speed, by capacity: 0-3: 446, 4-5: 1024")
+    assert "tuning" in found.remedy
+    assert "kinds of CPUs" not in judged(BOARD + said.replace("446", "1024"))
+
+
 def test_a_clock_at_1970_is_reported_with_what_to_do() -> None:
     found = judged(BOARD.replace("time=1764115201", "time=90"))["time"]
     assert found.ok is None
