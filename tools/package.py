@@ -191,7 +191,7 @@ def lab_package(folder: Path, root: Path, built: Path, release: Release) -> Path
     Debian has these packages in versions that are too old. built: the wheel.
     """
     packages = root / HOME / f"lib/python{release.python}/site-packages"
-    _install(packages, release, "--require-hashes", "--requirement", str(_run_time_lock(root.parent)))
+    _install(packages, release, "--require-hashes", "--requirement", str(run_time_lock(root.parent)))
     _install(packages, release, "--no-index", "--find-links", str(built.parent), f"latlab=={VERSION}")
     shutil.rmtree(packages / "bin")  # their commands: none is latlab's, and they start this machine's Python
     shutil.move(packages / "share", root / "usr/share")
@@ -248,7 +248,7 @@ def _install(packages: Path, release: Release, *what: str) -> None:
         raise PackageError(f"pip cannot get what Python {release.python} needs:\n{ended.stderr.strip()}")
 
 
-def _run_time_lock(scratch: Path) -> Path:
+def run_time_lock(scratch: Path) -> Path:
     """Of requirements.lock what the lab needs when it runs."""
     wanted = {one.purl.rpartition("/")[2].replace("@", "==") for one in python_packages()[1:]}
     entries = re.split(r"\n(?=\S)", (ROOT / "requirements.lock").read_text(encoding="utf-8").strip())

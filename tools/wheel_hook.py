@@ -15,8 +15,8 @@ from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
-TAG = "py3-none-manylinux_2_17_aarch64.manylinux_2_17_x86_64"
-"""Agents are static programs for Linux on either architecture."""
+TAG = "py3-none-manylinux_2_17_aarch64.manylinux_2_17_x86_64.musllinux_1_1_aarch64.musllinux_1_1_x86_64"
+"""Agents are static programs for Linux on either architecture, whatever its C library."""
 
 
 class Staged(BuildHookInterface):  # type: ignore[type-arg]

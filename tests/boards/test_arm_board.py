@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from unittest import mock
 
 import pytest
 from board_place import BoardPlace, received
@@ -14,6 +15,7 @@ from latlab_command import cells_of, read
 import latlab
 from latlab.scenario.load import read_yaml
 from latlab.testbed.agent_binary import AGENT
+from latlab.testbed.images import build_image
 from latlab.testbed.site import STATE
 
 ARCHITECTURE = "aarch64"
@@ -25,6 +27,8 @@ HOSTS = {
 PACKETS = 250
 SHIPPED = Path(__file__).parents[2] / "scenarios" / "bridges-board.yaml"
 BRIDGES = {"tap": "packets carried by vhost-net", "vfio": "PCI device 0000:02:00.0; packets carried by the card"}
+FUNCTIONS_IMAGE, RELEASE = "vf-board-arm64", "trixie"
+"""A board by a QEMU whose igb has virtual functions with a link."""
 EACH_WAY = 250
 """Fewer packets than each stream sends."""
 INSTANTS = 150
@@ -103,6 +107,34 @@ def test_guests_of_the_shipped_scenario_run_on_it_and_repeat_to_the_nanosecond(a
         assert any(thread.endswith("CPU 0/KVM") for thread in facts["board1"]["processes"]["threads"])
         iommus = facts["board1"]["machine"]["iommus"]
         assert [iommu.startswith("smmu3.") for iommu in iommus or ()] == [True] * ("=vfio," in str(path))
+
+
+@pytest.fixture(scope="session")
+def with_functions(arm_agent: Path, arm_cache: Path) -> None:
+    """The image of boards whose cards' functions work is there."""
+    with mock.patch.dict(os.environ, LATLAB_CACHE=str(arm_cache)):
+        build_image(FUNCTIONS_IMAGE, agent=arm_agent, kind="board", architecture="arm64", emulator_from=RELEASE)
+
+
+@pytest.mark.usefixtures("with_functions")
+def test_every_packet_passes_a_guests_virtual_function_and_repeats_to_the_nanosecond(arm_place: BoardPlace) -> None:
+    shipped = read_yaml(SHIPPED.read_text()).data
+    shipped["hosts"]["board1"] |= {"arch": "arm64", "image": FUNCTIONS_IMAGE}
+    matrix = {"guests.vm1.bridge": ["vf"], "loads": ["none"]}
+    path = arm_place.board_scenario(**shipped | {"matrix": matrix, "repeat": 1, "duration": "300ms"})
+    before = arm_place.trace()
+    ended = arm_place.start("run", path, "--check-repeat").ended()
+    assert ended.status == 0, ended.err + ended.out
+    assert arm_place.trace() == before
+    folder = arm_place.only_run()
+    for cell in cells_of(folder).values():
+        (bridge,) = cell["bridges"]
+        assert bridge["kind"] == "vf" and "0000:02:10.0 by vfio for vm1" in bridge["detail"]
+    result = read(folder / "result.json")
+    counts = [stream["counts"] for cell in result["cells"] for stream in cell["streams"].values()]
+    assert all(one["received"] == one["sent"] > EACH_WAY for one in counts) and len(counts) == 2
+    (alike,) = result["repeats"]
+    assert (alike["only_in_one"], alike["largest_ns"]) == (0, 0) and alike["packets"] > 2 * EACH_WAY
 
 
 def test_a_timer_of_a_guest_is_followed_from_the_vm_hosts_interrupt_into_it(arm_place: BoardPlace) -> None:

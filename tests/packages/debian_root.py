@@ -75,7 +75,7 @@ def _mirror() -> str:
 
 
 class Root:
-    """A Debian in a folder. Use it inside a machine of the test's own (private_network)."""
+    """A distribution in a folder. Use it inside a machine of the test's own (private_network)."""
 
     def __init__(self, archive: Path, folder: Path) -> None:
         self.folder = folder
@@ -89,7 +89,8 @@ class Root:
 
     def run(self, *command: str | os.PathLike[str], cwd: str = "/root") -> subprocess.CompletedProcess[str]:
         """Run a command in it, and return what came of it."""
-        inside = ("chroot", str(self.folder), "/usr/bin/env", "--chdir", cwd, *map(str, command))
+        # BusyBox's env(1) has no --chdir.
+        inside = ("chroot", str(self.folder), "/bin/sh", "-c", 'cd "$0" && exec "$@"', cwd, *map(str, command))
         return subprocess.run(inside, check=False, capture_output=True, text=True, env=ENVIRONMENT, timeout=INSTALLED_S)
 
     def install(self, packages: Sequence[Path]) -> subprocess.CompletedProcess[str]:

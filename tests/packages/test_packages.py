@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bz2
 import gzip
 import hashlib
 import json
@@ -14,12 +15,13 @@ from pathlib import Path
 from zipfile import ZipFile
 
 import pytest
+from alpine_root import PYTHON, PYTHON_VERSION, alpine_archive, download
 from debian_root import Dist, Root, quickly_built, root_archive
 from lab_machine import private_network
 
 import latlab
 from latlab.testbed.architecture import ARCHITECTURES, BY_DEBIAN
-from package import AGENT, LAB_ARCHITECTURE, RELEASES, SHELL_FILES, PackageError, Release, found_agents
+from package import AGENT, LAB_ARCHITECTURE, RELEASES, SHELL_FILES, PackageError, Release, found_agents, run_time_lock
 
 pytestmark = pytest.mark.real
 
@@ -43,14 +45,31 @@ def agents_in(said: str) -> dict[str, str]:
     return dict(re.findall(r"^agent for (\w+): ([^,]+), ", "\n".join(others), re.MULTILINE))
 
 
+def measured(root: Root, latlab: str) -> None:
+    """What is installed there, as `latlab`, sends packets and receives them."""
+    (root.folder / "root/small.yaml").write_text(SMALL)
+    ran = root.run(latlab, "run", "small.yaml", "--json")
+    assert ran.returncode in FINISHED, ran.stdout + ran.stderr
+    (result,) = (root.folder / "root/runs").glob("*/result.json")
+    (cell,) = json.loads(result.read_text())["cells"]
+    counts = cell["streams"]["control"]["counts"]
+    assert counts["sent"] == counts["received"] == 500
+
+
+@pytest.fixture(scope="session")
+def roots(pytestconfig: pytest.Config) -> Path:
+    """Where archives of distributions are kept."""
+    if BY_DEBIAN[LAB_ARCHITECTURE].name != os.uname().machine:
+        pytest.skip(f"the clean machines are of {LAB_ARCHITECTURE}, and this machine is {os.uname().machine}")
+    return pytestconfig.cache.mkdir("roots")
+
+
 @pytest.mark.parametrize("release", RELEASES, ids=lambda one: one.name)
 def test_on_a_clean_debian_the_package_installs_and_measures(
-    release: Release, dist: Dist, tmp_path: Path, pytestconfig: pytest.Config
+    release: Release, dist: Dist, tmp_path: Path, roots: Path
 ) -> None:
-    if BY_DEBIAN[LAB_ARCHITECTURE].name != os.uname().machine:
-        pytest.skip(f"the lab's package is for {LAB_ARCHITECTURE}, and this machine is {os.uname().machine}")
     package = dist.only(f"latlab_*~deb{release.number}_*.deb")
-    archive = root_archive(release.name, package, pytestconfig.cache.mkdir("roots"))
+    archive = root_archive(release.name, package, roots)
     with private_network():
         root = Root(archive, tmp_path / "root")
         installed = root.install([package, dist.only("latlab-agent_*_amd64.deb")])
@@ -59,16 +78,36 @@ def test_on_a_clean_debian_the_package_installs_and_measures(
             (architecture, latlab.__version__) for architecture in ARCHITECTURES
         }
         assert root.run(AGENT, "--version").stdout.startswith(f"{AGENT} {latlab.__version__}, built for x86_64")
-        (root.folder / "root/small.yaml").write_text(SMALL)
-        ran = root.run("latlab", "run", "small.yaml", "--json")
-        assert ran.returncode in FINISHED, ran.stdout + ran.stderr
-        (result,) = (root.folder / "root/runs").glob("*/result.json")
-        (cell,) = json.loads(result.read_text())["cells"]
-        assert cell["streams"]["control"]["counts"]["sent"] == 500
+        measured(root, "latlab")
         for page in ("latlab", "latlab-run", AGENT):
             assert (root.folder / f"usr/share/man/man1/{page}.1.gz").is_file()
         removed = root.run("dpkg", "--remove", "latlab")
         assert removed.returncode == 0 and not (root.folder / "usr/lib/latlab").exists(), removed.stderr
+
+
+def test_on_another_distribution_with_another_c_library_the_wheel_installs_and_measures(
+    dist: Dist, tmp_path: Path, roots: Path
+) -> None:
+    wheels = tmp_path / "wheels"
+    wheels.mkdir()
+    download(wheels, "--require-hashes", "--requirement", str(run_time_lock(tmp_path)))
+    shutil.copy(dist.only("*.whl"), wheels)
+    archive = alpine_archive(roots)
+    with private_network():
+        root = Root(archive, tmp_path / "root")
+        assert "ID=alpine" in root.run("cat", "/etc/os-release").stdout.splitlines()
+        shutil.copytree(wheels, root.folder / "tmp/wheels")
+        assert root.run(f"/{PYTHON}/bin/python{PYTHON_VERSION}", "-m", "venv", "venv").returncode == 0
+        found = ("--quiet", "--disable-pip-version-check", "--no-index", "--find-links", "/tmp/wheels")
+        installed = root.run("venv/bin/pip", "install", *found, "latlab")
+        assert installed.returncode == 0, installed.stdout + installed.stderr
+        said = root.run("venv/bin/latlab", "--version").stdout
+        assert agents_in(said) == dict.fromkeys(ARCHITECTURES, latlab.__version__)
+        measured(root, "venv/bin/latlab")
+        # That Python has no bz2, as any that was compiled where the headers of libbz2 were missing.
+        (root.folder / "root/figures.bz2").write_bytes(bz2.compress(b"1 2 3\n"))
+        refused = root.run("venv/bin/latlab", "import", "figures.bz2")
+        assert refused.returncode and "unpack it first: bunzip2 figures.bz2" in refused.stderr
 
 
 def test_from_the_wheel_in_an_empty_environment_the_first_scenario_is_measured(dist: Dist, tmp_path: Path) -> None:

@@ -121,6 +121,37 @@ def test_a_card_that_an_arm_board_hands_on_is_behind_an_smmu() -> None:
     assert not any("intel" in word for word in words)
 
 
+def test_the_ports_of_an_arm_board_keep_a_cards_functions_apart() -> None:
+    (plain,) = after(argv(scenario(arch="arm64", guest={"bridge": "vfio", "image": "debian-rt"})), "-append")
+    (shared,) = after(argv(scenario(arch="arm64", guest={"bridge": "vf", "image": "debian-rt"})), "-append")
+    assert "config_acs" not in plain
+    assert "pci=config_acs=xx111x1@pci:1b36:000c" in shared.split()
+    (pc,) = after(argv(scenario(guest={"bridge": "vf"})), "-append")
+    assert "config_acs" not in pc and "intel_iommu=on" in pc.split()
+
+
+def test_boards_with_two_kernel_command_lines_never_share_a_snapshot() -> None:
+    site = Site("t1", machine=machine(), images=images())
+    image = site.images["debian-rt-board-arm64"]
+    keys = {
+        board_key(scenario(arch="arm64", guest={"bridge": bridge, "image": "debian-rt"}), "board1", image, site)
+        for bridge in ("vfio", "vf")
+    }
+    assert len(keys) == 2
+
+
+def test_an_arm_board_whose_cards_have_no_working_functions_is_named_with_an_image_for_arm() -> None:
+    wanted = scenario(arch="arm64", guest={"bridge": "vf", "image": "debian-rt"})
+    known = images()
+    known["debian-rt-arm64"] = replace(known["debian-rt-arm64"], flavour="rt")
+    site = Site("t1", machine=machine(), images=known)
+    site = replace(site, others=planned_sites(wanted, site))
+    (reason,) = unavailable(wanted, site)
+    assert reason.where == "guests.vm1.bridge" and "debian-rt-board-arm64 has 10.0.2" in reason.what
+    assert "`latlab image build vf-board-arm64 --arch arm64 --board --emulator-from trixie`" in reason.remedy
+    assert "`image: vf-board-arm64`" in reason.remedy
+
+
 def test_boards_of_two_architectures_never_share_a_snapshot() -> None:
     site = Site("t1", machine=machine(), images=images())
     keys = set()

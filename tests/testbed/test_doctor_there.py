@@ -90,6 +90,32 @@ def test_without_a_configuration_it_goes_by_modules_and_says_so() -> None:
     assert nothing_known["gate schedules (taprio)"].ok
 
 
+@pytest.mark.parametrize(
+    ("compatible", "symbol"),
+    [
+        ("renesas,etheravb-r8a7795 renesas,etheravb-rcar-gen3 ", "CONFIG_RAVB"),
+        ("renesas,r8a779f0-ether-switch ", "CONFIG_RENESAS_ETHER_SWITCH"),
+        ("nxp,sja1105t ", "CONFIG_NET_DSA_SJA1105, CONFIG_NET_DSA_SJA1105_PTP and CONFIG_NET_DSA_SJA1105_TAS"),
+        ("fsl,imx8mm-fec fsl,imx8mq-fec fsl,imx6sx-fec ", "CONFIG_FEC"),
+        ("nxp,imx8mp-dwmac-eqos snps,dwmac-5.10a ", "CONFIG_DWMAC_IMX8"),
+        ("marvell,armada-7k-pp22 ", "CONFIG_MVPP2"),
+    ],
+)
+def test_a_network_card_without_a_driver_is_named_with_its_symbol(compatible: str, symbol: str) -> None:
+    found = judged(BOARD + f"undriven={compatible}\nundriven=arm,pl011 arm,primecell \n")
+    (card,) = (name for name in found if name.startswith("network card"))
+    assert card == f"network card {compatible.split()[0]}"
+    assert (found[card].ok, found[card].remedy) == (None, f"a kernel with {symbol}")
+
+
+def test_cpus_of_two_kinds_are_named_with_their_capacities() -> None:
+    said = "".join(f"capacity={cpu} {446 if cpu < 4 else 1024}\n" for cpu in range(6))
+    found = judged(BOARD + said)["kinds of CPUs"]
+    assert (found.ok, found.found) == (None, "CPUs of different speed, by capacity: 0-3: 446, 4-5: 1024")
+    assert "tuning" in found.remedy
+    assert "kinds of CPUs" not in judged(BOARD + said.replace("446", "1024"))
+
+
 def test_a_clock_at_1970_is_reported_with_what_to_do() -> None:
     found = judged(BOARD.replace("time=1764115201", "time=90"))["time"]
     assert found.ok is None

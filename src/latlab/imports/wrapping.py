@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import bz2
 import codecs
 import gzip
 import json
@@ -19,6 +18,11 @@ from typing import Any, Final
 from latlab.imports.base import COLOURS, HEAD, LINE_BYTES, Format, raw_lines, too_large
 from latlab.model.errors import UsageError
 
+try:
+    import bz2
+except ImportError:  # a Python that was compiled without libbz2
+    bz2 = None  # type: ignore[assignment]
+
 _MOST_BYTES: Final = 8 << 30
 _DEPTH: Final = 3
 """So many wrappings inside each other are looked for: the journal's prefix, quoted in a ticket, and indented."""
@@ -26,13 +30,14 @@ _DEPTH: Final = 3
 _OPEN: Final[dict[bytes, tuple[str, Callable[[Path], Any]]]] = {
     b"\x1f\x8b": ("gzip", gzip.open),
     b"\xfd7zXZ\x00": ("xz", lzma.open),
-    b"BZh": ("bzip2", bz2.open),
+    **({b"BZh": ("bzip2", bz2.open)} if bz2 else {}),
     # The format before xz has no magic: its first bytes are the usual properties, and the lowest byte of a power of 2.
     b"\x5d\x00\x00": ("lzma", lzma.open),
 }
 _PACKED: Final = {
     b"\x28\xb5\x2f\xfd": ("zstd", "unzstd"),
     b"\x04\x22\x4d\x18": ("lz4", "unlz4"),
+    **({} if bz2 else {b"BZh": ("bzip2", "bunzip2")}),
     b"PK\x03\x04": ("zip", "unzip"),
     b"7z\xbc\xaf\x27\x1c": ("7-Zip", "7z x"),
     b"LPKSHHRH": ("systemd's journal", "journalctl --file"),

@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
 from pathlib import PurePosixPath
 from typing import Final
 
@@ -19,6 +20,7 @@ from latlab.testbed.agent_binary import AGENT, find_agent, find_agents, no_agent
 from latlab.testbed.doctor import Finding
 from latlab.testbed.machines.ssh import AGENTS, USER
 from latlab.testbed.ssh_steps import CLOCK_S, TOOLS, clock_apart, mount_of
+from latlab.testbed.tuning.cpus import cpu_list
 
 RECORDINGS: Final = "/var/tmp"
 BUSYBOX: Final = "busybox"
@@ -39,7 +41,14 @@ say model "$(first /proc/device-tree/model | tr -d '\000')"
 say clocksource "$(first /sys/devices/system/clocksource/clocksource0/current_clocksource)"
 say realtime "$(first /sys/kernel/realtime)"
 say isolated "$(first /sys/devices/system/cpu/isolated)"
+for cpu in /sys/devices/system/cpu/cpu[0-9]*; do
+    [ -r "$cpu/cpu_capacity" ] && say capacity "${cpu##*/cpu} $(first "$cpu/cpu_capacity")"
+done
 for clock in /sys/class/ptp/*; do [ -e "$clock" ] && say clock "${clock##*/} $(first "$clock/clock_name")"; done
+for device in /sys/bus/platform/devices/* /sys/bus/spi/devices/*; do
+    [ -e "$device/driver" ] || [ ! -e "$device/of_node/compatible" ] ||
+        say undriven "$(tr '\000' ' ' <"$device/of_node/compatible")"
+done
 while read -r line; do say mount "$line"; done </proc/mounts
 for file in $3; do [ -e "$file" ] && say file "$file"; done
 say free "$(df -Pk "$4" 2>/dev/null | tail -n 1)"
@@ -98,17 +107,38 @@ USES: Final = (
     Use("probes", ("sockperf", "cyclictest", "rtla", "ddsperf")),
 )
 EMULATOR: Final = "qemu-system-"
+CARDS: Final = {
+    "fsl,*-fec": "CONFIG_FEC",
+    "marvell,armada-*-pp2*": "CONFIG_MVPP2",
+    "nxp,imx*-dwmac-eqos": "CONFIG_DWMAC_IMX8",
+    "nxp,sja11*": "CONFIG_NET_DSA_SJA1105, CONFIG_NET_DSA_SJA1105_PTP and CONFIG_NET_DSA_SJA1105_TAS",
+    "renesas,*-ether-switch": "CONFIG_RENESAS_ETHER_SWITCH",
+    "renesas,*-ethertsn": "CONFIG_RTSN",
+    "renesas,etheravb-*": "CONFIG_RAVB",
+    "ti,am*-cpsw-nuss": "CONFIG_TI_K3_AM65_CPSW_NUSS",
+}
+"""Network cards and switches of boards by a device tree's `compatible`, and the symbol of the kernel's driver.
+
+Some distributions' kernels have some of them off: Debian's those of Renesas and the sja1105.
+"""
 
 
 @dataclass(frozen=True)
 class There:
-    """What the machine has answered. config: None if its kernel's configuration is nowhere to be read."""
+    """What the machine has answered.
+
+    capacities: CPU → its speed, 1024 being the fastest's; of machines whose kernel states it. undriven: of each device
+    without a driver what its device tree says it is compatible with. config: None if its kernel's configuration is
+    nowhere to be read.
+    """
 
     one: Mapping[str, str]
     tools: Mapping[str, str]
     files: frozenset[str]
     modules: frozenset[str]
+    capacities: Mapping[int, int]
     clocks: tuple[str, ...]
+    undriven: tuple[str, ...]
     mounts: tuple[str, ...]
     config: Mapping[str, str] | None
 
@@ -141,13 +171,16 @@ def read(said: str) -> There:
     """What ASK has printed."""
     rows = [line.partition("=")[::2] for line in said.splitlines()]
     each = {key: [text for name, text in rows if name == key] for key, _ in rows}
+    capacities = (text.partition(" ")[::2] for text in each.get("capacity", ()))
     config = dict(text.partition("=")[::2] for text in each.get("config", ()))
     return There(
         one={key: texts[0].strip() for key, texts in each.items()},
         tools=dict(text.partition(" ")[::2] for text in each.get("tool", ())),
         files=frozenset(each.get("file", ())),
         modules=frozenset(each.get("module", ())),
+        capacities={int(cpu): int(speed) for cpu, speed in capacities if speed.isdigit()},
         clocks=tuple(text.strip() for text in each.get("clock", ())),
+        undriven=tuple(each.get("undriven", ())),
         mounts=tuple(each.get("mount", ())),
         config=config if "configuration" in each else None,
     )
@@ -186,9 +219,21 @@ def _kernel(there: There) -> Iterator[Finding]:
     isolated = there.one.get("isolated", "")
     remedy = "" if isolated else "isolcpus=… on the kernel's command line"
     yield Finding("kernel", "isolated CPUs", True if isolated else None, isolated or "none", remedy)
+    kinds = sorted({*there.capacities.values()})
+    if len(kinds) > 1:
+        each = (f"{cpu_list(cpu for cpu, one in there.capacities.items() if one == kind)}: {kind}" for kind in kinds)
+        remedy = "tuning: keep the streams' threads, vCPUs and interrupts on CPUs of one kind"
+        yield Finding(
+            "kernel", "kinds of CPUs", None, f"CPUs of different speed, by capacity: {', '.join(each)}", remedy
+        )
     if there.config is None:
         found = "cannot be read; the next lines are based on its modules"
         yield Finding("kernel", "configuration", None, found, "a kernel with CONFIG_IKCONFIG_PROC")
+    for names in map(str.split, there.undriven):
+        known = (CARDS[pattern] for name in names for pattern in CARDS if fnmatchcase(name, pattern))
+        if symbols := next(known, None):
+            found = "no driver: no interface, and no PTP clock of it"
+            yield Finding("kernel", f"network card {names[0]}", None, found, f"a kernel with {symbols}")
 
 
 def _clocks(there: There, now_s: float) -> Iterator[Finding]:

@@ -51,6 +51,8 @@ SETTLED = 'until [ "$(cut -d. -f1 /proc/uptime)" -ge 12 ]; do sleep 1; done\n'
 Open vSwitch takes a machine up for less than 10 s for one without CPUs (count_cpu_cores() in its lib/ovs-thread.c), and
 then needs no decision about a frame."""
 BY_TRIXIE = "--board --emulator-from trixie"
+WITH_FUNCTIONS = "vf-board"
+"""What remedies call an image by whose QEMU cards have virtual functions."""
 ANSWERS = ("echo", "answers")
 SET_CLOCK = 'exec "$0" in "$1" date -u -s "@$(date +%s)"'
 
@@ -212,11 +214,15 @@ def _undriven(scenario: Scenario, name: str, site: Site, model: str) -> Iterator
 def _without_functions(scenario: Scenario, name: str, image: Image, machine: Machine) -> Iterator[LabError]:
     """Guests that get a virtual function of the board's card, and a QEMU whose cards have none that work."""
     has, since = (".".join(map(str, one)) for one in (version(image, machine), FUNCTIONS_SINCE))
+    arch = _wanted(scenario, name).arch
+    named, build = WITH_FUNCTIONS, BY_TRIXIE
+    if arch:
+        named, build = f"{named}-{arch}", f"--arch {arch} {build}"
     for key, guest in scenario.guests.items():
         wants = KINDS[guest.bridge].takes_functions and scenario.machine_of(key) == name
         if wants and version(image, machine) < FUNCTIONS_SINCE:
             what = f"the cards of boards have virtual functions with a link by QEMU {since}, and {image.name} has {has}"
-            remedy = f"an image such as `latlab image build vf-board {BY_TRIXIE}` makes, and `image: vf-board`"
+            remedy = f"an image such as `latlab image build {named} {build}` makes, and `image: {named}`"
             yield LabError(what, where=f"guests.{key}.bridge", remedy=remedy)
 
 

@@ -47,7 +47,8 @@ class Emulated:
     machine: `-machine`. cpu: `-cpu` in emulation. steady_cpu: the same in virtual time, where nothing is random.
     halt: the device by which a board in virtual time halts. iommu, machine_iommu: what keeps a card that is handed on
     to a guest from the rest of the board's memory: arguments, and what is added to `machine`. iommu_used: what the
-    kernel gets. kvm: the commands that load what KVM for nested guests needs.
+    kernel gets. functions_used: what it gets, too, where guests have virtual functions of a card. kvm: the commands
+    that load what KVM for nested guests needs.
     """
 
     machine: str
@@ -57,6 +58,7 @@ class Emulated:
     iommu: tuple[str, ...] = ()
     machine_iommu: str = ""
     iommu_used: str = ""
+    functions_used: str = ""
     kvm: str = ""
 
 
@@ -85,6 +87,11 @@ ARM = Emulated(
     steady_cpu=NESTING_ARM,
     halt="pvpanic-pci",
     machine_iommu=",iommu=smmuv3",
+    # Without ACS in its port a card is in one IOMMU group with its functions. Where devices are in a device tree, Linux
+    # asks for ACS after it has set the ports up (of_iommu_configure() in drivers/iommu/of_iommu.c): what tells requests
+    # apart and keeps them from going from function to function is set by hand, in QEMU's pcie-root-port (Linux:
+    # Documentation/admin-guide/kernel-parameters.txt).
+    functions_used="pci=config_acs=xx111x1@pci:1b36:000c",
 )
 EMULATED: Mapping[str | None, Emulated] = {None: PC, AARCH64.debian: ARM}
 """What boards are, by their `arch`."""
@@ -158,7 +165,8 @@ def board_key(scenario: Scenario, name: str, image: Image, site: Site) -> str:
         *(board_address(place, number) for number in range(board.nics)),
         *(image.digest, version(image, machine), board_acceleration(board, machine)),
         *(board.cpus, board.memory, board.nics),
-        *(card_model(image, machine), board.append, name, initramfs(scenario, name, image, site).name, board.time),
+        *(card_model(image, machine), _command_line(scenario, name, image), name),
+        *(initramfs(scenario, name, image, site).name, board.time),
         *(_hands_on(scenario, name), BOARD_DEVICES),
     )
     return "\n".join(map(str, parts))
@@ -204,8 +212,10 @@ def _turns(folder: str, halt: str) -> Iterator[str]:
 def _command_line(scenario: Scenario, name: str, image: Image) -> str:
     board = _board(scenario, name)
     virtual = "latlab.turns nokaslr" if board.time == "virtual" else ""
-    iommu = emulated(scenario, name).iommu_used if _hands_on(scenario, name) else ""
-    return " ".join(filter(None, (image.append, f"latlab.name={name}", virtual, iommu, board.append)))
+    kind = emulated(scenario, name)
+    iommu = kind.iommu_used if _hands_on(scenario, name) else ""
+    functions = kind.functions_used if _shares_card(scenario, name) else ""
+    return " ".join(filter(None, (image.append, f"latlab.name={name}", virtual, iommu, functions, board.append)))
 
 
 def _has_guests(scenario: Scenario, name: str) -> bool:
@@ -215,6 +225,12 @@ def _has_guests(scenario: Scenario, name: str) -> bool:
 def _hands_on(scenario: Scenario, name: str) -> bool:
     """Whether a guest on the board gets one of its cards."""
     given = (key for key, guest in scenario.guests.items() if facts_of(guest).gives_device)
+    return any(scenario.machine_of(key) == name for key in given)
+
+
+def _shares_card(scenario: Scenario, name: str) -> bool:
+    """Whether a guest on the board gets a virtual function of one of its cards."""
+    given = (key for key, guest in scenario.guests.items() if facts_of(guest).takes_functions)
     return any(scenario.machine_of(key) == name for key in given)
 
 
