@@ -132,7 +132,7 @@ def test_every_packet_passes_a_guests_virtual_function_and_repeats_to_the_nanose
         assert bridge["kind"] == "vf" and "0000:02:10.0 by vfio for vm1" in bridge["detail"]
     result = read(folder / "result.json")
     counts = [stream["counts"] for cell in result["cells"] for stream in cell["streams"].values()]
-    assert all(one["received"] == one["sent"] > EACH_WAY for one in counts) and len(counts) == 2
+    assert all(one["received"] == one["sent"] > EACH_WAY for one in counts) and len(counts) == 4
     (alike,) = result["repeats"]
     assert (alike["only_in_one"], alike["largest_ns"]) == (0, 0) and alike["packets"] > 2 * EACH_WAY
 
