@@ -172,9 +172,16 @@ def _pooled(shown: View) -> View:
     cells: dict[str, list[Trace]] = {}
     for trace in shown.traces:
         cells.setdefault(trace.slug, []).append(trace)
-    traces = (replace(same[0], value_ns=np.concatenate([one.value_ns for one in same])) for same in cells.values())
     most = max(map(len, cells.values()))
-    return replace(shown, traces=tuple(traces), legend=keys, each=f"cell, its {most} repetitions together")
+    traces = tuple(map(_together, cells.values()))
+    return replace(shown, traces=traces, legend=keys, each=f"cell, its {most} repetitions together")
+
+
+def _together(same: Sequence[Trace]) -> Trace:
+    """The repetitions of a cell as the first one, with the packets of all."""
+    unbounded = sum(one.statistics.unbounded for one in same)
+    statistics = same[0].statistics.model_copy(update={"unbounded": unbounded})
+    return replace(same[0], value_ns=np.concatenate([one.value_ns for one in same]), statistics=statistics)
 
 
 def _series(axes: Axes, shown: View, trace: Trace) -> None:

@@ -1,4 +1,4 @@
-"""What `latlab compare` was told to compare: runs or cells of runs, which figures, and how much worse each may be."""
+"""What `latlab compare` compares: runs or cells of runs, which figures, and how much worse each may be."""
 
 from __future__ import annotations
 
