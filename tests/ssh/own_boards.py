@@ -164,5 +164,8 @@ def _laid(name: str, number: int, folder: Path) -> Board:
 
 def _children(pid: int) -> list[int]:
     """Every process that descends from it, youngest first."""
-    own = [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+    try:
+        own = [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+    except (FileNotFoundError, ProcessLookupError):  # It has ended.
+        return []
     return [found for child in own for found in (*_children(child), child)]

@@ -57,14 +57,16 @@ for one in /sys/bus/pci/devices/$1/iommu_group/devices/*; do
 done
 """
 # A driver that gets no answer from the physical function in time takes a random MAC address (kernel:
-# drivers/net/ethernet/intel/igbvf/netdev.c, igbvf_probe): it is to ask again.
+# drivers/net/ethernet/intel/igbvf/netdev.c, igbvf_probe): it is to ask again. It waits some ms, which on a busy machine
+# may be too short several times in a row.
 PROBE = """
 at=/sys/bus/pci/devices/$1
 modprobe -q "$(cat "$at/modalias")" || true
 echo "$1" >/sys/bus/pci/drivers_probe
-for again in 1 2; do
+for again in $(seq 20); do
   case $(cat "$at"/net/*/address 2>/dev/null) in "$2"|"") break;; esac
   echo "$1" >"$at/driver/unbind"
+  sleep 0.2
   echo "$1" >/sys/bus/pci/drivers_probe
 done
 """
