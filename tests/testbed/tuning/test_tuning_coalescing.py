@@ -41,6 +41,14 @@ def test_a_card_waits_as_long_as_asked_and_as_before_afterwards() -> None:
     assert step.check.expected == step.check.read(IGB.replace("rx-usecs:\t3", "rx-usecs:\t20")) == "20 us"
 
 
+@pytest.mark.parametrize(("wait", "in_force"), [("0", True), ("1", True), ("2", False), ("3", False)])
+def test_no_wait_is_in_force_where_the_driver_took_its_shortest(wait: str, in_force: bool) -> None:
+    (step,) = coalescing_steps("ecu", tuned(coalescing={"lat0": 0}), Site("0a9f"))
+    assert step.check is not None
+    read_back = step.check.read(IGB.replace("rx-usecs:\t3", f"rx-usecs:\t{wait}"))
+    assert (read_back == step.check.expected) is in_force
+
+
 @pytest.mark.parametrize(
     ("printed", "words", "before"),
     [
