@@ -176,3 +176,28 @@ def test_a_timer_on_the_host_and_one_in_a_guest_are_compared_within_one_run(latl
     assert code == 0, err
     assert "native, guest: latency" in out
     assert re.search(r"25\.0\d* µs (slower|later)", out), out
+
+
+def test_many_comparisons_are_one_table_of_the_differences(root: Path, latlab: Latlab) -> None:
+    bridges = {"tap": OLD, "macvtap": tuple(reversed(OLD)), "xdp": WORSE}
+    write_figures_run(root / "runs" / "three", bridges)
+    code, out, _ = latlab("compare", "three", "--by", "bridge", "--statistic", "p50", "--statistic", "max")
+    assert code == 0
+    title, headings, _, *rows = out.split("\n\n")[1].splitlines()
+    assert title == "latency = rx_soft − launch, µs · control · trusted"
+    assert headings.split() == ["second", "−", "first", "p50", "max"]
+    told = {row.split("  ")[0]: row for row in rows}
+    assert "+60.000 ± 0.000 *" in told["bridge xdp − bridge tap"]
+    assert "*" not in told["bridge macvtap − bridge tap"] and "±" in told["bridge macvtap − bridge tap"]
+    assert "* shown among all these comparisons" in out
+    full = latlab("compare", "three", "--by", "bridge", "--full")[1]
+    assert full.count("p, adjusted") == 3 and "bridge xdp is 60" in full
+
+
+def test_of_a_long_value_only_the_words_that_differ_are_printed(root: Path, latlab: Latlab) -> None:
+    for isolated in "23":
+        facts = {"kernel": {"command_line": f"{'quiet ' * 20}isolcpus={isolated}"}}
+        write_figures_run(root / "runs" / f"isolated-{isolated}", {"tap": OLD}, facts=facts)
+    out = latlab("compare", "isolated-2", "isolated-3")[1]
+    (line,) = (line for line in out.splitlines() if "command_line" in line)
+    assert line.endswith("ecu.kernel.command_line: A … isolcpus=2; B … isolcpus=3")

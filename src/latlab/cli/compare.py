@@ -6,7 +6,7 @@ from typing import Annotated, Final
 import typer
 
 from latlab.cli.completion import complete_metric, complete_run
-from latlab.cli.options import RUNS, Json, JUnit, Runs, Strict
+from latlab.cli.options import RUNS, Full, Json, JUnit, Runs, Strict
 from latlab.cli.output import open_console, print_json, write
 from latlab.model.errors import UsageError, making_sense_of
 
@@ -84,6 +84,7 @@ def compare(
             help="Exit with 4 if there are too few repetitions to detect a change of --threshold.",
         ),
     ] = False,
+    full: Full = False,
     strict: Strict = False,
     junit: JUnit = None,
     runs: Runs = RUNS,
@@ -120,5 +121,5 @@ def compare(
     elif markdown:
         write(comparison_markdown(found))
     else:
-        print_comparison(found, open_console())
+        print_comparison(found, open_console(), full=full)
     raise typer.Exit(code)

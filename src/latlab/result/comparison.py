@@ -162,8 +162,8 @@ class Differing(Part):
 
     @property
     def text(self) -> str:
-        """It in one line: "control.period: A 1006us, B 2ms"."""
-        return f"{self.what}: {', '.join(f'{name} {value}' for name, value in self.values.items())}"
+        """It in one line: "control.period: A 1006us; B 2ms"."""
+        return f"{self.what}: {'; '.join(f'{name} {value}' for name, value in self.values.items())}"
 
 
 class ComparisonDocument(Part):

@@ -12,11 +12,13 @@ from latlab.analysis.comparison.words import at, at_least, signed, unsigned
 from latlab.report.comparison.entry import together_lines
 from latlab.report.document import Table, Toned
 from latlab.report.rows import COLUMNS, difference
-from latlab.result.comparison import Compared, Comparison, ComparisonDocument, Regression
+from latlab.result.comparison import Compared, Comparison, ComparisonDocument, Differing, Regression
 
 _HEADINGS: Final = {column.key: column.heading for column in COLUMNS} | {"mean": "mean", "pk_pk": "pk-pk"}
 _ONE_DIGIT: Final = 10_000
 """± ns with which a difference has one digit: those whose ± is unknown have it."""
+_LONG: Final = 60
+"""Characters of a value beyond which only its words that differ are listed."""
 
 
 @dataclass(frozen=True)
@@ -65,6 +67,40 @@ class Block:
                 quiet.append(f"{at(one.statistic)} (± {at_least(one.half_ns)} µs)")
         if quiet:
             yield f"no difference shown at 95 %: {_listed(quiet)}"
+
+
+def overview(found: Sequence[Block]) -> Table:
+    """The differences of these blocks, all of one metric, with their ±: a row each, a column for each statistic.
+
+    What is the same in all rows stands in the title.
+    """
+    entries = [block.entries[0] for block in found]
+    columns = {
+        "": [one.cell for one in entries],
+        "second − first": [f"{block.b} − {block.a}" for block in found],
+        "stream": [one.stream for one in entries],
+        "verdict": [_verdicts(one) for one in entries],
+    }
+    apart = {heading: texts for heading, texts in columns.items() if len(set(texts)) > 1}
+    of_all = [texts[0] for heading, texts in columns.items() if heading not in apart]
+    statistics = list(dict.fromkeys(one.statistic for block in found for one in block.entries))
+    differences = [{one.statistic: _difference(one) for one in block.entries} for block in found]
+    rows = [
+        [*(texts[number] for texts in apart.values()), *(of_it.get(name, "") for name in statistics)]
+        for number, of_it in enumerate(differences)
+    ]
+    marks = any(one.shown for block in found for one in block.entries)
+    title = " · ".join(filter(None, (_formula(entries[0]) + ", µs", *of_all)))
+    legend = ["difference ± 95 %; * shown among all these comparisons"] if marks else []
+    headings = (*apart, *(_HEADINGS[name] for name in statistics))
+    return Table(headings, rows, range(len(apart), len(headings)), title, remarks=legend).filled()
+
+
+def _difference(one: Compared) -> str | Toned:
+    """ "−8.1 ± 2.0 *", the mark where it is shown; without ± where there is none."""
+    _, _, _, difference, half, _, _ = figures(one)
+    text = f"{difference} ± {half}" if half else difference
+    return Toned(f"{text} *", "strong") if one.shown else f"{text}  " if text else ""
 
 
 def figures(one: Compared) -> tuple[str, ...]:
@@ -144,7 +180,6 @@ def remarks(document: ComparisonDocument, most: int | None = None) -> list[tuple
     """(heading, lines) of other notes. most: how many lines of one kind are listed, if not all."""
     streams = [one.text for one in document.differs if one.kind == "stream"]
     against = [(one, one.regression) for one in document.comparisons if one.regression]
-    others = [one.text for one in document.differs if one.kind != "stream"]
     listed = (
         (
             "Regressions:",
@@ -160,7 +195,7 @@ def remarks(document: ComparisonDocument, most: int | None = None) -> list[tuple
         ("All repetitions together, exact to 0.8 %, µs:", list(together_lines(document))),
         ("Not compared:", [*document.unmatched, *_blank(document)]),
         ("Measured differently:", streams),
-        ("Other differences:", others),
+        ("Other differences:", list(_circumstances(document))),
         ("Notes:", document.notes),
     )
     return [(heading, _few(lines, most)) for heading, lines in listed if lines]
@@ -168,10 +203,39 @@ def remarks(document: ComparisonDocument, most: int | None = None) -> list[tuple
 
 def _block(entries: Sequence[Compared]) -> Block:
     one = entries[0]
-    verdicts = " | ".join(dict.fromkeys((one.a.verdict, one.b.verdict)))
-    formula = f"{one.metric} = {difference(one.to, one.from_)}"
-    title = f"{one.stream}: {formula} · {one.label} · {verdicts}"
+    title = f"{one.stream}: {_formula(one)} · {one.label} · {_verdicts(one)}"
     return Block(one.cell, title, one.a.name, one.b.name, tuple(entries))
+
+
+def _circumstances(document: ComparisonDocument) -> Iterator[str]:
+    """What else differs, a line each. A fact that several hosts have alike, such as the kernel of namespaces, is one.
+
+    Of long values, such as kernels' command lines, only the words that differ.
+    """
+    found: dict[tuple[str, tuple[str, ...]], list[Differing]] = {}
+    for one in document.differs:
+        if one.kind != "stream":
+            what = one.what.partition(".")[2] if one.kind == "fact" else one.what
+            found.setdefault((what, tuple(one.values.values())), []).append(one)
+    for (what, values), ones in found.items():
+        hosts = ",".join(one.what.partition(".")[0] for one in ones)
+        common = (
+            set[str].intersection(*(set(value.split()) for value in values)) if max(map(len, values)) > _LONG else ()
+        )
+        shortened = {
+            name: " ".join(["…", *(word for word in value.split() if word not in common)]) if common else value
+            for name, value in ones[0].values.items()
+        }
+        path = f"{{{hosts}}}.{what}" if len(ones) > 1 else ones[0].what
+        yield ones[0].model_copy(update={"what": path, "values": shortened}).text
+
+
+def _formula(one: Compared) -> str:
+    return f"{one.metric} = {difference(one.to, one.from_)}"
+
+
+def _verdicts(one: Compared) -> str:
+    return " | ".join(dict.fromkeys((one.a.verdict, one.b.verdict)))
 
 
 def _blank(document: ComparisonDocument) -> list[str]:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from rich.console import Console
 from rich.text import Text
 
-from latlab.report.comparison.lines import blocks, figures, legend, powerless, remarks, summary
+from latlab.report.comparison.lines import Block, blocks, figures, legend, overview, powerless, remarks, summary
 from latlab.report.document import Lines, Part, Table, filled
 from latlab.report.markdown import parts_markdown
 from latlab.report.terminal import print_parts
@@ -16,18 +16,32 @@ from latlab.result.comparison import ComparisonDocument
 
 _MOST: Final = 12
 """How many lines of one kind of remark a terminal has; all of them are in the JSON document."""
+_FEW: Final = 2
+"""So many tables with their sentences still fit a screen."""
 _HEADINGS: Final = (
     *("cells", "stream, metric", "", "first", "second", "second − first", "± 95 %", "shown from", "p, adjusted", ""),
 )
 
 
-def print_comparison(document: ComparisonDocument, console: Console) -> None:
-    """Print who is compared, each table with its sentences, what else is known, and how many differences are shown."""
-    tables = (block.table for block in blocks(document.comparisons))
+def print_comparison(document: ComparisonDocument, console: Console, *, full: bool = False) -> None:
+    """Print who is compared, the differences, what else is known, and how many differences are shown.
+
+    full: with a table and sentences for each two that are compared. Where they are few they have them anyway; else one
+    table has the differences of the first metric.
+    """
+    found = blocks(document.comparisons)
+    tables = [block.table for block in found] if full or len(found) <= _FEW else _overview(found)
     print_parts([Lines(legend(document)), *tables, *_remarks(document, _MOST)], console)
     console.print(Text(summary(document), style="bold"))
     if coarse := powerless(document):
         console.print(Text(coarse, style="bold yellow"))
+
+
+def _overview(found: Sequence[Block]) -> list[Part]:
+    metrics = list(dict.fromkeys(block.entries[0].metric for block in found))
+    table = overview([block for block in found if block.entries[0].metric == metrics[0]])
+    others = f"; {', '.join(metrics[1:])}" if metrics[1:] else ""
+    return [table, Lines([f"More with --full: both sides' figures, the smallest difference shown, p{others}"])]
 
 
 def comparison_markdown(document: ComparisonDocument) -> str:
