@@ -1,6 +1,5 @@
 //! What `dds` reports to the lab in addition to what every verb does.
 
-use crate::event::Taken;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -41,46 +40,4 @@ pub struct Below {
     pub samples_lost: u64,
     /// Waits that ended without a sample.
     pub empty_wakeups: u64,
-}
-
-/// Totals of a ping.
-#[derive(Clone, Copy, Debug, Default, JsonSchema, Serialize)]
-pub struct PingTotals {
-    /// Questions that Cyclone took.
-    pub sent: u64,
-    /// Questions that it did not.
-    pub send_errors: u64,
-    /// Questions of those sent that have an answer, however late.
-    pub answered: u64,
-    /// Those that have none.
-    pub unanswered: u64,
-    /// Answers.
-    #[serde(flatten)]
-    pub taken: Taken,
-    /// What happened below.
-    #[serde(flatten)]
-    pub below: Below,
-    /// Records lost because a ring was full.
-    pub ring_full: u64,
-    /// Records written.
-    pub recorded: u64,
-}
-
-/// Totals of a pong.
-#[derive(Clone, Copy, Debug, Default, JsonSchema, Serialize)]
-pub struct PongTotals {
-    /// Answers that Cyclone took.
-    pub answered: u64,
-    /// Answers that it did not.
-    pub send_errors: u64,
-    /// Questions.
-    #[serde(flatten)]
-    pub taken: Taken,
-    /// What happened below.
-    #[serde(flatten)]
-    pub below: Below,
-    /// Records lost because a ring was full.
-    pub ring_full: u64,
-    /// Records written.
-    pub recorded: u64,
 }

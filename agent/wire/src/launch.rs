@@ -1,20 +1,7 @@
 //! Launch times: what becomes of a packet that is late for its own, and the same instant on another clock.
 
+use crate::record::Late;
 use crate::spec::{LatePolicy, LaunchTime};
-
-/// What was done with a packet, as `late` in the recording says it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
-pub enum Late {
-    /// Nothing special: it was not late.
-    No = 0,
-    /// Its launch had passed, and it was handed over with it nevertheless.
-    Reported = 1,
-    /// It was handed over with a later launch time.
-    Moved = 2,
-    /// It was not handed over.
-    Dropped = 3,
-}
 
 impl LaunchTime {
     /// What to do now with a packet meant to leave at `launch_tai_ns`, and the launch time to hand it over with.

@@ -1,8 +1,23 @@
 //! The rows of the recordings, as the hot threads make them: plain, fixed-size, copied through a ring.
 
-use crate::launch::Late;
 use crate::ptp::Status;
-use crate::watch::MAX_SNAP;
+
+/// Most bytes that are kept of a packet (`agent/bpf/watch.bpf.c`).
+pub const MAX_SNAP: usize = 256;
+
+/// What was done with a packet, as `late` in the recording says it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Late {
+    /// Nothing special: it was not late.
+    No = 0,
+    /// Its launch had passed, and it was handed over with it nevertheless.
+    Reported = 1,
+    /// It was handed over with a later launch time.
+    Moved = 2,
+    /// It was not handed over.
+    Dropped = 3,
+}
 
 /// A packet handed to the kernel, or dropped as too late for its launch time (table `sent`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

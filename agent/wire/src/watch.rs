@@ -6,12 +6,6 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// Most points, of which each is an interface.
-pub const MAX_POINTS: usize = 64;
-/// Most tests of a packet.
-pub const MAX_TESTS: usize = 48;
-/// Most bytes of a packet that are kept.
-pub const MAX_SNAP: usize = 256;
 /// Bytes of a record before those of its packet.
 pub const RECORD_BYTES: usize = 24;
 /// Bytes of a test.

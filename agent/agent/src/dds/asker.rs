@@ -6,10 +6,9 @@ use cyclone::Writer;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use sys::clock::tai_ns;
-use wire::launch::Late;
 use wire::pace::{Pace, Question};
 use wire::probe::Probe;
-use wire::record::Sent;
+use wire::record::{Late, Sent};
 use wire::spec::Dds;
 
 /// What everybody may look at while questions are asked.

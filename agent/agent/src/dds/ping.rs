@@ -11,8 +11,7 @@ use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use sys::clock::{sleep_until_tai, tai_ns};
-use wire::dds::PingTotals;
-use wire::event::{Done, Failure};
+use wire::event::{DdsPingTotals, Done, Failure};
 use wire::pace::{Pace, Way};
 use wire::spec::{Dds, DdsMode};
 
@@ -93,7 +92,7 @@ pub fn run(spec: &Dds, session: &Session) -> Result<(), Failure> {
     let (sent, answered) = (counters.sent.load(Ordering::Relaxed), counters.answered.load(Ordering::Relaxed));
     let below = below(side.reader, side.writer, empty_wakeups);
     let ended = running.finish(failure, |totals| {
-        Done::DdsPing(PingTotals {
+        Done::DdsPing(DdsPingTotals {
             sent,
             send_errors: counters.errors.load(Ordering::Relaxed),
             answered,

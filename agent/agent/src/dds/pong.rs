@@ -10,8 +10,7 @@ use crate::session::Session;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use sys::clock::tai_ns;
-use wire::dds::PongTotals;
-use wire::event::{Done, Failure};
+use wire::event::{DdsPongTotals, Done, Failure};
 use wire::pace::Question;
 use wire::probe::Probe;
 use wire::record::Sent;
@@ -80,7 +79,7 @@ pub fn run(spec: &Dds, session: &Session) -> Result<(), Failure> {
     let failure = open(&taker).trouble().map(|trouble| super::failed(trouble.clone()));
     let below = below(side.reader, side.writer, empty_wakeups);
     let ended = running.finish(failure, |totals| {
-        Done::DdsPong(PongTotals {
+        Done::DdsPong(DdsPongTotals {
             answered: counters.answered.load(Ordering::Relaxed),
             send_errors: counters.errors.load(Ordering::Relaxed),
             taken,

@@ -9,9 +9,9 @@ use sys::send::{Batch, Beside};
 use sys::socket::{Socket, Timestamping};
 use wire::event::Failure;
 use wire::iec61850::Prefix;
-use wire::launch::Late;
 use wire::probe::Probe;
 use wire::prp;
+use wire::record::Late;
 use wire::schedule::{Due, Schedule};
 use wire::spec::{LaunchTime, MAX_BATCH, Stamps, TalkStream, TalkTransport};
 

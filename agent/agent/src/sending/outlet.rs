@@ -9,8 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use sys::clock::tai_ns;
 use sys::socket::ANSWERED_BY_ICMP;
-use wire::launch::Late;
-use wire::record::Sent;
+use wire::record::{Late, Sent};
 
 /// Everything such a sender owns.
 pub struct Outlet {

@@ -9,8 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use sys::clock::{sleep_until_tai, tai_ns};
 use sys::socket::ANSWERED_BY_ICMP;
-use wire::launch::Late;
-use wire::record::Sent;
+use wire::record::{Late, Sent};
 use wire::schedule::{Agenda, Due, Schedule};
 use wire::spec::MAX_BATCH;
 

@@ -13,9 +13,8 @@ use program::Programs;
 use std::time::{Duration, Instant};
 use sys::clock::tai_ns;
 use wire::event::{Done, Event, Failure, Live, OtherFlow, PointSeen, StreamProgress, WatchFound};
-use wire::record::Watched;
+use wire::record::{MAX_SNAP, Watched};
 use wire::spec::{LaunchClock as Chosen, Watch as Spec};
-use wire::watch::MAX_SNAP;
 
 /// How long rings are left alone.
 const PAUSE: Duration = Duration::from_millis(5);

@@ -1,6 +1,6 @@
 //! What came of a verb: totals.
 
-use crate::dds;
+use crate::dds::Below;
 use crate::envelope::Bound;
 use crate::flight::JudgedTotals;
 use crate::lateness::Figures;
@@ -110,9 +110,9 @@ pub enum Done {
     /// Of `busy`.
     Busy(BusyTotals),
     /// Of `dds`, asking.
-    DdsPing(dds::PingTotals),
+    DdsPing(DdsPingTotals),
     /// Of `dds`, answering.
-    DdsPong(dds::PongTotals),
+    DdsPong(DdsPongTotals),
     /// Of `timer`.
     Timer {
         /// Number of the stream of instants.
@@ -314,6 +314,48 @@ pub struct RoundTotals {
     /// Of the BPF programs that took timestamps; None: none did.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stages: Option<StageTotals>,
+    /// Records lost because a ring was full.
+    pub ring_full: u64,
+    /// Records written.
+    pub recorded: u64,
+}
+
+/// Totals of a DDS ping.
+#[derive(Clone, Copy, Debug, Default, JsonSchema, Serialize)]
+pub struct DdsPingTotals {
+    /// Questions that Cyclone took.
+    pub sent: u64,
+    /// Questions that it did not.
+    pub send_errors: u64,
+    /// Questions of those sent that have an answer, however late.
+    pub answered: u64,
+    /// Those that have none.
+    pub unanswered: u64,
+    /// Answers.
+    #[serde(flatten)]
+    pub taken: Taken,
+    /// What happened below.
+    #[serde(flatten)]
+    pub below: Below,
+    /// Records lost because a ring was full.
+    pub ring_full: u64,
+    /// Records written.
+    pub recorded: u64,
+}
+
+/// Totals of a DDS pong.
+#[derive(Clone, Copy, Debug, Default, JsonSchema, Serialize)]
+pub struct DdsPongTotals {
+    /// Answers that Cyclone took.
+    pub answered: u64,
+    /// Answers that it did not.
+    pub send_errors: u64,
+    /// Questions.
+    #[serde(flatten)]
+    pub taken: Taken,
+    /// What happened below.
+    #[serde(flatten)]
+    pub below: Below,
     /// Records lost because a ring was full.
     pub ring_full: u64,
     /// Records written.

@@ -9,8 +9,8 @@ use crate::flight::Window;
 use crate::lateness::Figures;
 use crate::live::Seen;
 pub use done::{
-    BridgePort, BusyTotals, CpuEvents, Done, FloodTotals, KeptTotals, ListenTotals, OtherFlow, PointSeen, PortTotals,
-    Refused, RoundTotals, Taken, TalkTotals,
+    BridgePort, BusyTotals, CpuEvents, DdsPingTotals, DdsPongTotals, Done, FloodTotals, KeptTotals, ListenTotals,
+    OtherFlow, PointSeen, PortTotals, Refused, RoundTotals, Taken, TalkTotals,
 };
 pub use ready::{DropsFound, EventAbsent, EventFound, Ready, RealtimeFound, StampsFound, TimerFound, WatchFound};
 use schemars::JsonSchema;

@@ -1,11 +1,15 @@
 //! What `watch` is asked for.
 
 use super::{Mac, Realtime, Wrong, check_ring, default_ring_records, hexadecimal, wrong};
-use crate::watch::{MAX_POINTS, MAX_SNAP, MAX_TESTS};
+use crate::record::MAX_SNAP;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use std::net::IpAddr;
 
+/// Most points, of which each is an interface; as in `agent/bpf/watch.bpf.c`.
+const MAX_POINTS: usize = 64;
+/// Most tests of a packet; as there.
+const MAX_TESTS: usize = 48;
 /// Bytes of a packet that are kept where nothing else is asked for.
 const SNAP: usize = 128;
 /// The headers of a UDP datagram over IPv6 with two VLAN tags.
