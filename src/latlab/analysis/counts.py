@@ -9,6 +9,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from latlab.model.timestamps import LEFT
 from latlab.recordings.cell import RecordedCell, RecordedStream, StreamTotals, Totals
 from latlab.result.types import Losses, LostAt, Silent
 
@@ -187,7 +188,7 @@ def silent_drops(packets: pl.DataFrame) -> Silent | None:
     outside an open gate do not (net/sched/sch_fq.c, sch_taprio.c). Where packets arrived that have no timestamp of
     leaving, none of this interface's says anything: nothing is known then.
     """
-    left = pl.col("tx_soft_tai_ns").is_not_null() | pl.col("tx_hard_tai_ns").is_not_null()
+    left = pl.any_horizontal(*(pl.col(one.column).is_not_null() for one in LEFT.values()))
     arrived = pl.col("arrival").is_not_null()
     silent = lost(packets) & (pl.col("launch_error") == 0) & ~left & ~unknown(packets, STAMPS)
     unstamped, stamped = packets.select((arrived & ~left).any().alias("unstamped"), (arrived & left).any()).row(0)

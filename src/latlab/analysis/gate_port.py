@@ -16,6 +16,7 @@ from latlab.analysis.metrics import metric_values
 from latlab.analysis.promise import Flow, LaunchQueue, Mode, Promise, accepted_launches, openings_of, promise, survive
 from latlab.analysis.statistics import statistics
 from latlab.model.metrics import METRICS_BY_NAME
+from latlab.model.timestamps import LEFT
 from latlab.result.types import Bound, Gates, Statistics
 
 PACKETS_MAX = 200_000
@@ -161,11 +162,6 @@ def nearest_departures_ns(port: Port, one: Flow, other: Flow) -> int | None:
 # When packets left, compared with their gates' windows: those that missed their slot are a separate class.
 
 
-IN_KERNEL: Final = "tx_soft"
-IN_NIC: Final = "tx_hard"
-"""The timestamps taken behind the gates: by the driver, which has a packet once the kernel's gate has let it through;
-by the NIC, where that keeps the gates, or the launch times that stand for them. Its clock is taken to be TAI."""
-
 APART: Final = ("latency", "latency_user")
 """The metrics that are also reported without the packets that missed their slot."""
 
@@ -196,12 +192,13 @@ def slots_of(rows: pl.DataFrame, port: Port, flow: Flow) -> tuple[Slots, pl.Seri
     missed = pl.Series("missed", np.zeros(rows.height, bool))
     beneath = port.beneath.get(flow.traffic_class)
     in_nic = port.mode == "offload" or (beneath is not None and beneath.offload)
-    column = IN_NIC if in_nic else IN_KERNEL
-    if not _stamped(rows, column):
+    # A NIC that keeps the gates, or the launch times that stand for them, says when. Its clock is taken to be TAI.
+    stamp = LEFT["card" if in_nic else "kernel"]
+    if not _stamped(rows, stamp.column):
         return Slots(None, 0, 0, 0, {}, None, None, None, None), missed
-    numbered = rows.with_row_index("row").filter(~pl.col("warmup") & pl.col(f"{column}_tai_ns").is_not_null())
+    numbered = rows.with_row_index("row").filter(~pl.col("warmup") & pl.col(stamp.column).is_not_null())
     launch_ns = numbered["launch_tai_ns"].to_numpy()
-    departure_ns = numbered[f"{column}_tai_ns"].to_numpy()
+    departure_ns = numbered[stamp.column].to_numpy()
     late = slots_late(
         departure_ns,
         launch_ns + flow.handover.ready_ns,
@@ -216,7 +213,7 @@ def slots_of(rows: pl.DataFrame, port: Port, flow: Flow) -> tuple[Slots, pl.Seri
     windows, counts = np.unique(late[is_late], return_counts=True)
     waited_ns = departure_ns - launch_ns
     found = Slots(
-        from_=column,
+        from_=stamp.name,
         left=len(late),
         missed=int(is_late.sum()),
         early=int((late < 0).sum()),
@@ -259,6 +256,5 @@ def _in_slot(rows: pl.DataFrame, period_ns: int) -> dict[str, Statistics]:
     return found
 
 
-def _stamped(rows: pl.DataFrame, name: str) -> bool:
-    column = f"{name}_tai_ns"
+def _stamped(rows: pl.DataFrame, column: str) -> bool:
     return column in rows.columns and rows[column].null_count() < rows.height

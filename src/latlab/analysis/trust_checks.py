@@ -32,6 +32,7 @@ from latlab.analysis.evidence import (
 )
 from latlab.analysis.way import EXPLAINED
 from latlab.analysis.words import duration, percent, plural
+from latlab.model import timestamps
 from latlab.model.bridges import KINDS
 from latlab.model.errors import rejection_remedy
 from latlab.model.metrics import METRICS
@@ -611,11 +612,12 @@ def _is_given(evidence: Evidence, stream: RecordedStream, stamp: str) -> bool:
     asked = probe.asked.timestamps if probe else "kernel"
     if stream.transport in ("dds", "tcp") or asked != "kernel":
         return False
-    if stamp != "tx_soft":
+    needed = timestamps.BY_NAME[stamp].flag
+    if not needed:
         return True
     interfaces = fact(evidence.facts_before.get(stream.talker, {}), "interfaces")
     flags = fact(interfaces, stream.queue, "timestamping", "flags")
-    return flags is None or "TX_SOFTWARE" in flags
+    return flags is None or needed in flags
 
 
 # Whether packets left soon after they were handed over, or queued up before they did: a check of the trust table.

@@ -9,6 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final, Literal
 
+from latlab.model.timestamps import impossible_orders
+
 Severity = Literal["suspect", "untrusted"]
 When = Literal["before", "during", "after"]
 
@@ -133,8 +135,7 @@ RULES: Final[tuple[Rule, ...]] = (
         looks_at="timestamps; each agent's first and last reading of the clocks",
         broken_when=(
             "any before the first or after the last reading, a wake-up before it was due, or one before an earlier "
-            "stage's: `submit` before `wake`, `tx_sched` or `tx_soft` before `submit`, `tx_hard` before `wake`, "
-            "`rx_soft` or `rx_hard` after `rx_user`; an `rx_user` that equals the previous packet's and is before its "
+            f"stage's: {impossible_orders()}; an `rx_user` that equals the previous packet's and is before its "
             "own `rx_soft`; a `wake` or `rx_user` that is out of order in its recording. Such timestamps are left out "
             "of the packet table; those of a card are kept if most of the stream's are affected"
         ),

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from itertools import groupby
 from typing import Final, Literal
 
 Side = Literal["talker", "listener"]
@@ -49,7 +50,7 @@ class Timestamp:
     column), or `stamps.1` (the kind of row); empty: imported packets alone have it. place: where a packet is that has
     not come to it yet, one of PLACES; empty: it is not on a packet's path. ends: {timestamp before it on the path: the
     stage between the two, one of STAGES}. not_before, not_after: a timestamp of the same host that it cannot be before,
-    or after.
+    or after. flag: what `ethtool -T` lists of an interface, without which that one does not give it.
     """
 
     name: str
@@ -61,6 +62,7 @@ class Timestamp:
     ends: Mapping[str, str] = field(default_factory=dict)
     not_before: str = ""
     not_after: str = ""
+    flag: str = ""
 
     @property
     def column(self) -> str:
@@ -137,6 +139,7 @@ TIMESTAMPS: Final[tuple[Timestamp, ...]] = (
         place=QDISC,
         ends={"tx_sched": "qdisc"},
         not_before="submit",
+        flag="TX_SOFTWARE",
     ),
     Timestamp(
         "tx_hard",
@@ -205,4 +208,18 @@ STAMPS: Final = tuple(one for one in RECORDED if one.table == "stamps")
 RECEIVED: Final = tuple(one for one in RECORDED if one.table == "received")
 WAY: Final[tuple[str, ...]] = ("launch", *(one.name for one in RECORDED if one.place))
 """A packet's path."""
+BY_KERNEL: Final = tuple(one for one in RECORDED if one.by == "kernel")
+LEFT: Final[Mapping[Giver, Timestamp]] = {one.by: one for one in STAMPS if one.place in (QDISC, DRIVER)}
+"""Those behind the qdisc, {who takes it: timestamp}: the driver has a packet once the kernel's gate has let it through;
+a NIC stamps it behind its own gate or launch time."""
 CARDS: Final[frozenset[str]] = frozenset(one.name for one in TIMESTAMPS if one.by == "card")
+
+
+def impossible_orders() -> str:
+    """The orders of timestamps that cannot be, as text: "`submit` before `wake`, `tx_hard` before `wake`, …"."""
+    ends = [(one.name, "before", one.not_before) for one in TIMESTAMPS if one.not_before]
+    ends += [(one.name, "after", one.not_after) for one in TIMESTAMPS if one.not_after]
+    groups = groupby(ends, key=lambda end: end[1:])
+    return ", ".join(
+        f"{' or '.join(f'`{name}`' for name, *_ in group)} {where} `{other}`" for (where, other), group in groups
+    )

@@ -309,6 +309,11 @@ class StreamTotals(Said):
     launch_invalid: int = 0
     launch_missed: int = 0
 
+    @property
+    def stamped(self) -> int:
+        """The rows of its `stamps`: what its error queue gave."""
+        return self.tx_sched + self.tx_soft + self.tx_hard + self.launch_invalid + self.launch_missed
+
 
 class Programs(Recorded):
     """What BPF programs took. lost: records for which their ring had no room; compared: with the socket's."""

@@ -301,7 +301,7 @@ class _Join:
             if sent and (is_short or not sent.complete):
                 self._mark(rows, ~known if is_short else ~known & after_last(known), _SENDING_UNKNOWN)
             if stamps and (stamps.is_short or not stamps.complete):
-                known = self.columns["tx_soft_tai_ns"].valid[rows] | self.columns["tx_hard_tai_ns"].valid[rows]
+                known = np.logical_or.reduce([self.columns[one.column].valid[rows] for one in timestamps.LEFT.values()])
                 self._mark(rows, ~known if stamps.is_short else ~known & after_last(known), _STAMPS_UNKNOWN)
         for number in agent.receives:
             assert received

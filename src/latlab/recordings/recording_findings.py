@@ -156,18 +156,14 @@ def _handed_over(one: StreamTotals) -> int:
     return _sum(one.sent, one.send_errors, one.unsent_late)
 
 
-def _stamped(one: StreamTotals) -> int:
-    return one.tx_sched + one.tx_soft + one.tx_hard + one.launch_invalid + one.launch_missed
-
-
 def _talked(done: Totals) -> dict[str, int]:
     streams = done.streams or []
-    return {"sent": sum(map(_handed_over, streams)), "stamps": sum(map(_stamped, streams))}
+    return {"sent": sum(map(_handed_over, streams)), "stamps": sum(one.stamped for one in streams)}
 
 
 def _asked(done: Totals, sent: int | None) -> dict[str, int]:
     """Of one side of a probe, which counts what it sent as `sent`; over DDS nothing is stamped."""
-    return {"sent": _sum(sent, done.send_errors), "stamps": _stamped(done), "received": _sum(done.received)}
+    return {"sent": _sum(sent, done.send_errors), "stamps": done.stamped, "received": _sum(done.received)}
 
 
 _COUNTED: Final[dict[str, Callable[[Totals], dict[str, int]]]] = {

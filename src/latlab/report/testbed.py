@@ -8,6 +8,7 @@ from typing import Final
 
 from latlab.analysis.words import left_out_text
 from latlab.model.part import Facts
+from latlab.model.timestamps import BY_KERNEL
 from latlab.recordings.cell import Guest, RecordedCell
 from latlab.report.flows import flow_notes
 from latlab.report.losses import watched_row
@@ -152,9 +153,9 @@ def kernels_watched(result: Result) -> list[tuple[str, ...]]:
 
 
 def _taken(one: StampsTaken) -> tuple[str, str, str]:
-    stamps = ("tx_sched", "tx_soft", "rx_soft")
     by = [
-        ", ".join(stamp for stamp in stamps if getattr(one, stamp) in (source, "both")) for source in ("ebpf", "socket")
+        ", ".join(stamp.name for stamp in BY_KERNEL if getattr(one, stamp.name) in (source, "both"))
+        for source in ("ebpf", "socket")
     ]
     notes = [*one.missing]
     if one.clock not in (None, "CLOCK_TAI"):

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from latlab.model.errors import UsageError
+from latlab.model.timestamps import STAGES
 from latlab.synthetic.description import (
-    STAGES,
     Description,
     Ingredient,
     LateWakes,
@@ -68,7 +68,7 @@ def _whole(one: Description) -> Iterator[Problem]:
     if one.clock_bound_ns is not None and one.clock_bound_ns < 0:
         yield Problem(("clock_bound_ns",), f"{one.clock_bound_ns} ns", "give 0 or more, or None")
     if len(one.least_ns) != len(STAGES) or min(one.least_ns, default=0) < 0:
-        yield Problem(("least_ns",), f"{one.least_ns}", f"give a delay, 0 or more, for each of {STAGES}")
+        yield Problem(("least_ns",), f"{one.least_ns}", f"give a delay, 0 or more, for each of {', '.join(STAGES)}")
     if (gates := one.gates) is not None and not GUARD_NS <= gates.open_ns <= gates.cycle_ns:
         what = f"open for {gates.open_ns} of {gates.cycle_ns} ns"
         yield Problem(("gates",), what, f"open them for {GUARD_NS} ns at least, and no more than a cycle")

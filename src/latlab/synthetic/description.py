@@ -251,7 +251,8 @@ class Description:
     The same description gives the same run, to the nanosecond. warmup: so many packets are launched before the end of
     the warm-up. hardware: NICs stamp too. drain_ns: the least time between two packets anywhere on the way.
     clock_bound_ns: by how much the two hosts' clocks may be off by the recording's own bound; 0: one kernel, None:
-    nothing bounds them. ptp: a ptp4l is observed at the listener's port. least_ns: the delays of STAGES without noise.
+    nothing bounds them. ptp: a ptp4l is observed at the listener's port. least_ns: the delays of the
+    stages (latlab.model.timestamps.STAGES) without noise.
     """
 
     seed: int
@@ -269,8 +270,5 @@ class Description:
     least_ns: tuple[int, ...] = (4_000, 1_500, 1_000, 1_000, 2_000, 15_000, 5_000, 8_000)
 
 
-STAGES: Final = ("wake", "submit", "tx_sched", "tx_soft", "tx_hard", "path", "rx_soft", "rx_user")
-"""The order of `least_ns`."""
-
 NOISE_SHARES: Final = (0.3, 0.1, 0.05, 0.1, 0.02, 1.0, 0.1, 0.3)
-"""How much of the noise each stage has."""
+"""How much of the noise each of these stages has."""

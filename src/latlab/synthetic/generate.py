@@ -124,7 +124,7 @@ def _table(description: Description, way: Way, lost: NDArray[np.bool_]) -> pl.Da
         "wake_tai_ns": sent(way.wake),
         "submit_tai_ns": sent(way.submit),
         "tx_sched_tai_ns": sent(way.tx_sched),
-        "tx_soft_tai_ns": sent(way.tx_soft),
+        "tx_soft_tai_ns": sent(way.dequeued),
         "tx_hard_tai_ns": sent(way.tx_hard) if description.hardware else absent,
         "rx_hard_tai_ns": arrived(way.arrive) if description.hardware else absent,
         "rx_soft_tai_ns": arrived(way.rx_soft),

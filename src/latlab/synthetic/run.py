@@ -14,6 +14,7 @@ from pyarrow import ipc
 
 from latlab.analysis.counts import reordered_sequences
 from latlab.model.part import Facts
+from latlab.model.timestamps import STAMPS
 from latlab.recordings.arrow import FORMAT, SCHEMAS
 from latlab.recordings.cell import (
     ClockEdge,
@@ -121,7 +122,8 @@ def _cell(synthetic: Synthetic) -> RecordedCell:
         period_ns=description.period_ns, offset_ns=0, size=64, count=sent, priority=0, transport="udp", vlan=None,
         launch_time=None, start_tai_ns=description.start_tai_ns,
     )  # fmt: skip
-    talked = StreamTotals(stream=STREAM, sent=sent, send_errors=0, tx_sched=sent, tx_soft=sent, tx_hard=0)
+    stamped = {one.name: sent for one in STAMPS if one.by == "kernel"}
+    talked = StreamTotals(stream=STREAM, sent=sent, send_errors=0, **stamped)
     reordered = len(reordered_sequences(synthetic.packets))
     heard = StreamTotals(
         stream=STREAM, received=received, repeated=synthetic.duplicated, out_of_range=0, reordered=reordered

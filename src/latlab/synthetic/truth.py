@@ -111,7 +111,7 @@ def limits(description: Description, clean: Way) -> tuple[int, int, int]:
     total = clean.total_ns[description.warmup :]
     middle, far = np.quantile(total, [0.5, PACKET_QUANTILE])
     packet = max(PACKET_FACTOR * (far - middle), PACKET_LEAST_NS)
-    path = (clean.arrive - clean.tx_soft)[description.warmup :]
+    path = (clean.arrive - clean.dequeued)[description.warmup :]
     low, high = np.quantile(path, [0.16, 0.84])
     seconds = _scatter(path, max(20, LEVEL_WINDOW_NS // description.period_ns))
     moments = _scatter(path, max(SHIFT_PACKETS, SHIFT_WINDOW_NS // description.period_ns))
@@ -331,7 +331,7 @@ def _missed(truth: Truth, description: Description, way: Way, lost: NDArray[np.b
     """Packets that left in a later window than their own; held ones are stalled anyway."""
     if description.gates is None:
         return
-    late = slots_late(way.tx_soft, way.launch, schedule_of(description.gates), 0, GUARD_NS) > 0
+    late = slots_late(way.dequeued, way.launch, schedule_of(description.gates), 0, GUARD_NS) > 0
     late[: description.warmup] = False
     held = np.isin(truth.class_of, [CODE["stall"], CODE["throttled"]])
     numbers = [n for n, one in enumerate(description.ingredients) if isinstance(one, MissedSlots)]
@@ -345,14 +345,14 @@ def _missed(truth: Truth, description: Description, way: Way, lost: NDArray[np.b
             missed = missed[:0]
     _excuse(truth, behind, *_SINGLE)
     # Those that hold others up, and the others, came at once: a stall, as far as it is plain.
-    crowded = np.flatnonzero(np.diff(way.tx_soft) < description.period_ns // 2)
+    crowded = np.flatnonzero(np.diff(way.dequeued) < description.period_ns // 2)
     crowd = np.union1d(crowded, crowded + 1)
     crowd = crowd[by_ingredient[crowd]]
     _excuse(truth, crowd, *_SINGLE)
     missed = np.setdiff1d(missed, crowd)
     for whose in runs_of(missed[~lost[missed]]):
         _say(truth, whose, "missed_slot")
-        _episode(truth, whose, "missed_slot", int((way.tx_soft - way.launch)[whose].max()), "qdisc")
+        _episode(truth, whose, "missed_slot", int((way.dequeued - way.launch)[whose].max()), "qdisc")
 
 
 def _reordered(truth: Truth, way: Way, lost: NDArray[np.bool_]) -> None:

@@ -8,15 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from latlab.analysis.gates import Entry, Openings, Schedule
+from latlab.model.timestamps import STAGES
 from latlab.synthetic.description import (
     NOISE_SHARES,
-    STAGES,
     Description,
     Gates,
     Ingredient,
@@ -41,8 +40,6 @@ from latlab.synthetic.description import (
 Int64 = NDArray[np.int64]
 Float64 = NDArray[np.float64]
 
-PATH: Final = STAGES.index("path")
-
 
 def stage_delays(description: Description, rng: np.random.Generator) -> list[Int64]:
     """How long each packet takes at each of STAGES when it is alone, int64 ns [packets] each, never below zero.
@@ -51,13 +48,13 @@ def stage_delays(description: Description, rng: np.random.Generator) -> list[Int
     """
     n, noise = description.packets, description.noise
     delays = []
-    for stage, share in enumerate(NOISE_SHARES):
+    for stage, share, least_ns in zip(STAGES, NOISE_SHARES, description.least_ns, strict=True):
         delay = share * _shaped(noise, n, rng)
-        if stage == PATH:
+        if stage == "path":
             delay += _modes(noise, n, rng)
             if noise.slow_ns:
                 delay += noise.slow_ns * correlated(n, noise.slow_correlation_ns / description.period_ns, rng)
-        delays.append(np.maximum(delay + description.least_ns[stage], 0).astype(np.int64))
+        delays.append(np.maximum(delay + least_ns, 0).astype(np.int64))
     return delays
 
 
@@ -118,7 +115,7 @@ class Way:
     wake: Int64
     submit: Int64
     tx_sched: Int64
-    tx_soft: Int64
+    dequeued: Int64
     tx_hard: Int64
     arrive: Int64
     rx_soft: Int64
@@ -157,9 +154,9 @@ def walk(
     state.at = tx_sched + delays[3]
     state.hold("qdisc", drain)
     state.spike("qdisc")
-    tx_soft = state.gates()
-    tx_hard = state.pass_on(tx_soft + delays[4], drain)
-    state.at = state.pass_on((tx_hard if description.hardware else tx_soft) + delays[5], drain)
+    dequeued = state.gates()
+    tx_hard = state.pass_on(dequeued + delays[4], drain)
+    state.at = state.pass_on((tx_hard if description.hardware else dequeued) + delays[5], drain)
     before_arrival: tuple[Where, ...] = ("path",) if description.hardware else ("path", "kernel")
     for where in before_arrival:
         state.hold(where, drain)
@@ -185,7 +182,7 @@ def walk(
         wake,
         submit,
         tx_sched,
-        tx_soft,
+        dequeued,
         tx_hard,
         arrive,
         rx_soft,

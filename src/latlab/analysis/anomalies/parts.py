@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from latlab.analysis.anomalies.blocks import members, ranges, run_starts, runs, spread_over
 from latlab.analysis.anomalies.limit import Usual, either, local_spreads
 from latlab.analysis.anomalies.thresholds import Thresholds
+from latlab.model.metrics import METRICS_BY_NAME
 from latlab.model.timestamps import PATH, RECORDED, TALKER, WAY
 
 Int64 = NDArray[np.int64]
@@ -126,7 +127,7 @@ Rows = NDArray[np.int64]
 AFTER: Final = {one.name: one.place for one in RECORDED if one.place}
 """The stage that ends at a timestamp; that from the talker's side to the listener's is the path, whatever ends it."""
 
-ONE_WAY: Final = (("tx_hard", "rx_hard"), ("tx_soft", "rx_soft"), ("launch", "rx_hard"), ("launch", "rx_soft"))
+ONE_WAY: Final = (*METRICS_BY_NAME["path"].pairs, *METRICS_BY_NAME["latency"].pairs)
 """Between which two timestamps a packet is on its path from host to host: the first pair that a stream has."""
 
 _SENT: Final = frozenset(one.name for one in RECORDED if one.side == "talker")

@@ -12,6 +12,7 @@ from latlab.analysis.interrupt_way import GUEST_TIMER_WAY, GUEST_WAY, WAY_IN, in
 from latlab.analysis.reception import RECEPTION
 from latlab.analysis.way import ANSWER, CHAINS_SHOWN, HARDWARE_WAY, NIC, ROUND_TRIP_WAY, WAKEUP_WAY
 from latlab.model.metrics import METRICS_BY_NAME
+from latlab.model.timestamps import RECORDED, STAGES
 from latlab.report import rows
 from latlab.report.charts.sheet import (
     BESIDE_IN,
@@ -51,11 +52,16 @@ _TOLD: Final = {
 _CLOSER: Final = 4
 """From so many times the typical bars' length on, they are shown again at another scale."""
 
-# As WAY_COLOURS has them: by the timestamp at the interval's end, and of one of the two that rx_soft ends.
+# Places in WAY_COLOURS, which begins with those of STAGES.
+_STAGE_COLOURS: Final = {
+    (before, one.name): list(STAGES).index(stage) for one in RECORDED for before, stage in one.ends.items()
+}
+_OF_STAMP: Final = {end: colour for (_, end), colour in reversed(_STAGE_COLOURS.items())}
+"""Of an interval that is no single stage: by the first of the stages that end where it ends."""
 _COLOURS: Final = {
-    "wake": 0, "submit": 1, "tx_sched": 2, "tx_soft": 3, "tx_hard": 4, "rx_hard": 5, "rx_soft": 5, "rx_user": 7,
+    **_OF_STAMP,
     # Of an answer as of its question; the turn between them as a wake-up: it is what the answerer takes.
-    "answer_submit": 0, "answer_tx_sched": 2, "answer_tx_soft": 3, "answer_rx_soft": 5, "answered": 7,
+    **{f"answer_{name}": colour for name, colour in _OF_STAMP.items()}, "answer_submit": 0, "answered": 7,
     # A timer's interrupt; its thread is one that wakes as any other.
     "irq": 5,
     # What a traced listener's packets pass next to the kernel's stamp.
@@ -81,8 +87,6 @@ _STARTS: Final = {
 }
 """What is not plain by its name."""
 _RECEPTION_TITLE: Final = "from the interrupt to the application"
-_RECEIVING_NIC: Final = ("rx_hard", "rx_soft")
-_RECEIVING_NIC_COLOUR: Final = 6
 _GUESTS_ENTRY_COLOUR: Final = 8
 
 
@@ -104,7 +108,7 @@ class Interval:
             return _GUESTS_ENTRY_COLOUR
         if self.name in _NAMED:
             return _COLOURS[_NAMED[self.name]]
-        return _RECEIVING_NIC_COLOUR if (self.from_, self.to) == _RECEIVING_NIC else _COLOURS[self.to]
+        return _STAGE_COLOURS.get((self.from_, self.to), _COLOURS[self.to])
 
     @property
     def lined(self) -> str:
