@@ -122,7 +122,7 @@ def _cell(synthetic: Synthetic) -> RecordedCell:
         period_ns=description.period_ns, offset_ns=0, size=64, count=sent, priority=0, transport="udp", vlan=None,
         launch_time=None, start_tai_ns=description.start_tai_ns,
     )  # fmt: skip
-    stamped = {one.name: sent for one in STAMPS if one.by == "kernel"}
+    stamped = {one.name: sent if one.by == "kernel" else 0 for one in STAMPS}
     talked = StreamTotals(stream=STREAM, sent=sent, send_errors=0, **stamped)
     reordered = len(reordered_sequences(synthetic.packets))
     heard = StreamTotals(
