@@ -19,6 +19,7 @@ from rich.text import Text
 
 from latlab.analysis.words import counted, plural
 from latlab.model.part import Failure
+from latlab.model.units import SECOND_NS
 from latlab.recordings.cell import ClockEdge, RecordedCell, Totals
 from latlab.recordings.clock_offset import offset_between
 from latlab.report.text import bound, microseconds
@@ -29,7 +30,6 @@ from latlab.testbed.apply import AGAIN_S, FIRST_S
 # A cell while it is measured, figures of the last second: what its agents say once a second, and how it is written.
 
 
-NS_PER_S = 1_000_000_000
 UNKNOWN = "–"
 RAW = "raw clocks"
 SENDING = ("talk", "ping")
@@ -95,9 +95,9 @@ class LiveCell:
         who = event.host, event.verb, event.probe
         before = self._before.get(who)
         self._before[who] = event
-        seconds = (event.tai_ns - before.tai_ns) / NS_PER_S if before else None
+        seconds = (event.tai_ns - before.tai_ns) / SECOND_NS if before else None
         if seconds and before and event.steal_ns is not None and before.steal_ns is not None:
-            self._steal[event.host] = (event.steal_ns - before.steal_ns) / NS_PER_S / seconds
+            self._steal[event.host] = (event.steal_ns - before.steal_ns) / SECOND_NS / seconds
         if event.verb in SENDING:
             for number, count in event.streams.items():
                 self._sent[number] = [*self._sent.get(number, [])[-1:], count]
@@ -158,7 +158,6 @@ def _or_unknown(value: float | None, form: str) -> str:
 # A run as it happens, on a terminal (one live line) or without one (plain lines).
 
 
-NS = 1e-9
 PLAIN_COLUMNS = 100
 """What is not a terminal has; in a log sentences are longer, tables are not."""
 LIVE_REDRAWN_PER_S = 2
@@ -302,7 +301,7 @@ class RunConsole:
                 repeat = f", repeat {event.repeat} of {event.repeats}" if event.repeats > 1 else ""
                 title = f"[{event.order}/{self._runs}] {event.slug}{repeat}"
                 self._line(f"{title}, {_seconds(event.duration_ns)} s")
-                task = self._progress.add_task(title, total=event.duration_ns * NS, packets="", start=False)
+                task = self._progress.add_task(title, total=event.duration_ns / SECOND_NS, packets="", start=False)
                 self._cells[event.order] = _ShownCell(
                     title, task, live=LiveCell(event.followed) if self._live else None
                 )

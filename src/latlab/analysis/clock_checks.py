@@ -10,6 +10,7 @@ import numpy as np
 from latlab.analysis.evidence import Broken, Evidence, checks, fact, same_kernel, totals
 from latlab.analysis.words import duration, plural
 from latlab.model.part import Failure
+from latlab.model.units import WHOLE_PPM
 from latlab.recordings.cell import RecordedCell, Totals
 from latlab.result.types import Metric, Unlocked
 
@@ -28,7 +29,6 @@ _FOR_A_TIME: Final = (
     "the packets that compare the clocks were temporarily lost or delayed: use fewer loads on their link and on the "
     "agents' CPUs"
 )
-_MILLION: Final = 10**6
 
 
 def to_bound_clocks(cell: RecordedCell, stream: str, figures: Metric) -> str:
@@ -86,8 +86,8 @@ def clocks_kept_their_rates(evidence: Evidence) -> Iterator[Broken]:
         changed = np.abs(rate - np.median(rate))
         if (changed > sharp).any():
             worst = float(changed[changed > sharp].max())
-            expected = f"a rate that is steady within {_MILLION * most:.4g} ppm"
-            yield Broken(name, expected, f"it changed by {_MILLION * worst:.3g} ppm")
+            expected = f"a rate that is steady within {WHOLE_PPM * most:.4g} ppm"
+            yield Broken(name, expected, f"it changed by {WHOLE_PPM * worst:.3g} ppm")
 
 
 # The checks of the trust table that are about PTP: each yields the places where a cell's evidence breaks it.

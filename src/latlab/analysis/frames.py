@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from latlab.model.units import SECOND_NS
+
 UDP_HEADERS = 8 + 20
 """UDP (RFC 768), IPv4 without options (RFC 791)."""
 ETHERNET_HEADER = 14
@@ -90,4 +92,4 @@ class Frame:
 
 def wire_ns(size: int, speed_bps: int) -> int:
     """How long that many bytes take, rounded up to nanoseconds."""
-    return -(-size * 8 * 10**9 // speed_bps)
+    return -(-size * 8 * SECOND_NS // speed_bps)

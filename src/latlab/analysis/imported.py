@@ -18,6 +18,7 @@ from latlab.analysis.statistics import PERCENTILES, statistics
 from latlab.analysis.way import EXPLAINED, with_every_launch, worst_packet
 from latlab.model.metrics import METRICS_BY_NAME
 from latlab.model.timestamps import RECORDED
+from latlab.model.units import SECOND_NS
 from latlab.recordings.cell import RecordedStream, ToolFigures, Totals
 from latlab.result.types import Anomaly, LateLimits, Metric, Series, Stream
 
@@ -220,7 +221,7 @@ _NEAR_NS: Final = 500_000_000
 def scales_apart(least_ns: float, most_ns: float) -> str | None:
     """Which two time scales are as far apart as all values from the least to the most; None: none are."""
     for seconds, names in _SCALES.items():
-        if all(abs(abs(value) - seconds * 10**9) < _NEAR_NS for value in (least_ns, most_ns)):
+        if all(abs(abs(value) - seconds * SECOND_NS) < _NEAR_NS for value in (least_ns, most_ns)):
             return f"{names} are {seconds} s apart"
     return None
 

@@ -23,8 +23,8 @@ from latlab.analysis.evidence import (
 )
 from latlab.analysis.words import duration, percent, plural
 from latlab.model.part import Facts
+from latlab.model.units import MICROSECOND_NS, SECOND_NS
 
-_SECOND_NS: Final = 1_000_000_000
 _GRAVE: Final = frozenset({"oops", "out_of_memory"})
 """What is no matter of speed: it counts in emulation, too."""
 _MOVED: Final = {
@@ -102,7 +102,7 @@ def streams_are_out_of_step(evidence: Evidence) -> Iterator[Broken]:
         for host in sorted(hosts):
             rate = _ticks_a_second(evidence.facts_before.get(host, {}))
             if rate and _in_step(stream.period_ns, rate) and not _is_tickless(evidence, host):
-                tick = duration(_SECOND_NS / rate)
+                tick = duration(SECOND_NS / rate)
                 expected = f"a period that is neither a multiple nor a divisor of the tick, {tick}"
                 yield Broken(f"stream {stream.name}, {host}", expected, duration(stream.period_ns))
 
@@ -126,7 +126,7 @@ def _ticks_a_second(facts: Facts) -> int | None:
     """CONFIG_HZ, by the tick's period or the kernel's configuration; None if neither is known."""
     tick_ns: int | None = fact(facts, "clock", "tick_ns")
     if tick_ns:
-        return round(_SECOND_NS / tick_ns)
+        return round(SECOND_NS / tick_ns)
     configured = str(fact(facts, "kernel", "config", "CONFIG_HZ") or "")
     return int(configured) if configured.isdigit() and int(configured) else None
 
@@ -134,7 +134,7 @@ def _ticks_a_second(facts: Facts) -> int | None:
 def _in_step(period_ns: int, rate: int) -> bool:
     """Whether a period is a multiple or a divisor of 1 / rate, in whole numbers: of 300 a second, too."""
     ticks = period_ns * rate
-    return ticks % _SECOND_NS == 0 or _SECOND_NS % ticks == 0
+    return ticks % SECOND_NS == 0 or SECOND_NS % ticks == 0
 
 
 def _is_tickless(evidence: Evidence, host: str) -> bool:
@@ -209,12 +209,15 @@ def no_cpu_slept_deeply(evidence: Evidence) -> Iterator[Broken]:
         for cpu in _concerned(evidence, host):
             states = fact(facts, "cpu", "cpus", str(cpu), "idle_states") or {}
             now = fact(evidence.facts_after[host], "cpu", "cpus", str(cpu), "idle_states") or {}
-            slow = [number for number, state in states.items() if 1_000 * (state.get("latency_us") or 0) > limit_ns]
+            slow = [
+                number for number, state in states.items() if MICROSECOND_NS * (state.get("latency_us") or 0) > limit_ns
+            ]
             slept_us = sum(_grown(states[number], now.get(number, {}), "time_us") for number in slow)
-            if 1_000 * slept_us > around_ns:
+            if MICROSECOND_NS * slept_us > around_ns:
                 most = max(slow, key=lambda number: _grown(states[number], now.get(number, {}), "time_us"))
                 state = states[most]
-                said = f"{state.get('name') or f'state {most}'}, {duration(1_000 * state['latency_us'])} to wake from"
+                wakes = duration(MICROSECOND_NS * state["latency_us"])
+                said = f"{state.get('name') or f'state {most}'}, {wakes} to wake from"
                 deep.setdefault(said, []).append(cpu)
         for said, cpus in deep.items():
             expected = f"no state that takes over {duration(limit_ns)} to wake from"
@@ -303,7 +306,7 @@ def _fair_servers(evidence: Evidence) -> Iterator[Broken]:
             for cpu in sorted(one.cpus) if one.priority else ():
                 server = fact(evidence.facts_before[host], "scheduler", "fair_servers", str(cpu)) or {}
                 if server.get("runtime_ns") and _had_no_rest(evidence, host, cpu):
-                    kept = f"{duration(server['runtime_ns'])} of each {duration(server.get('period_ns') or 10**9)}"
+                    kept = f"{duration(server['runtime_ns'])} of each {duration(server.get('period_ns') or SECOND_NS)}"
                     actual = f"{listed([cpu])} ({one.name}) was never idle; {kept} are reserved for ordinary threads"
                     yield Broken(f"{host} ({late.where})", "no RT throttling", actual)
 
@@ -436,7 +439,7 @@ def coalescing_is_small(evidence: Evidence) -> Iterator[Broken]:
         median = abs((latency and latency.p50) or 0)
         near = {stream.listener} | vm_hosts(evidence, (stream.listener,))
         for host, name, before, after in _interfaces(evidence) if median else ():
-            waited_ns = 1_000 * (fact(before, "coalescing", "rx_us") or 0)
+            waited_ns = MICROSECOND_NS * (fact(before, "coalescing", "rx_us") or 0)
             if host in near and waited_ns > share * median and _received(before, after) >= (stream.count or 0):
                 expected = f"at most {percent(share)} of {stream.name}'s median latency, {duration(median)}"
                 yield Broken(f"{host}.{name}", expected, f"interrupts wait for {duration(waited_ns)} (rx-usecs)")

@@ -8,6 +8,7 @@ from typing import Final, Literal
 import numpy as np
 import polars as pl
 
+from latlab.model.units import SECOND_NS
 from latlab.recordings.cell import RecordedPort
 from latlab.result.types import PtpCheck, PtpPort, Spread, Unlocked
 
@@ -26,11 +27,11 @@ STATES: Final = {
 """IEEE 1588-2019, table 20; 0 is ours."""
 MASTER, UNCALIBRATED, SLAVE = 6, 8, 9
 
-SYNC_INTERVAL_NS: Final = 1_000_000_000
+SYNC_INTERVAL_NS: Final = SECOND_NS
 """The longest that any profile here has between two Syncs: assumed for a ptp4l that latlab did not start."""
 INTERVALS: Final = 3
 """A slave that received no Sync for so many intervals is in holdover, regardless of its port's state."""
-STALE_LEAST_NS: Final = 1_000_000_000
+STALE_LEAST_NS: Final = SECOND_NS
 """Four of the intervals at which it is asked."""
 
 NO_ANSWER, NO_SYNC = "ptp4l did not answer", "no Sync was received"

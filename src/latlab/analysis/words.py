@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 
-_UNITS = ((10**9, "s"), (10**6, "ms"), (10**3, "µs"))
+from latlab.model.units import TIMES_SHOWN
+
 _DURATION = re.compile(r"(\d+(?:\.\d+)?) (s|ms|µs|ns)\b")
 
 
@@ -12,7 +13,7 @@ def duration(ns: float, digits: int = 4) -> str:
     """A duration in its own unit, `digits` significant digits: 2000000 is "2 ms", 14213456 is "14.21 ms"."""
     # What rounds up to a larger unit is written in that: a second less a nanosecond is "1 s", not "1000 ms".
     rounded = float(f"{abs(ns):.{digits}g}")
-    for step, unit in _UNITS:
+    for step, unit in TIMES_SHOWN[:-1]:
         if rounded >= step:
             # Whole digits are all written: 37000 s has no exponent.
             text = f"{ns / step:.{digits}g}" if rounded < 10**digits * step else f"{ns / step:.0f}"

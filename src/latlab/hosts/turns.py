@@ -29,6 +29,7 @@ from qemu.qmp import ConnectError, EventListener, QMPClient, QMPError, Runstate
 from latlab.hosts.base import Description, Host, Lost
 from latlab.hosts.guest import GUEST_AGENT
 from latlab.model.part import Facts
+from latlab.model.units import SECOND_NS
 
 MAILBOX: Final = "turns"
 MAILBOX_BYTES: Final = 1 << 21
@@ -532,7 +533,6 @@ class TurnsHost(Host):
 # the kernel give them.
 
 
-NS = 1e-9
 SMALL = 0.05
 """The part of the time that a thread must have run to be named next to the one that ran longest."""
 VCPU = re.compile(r"CPU \d+/")
@@ -551,7 +551,8 @@ def starved(board: str, said: bytes) -> Lost:
         cpus, window_ns, threads = report["cpus"], report["window_ns"], report["threads"]
         held = [one for one in threads if one is threads[0] or one["ran_ns"] >= SMALL * window_ns]
         shares = [
-            f"{_thread(one)}, for {100 * one['ran_ns'] / window_ns:.0f} % of {window_ns * NS:g} s" for one in held
+            f"{_thread(one)}, for {100 * one['ran_ns'] / window_ns:.0f} % of {window_ns / SECOND_NS:g} s"
+            for one in held
         ]
         which = f"CPU {cpus[0]} is" if len(cpus) == 1 else f"CPUs {', '.join(map(str, cpus))} are"
         why = f"its ordinary threads starve: {which} occupied by {', and by '.join(shares)}"

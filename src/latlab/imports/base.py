@@ -16,7 +16,6 @@ from latlab.model.errors import UsageError
 from latlab.model.rules import NAMES
 from latlab.recordings.cell import Interval, LeftOut
 
-NS_OF: Final = {"ns": 1, "us": 1_000, "ms": 1_000_000, "s": 1_000_000_000}
 INT64: Final = 2**63
 """Values from here on fit no column."""
 

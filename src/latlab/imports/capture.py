@@ -20,11 +20,12 @@ from numpy.typing import NDArray
 from latlab.imports.base import not_what_it_says, nothing_in, unknown_version
 from latlab.imports.frames import Found, find_payload, payload_of, untranslated
 from latlab.model.errors import UsageError
+from latlab.model.units import MICROSECOND_NS, SECOND_NS
 from latlab.recordings.cell import LeftOut
 
 CLASSIC: Final = {
-    b"\xd4\xc3\xb2\xa1": ("<", 1_000),
-    b"\xa1\xb2\xc3\xd4": (">", 1_000),
+    b"\xd4\xc3\xb2\xa1": ("<", MICROSECOND_NS),
+    b"\xa1\xb2\xc3\xd4": (">", MICROSECOND_NS),
     b"\x4d\x3c\xb2\xa1": ("<", 1),
     b"\xa1\xb2\x3c\x4d": (">", 1),
 }
@@ -62,7 +63,7 @@ class Interface:
 
     def ns(self, ticks: int) -> int:
         """When that is, rounded down to ns."""
-        return ticks * 10**9 // self.ticks_a_second + self.offset_s * 10**9
+        return ticks * SECOND_NS // self.ticks_a_second + self.offset_s * SECOND_NS
 
 
 @dataclass
@@ -196,10 +197,10 @@ def _read_classic(path: Path, data: mmap.mmap, order: str, tick_ns: int) -> Capt
         if captured > size - place:
             capture.cut = f"a packet of {captured} bytes at byte {place} of {size}"
             break
-        if ticks * tick_ns >= 10**9:
+        if ticks * tick_ns >= SECOND_NS:
             beyond += 1
         else:
-            capture.add(seconds * 10**9 + ticks * tick_ns, place, captured, wire, interface)
+            capture.add(seconds * SECOND_NS + ticks * tick_ns, place, captured, wire, interface)
             most = max(most, ticks)
             at_s.add(seconds)
         place += captured

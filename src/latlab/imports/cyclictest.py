@@ -19,7 +19,6 @@ from latlab.imports.base import (
     COLOURS,
     INT64,
     JSON_BYTES,
-    NS_OF,
     Figures,
     Format,
     Given,
@@ -37,6 +36,7 @@ from latlab.imports.base import (
 )
 from latlab.model.errors import UsageError
 from latlab.model.part import Document
+from latlab.model.units import MICROSECOND_NS, TIMES
 from latlab.recordings.cell import LeftOut
 
 LATENCY: Final = (
@@ -190,10 +190,10 @@ def read_text(paths: Sequence[Path], given: Given) -> Imported:
     left_out += [LeftOut("lines", verbose, "single cycles, as -v prints them")] if verbose else []
     ran = [one for one in threads.values() if one.cycles > 0]
     if rows:
-        figures, problems = _of_histogram(path, rows, summed, NS_OF[unit])
+        figures, problems = _of_histogram(path, rows, summed, TIMES[unit])
         notes = (*notes, *_skipped([one.n or 0 for one in figures]))
     elif ran:
-        figures, problems = [_of_line(thread, NS_OF[unit]) for thread in ran], []
+        figures, problems = [_of_line(thread, TIMES[unit]) for thread in ran], []
         notes = (*notes, *_missed_periods(ran))
         idle = len(threads) - len(ran)
         left_out += [LeftOut("threads", idle, "without a completed cycle")] if idle else []
@@ -326,23 +326,24 @@ def _unit_problems(
         if unit == "ns" or told or one.min is None:
             continue
         remedy = "import it with --unit ns if cyclictest ran with -N, with --unit us if not"
-        if thread and thread.interval_us and one.min >= thread.interval_us * 1_000:
+        if thread and thread.interval_us and one.min >= thread.interval_us * MICROSECOND_NS:
             yield Problem(
                 "unit-possible",
                 "these microseconds are nanoseconds",
                 "untrusted",
                 f"a shortest wake-up within the interval of {thread.interval_us} µs",
-                f"{one.min // 1_000} µs in each of {thread.cycles} cycles, each of which would have missed a period",
+                f"{one.min // MICROSECOND_NS} µs in each of {thread.cycles} cycles, each of which would have missed a "
+                "period",
                 remedy,
                 f"{path.name}, {one.stream}",
             )
-        elif not thread and one.min >= _UNLIKELY_US * 1_000:
+        elif not thread and one.min >= _UNLIKELY_US * MICROSECOND_NS:
             yield Problem(
                 "unit-possible",
                 "these microseconds may be nanoseconds",
                 "suspect",
                 f"a shortest wake-up below {_UNLIKELY_US} µs",
-                f"{one.min // 1_000} µs",
+                f"{one.min // MICROSECOND_NS} µs",
                 remedy,
                 f"{path.name}, {one.stream}",
             )
@@ -390,7 +391,7 @@ def read_json(paths: Sequence[Path], given: Given) -> Imported:
     threads = document.get("thread")
     if not isinstance(threads, dict) or not threads:
         raise nothing_in(path, "thread", "run cyclictest to its end: it writes the file there")
-    ns = 1 if document.get("resolution_in_ns") else 1_000
+    ns = 1 if document.get("resolution_in_ns") else MICROSECOND_NS
     figures, problems, odd = list[Figures](), list[Problem](), 0
     for name, thread in list(threads.items())[:_MOST_THREADS]:
         found = _json_thread(str(name), thread, ns)

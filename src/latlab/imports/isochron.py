@@ -33,6 +33,7 @@ from latlab.imports.base import (
 )
 from latlab.imports.packets import in_order_of, usual_gap_ns
 from latlab.model.errors import UsageError
+from latlab.model.units import SECOND_NS
 from latlab.recordings.cell import LeftOut
 
 MAGIC: Final = b"ISOCHRON"
@@ -53,7 +54,7 @@ _SENT: Final = np.dtype(
 _RECEIVED: Final = np.dtype(
     [("seqid", ">u4"), ("reserved", ">u4")] + [(name, ">i8") for name in ("arrival", "hwts", "swts")]
 )
-_LEAST_SOFTWARE_NS: Final = 1_000 * 1_000_000_000
+_LEAST_SOFTWARE_NS: Final = 1_000 * SECOND_NS
 """A software timestamp that is not there is UTC 0 with the TAI offset added (rcv.c): some 37 s, no instant of ours."""
 
 
@@ -213,7 +214,7 @@ def _unsynchronised(stream: PacketStream, path: Path) -> list[Problem]:
     if not both.any():
         return []
     delay_ns = float((came.ns[both].astype(np.float64) - left.ns[both].astype(np.float64)).mean())
-    if abs(delay_ns) <= 1e9:
+    if abs(delay_ns) <= SECOND_NS:
         return []
     return [
         Problem(
@@ -221,7 +222,7 @@ def _unsynchronised(stream: PacketStream, path: Path) -> list[Problem]:
             "the two network cards' clocks are not synchronised",
             "untrusted",
             "a mean path delay within 1 s",
-            f"{delay_ns / 1e9:.3f} s",
+            f"{delay_ns / SECOND_NS:.3f} s",
             "start ptp4l on both, wait until it has locked, and measure again",
             path.name,
         )
@@ -497,7 +498,7 @@ def _ns(word: str) -> int | None:
     if _NUMBER.match(word):
         value = int(word)
     elif match := _TIME.match(word):
-        value = int(match[1]) * 10**9 + int(match[2])
+        value = int(match[1]) * SECOND_NS + int(match[2])
     else:
         return None
     return value if abs(value) < 2**63 else None

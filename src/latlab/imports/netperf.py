@@ -10,8 +10,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from latlab.imports.base import Figures, Imported
-
-NS_PER_US: Final = 1_000
+from latlab.model.units import MICROSECOND_NS
 
 LATENCY: Final = (
     "round trip, from just before the client's send call until its receive call has the response; one transaction at a "
@@ -49,7 +48,7 @@ def read_round_trips(
         "round_trip",
         "summary",
         ("submit", "answered"),
-        resolution_ns=NS_PER_US,
+        resolution_ns=MICROSECOND_NS,
         n=n,
         min=_ns(said, "MIN_LATENCY"),
         mean=float(_ns(said, "MEAN_LATENCY")),
@@ -70,4 +69,4 @@ def read_round_trips(
 
 
 def _ns(said: Mapping[str, str], name: str) -> int:
-    return round(float(said[name]) * NS_PER_US)
+    return round(float(said[name]) * MICROSECOND_NS)

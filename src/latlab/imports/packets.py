@@ -11,11 +11,12 @@ from numpy.typing import NDArray
 
 from latlab.imports.base import PacketStream, Problem
 from latlab.model.timestamps import TIMESTAMPS
+from latlab.model.units import MILLISECOND_NS
 
 STAMPS: Final = tuple(one.name for one in TIMESTAMPS)
 """Every timestamp that any format has, in the order of a packet's path."""
 
-_STEP_NS: Final = 1_000_000
+_STEP_NS: Final = MILLISECOND_NS
 """A clock read again and again that goes back by more than this was set."""
 
 _SHIFT_NS: Final = 10_000_000
@@ -117,10 +118,12 @@ def clock_problems(where: str, back_ns: int, shift_ns: int) -> list[Problem]:
     remedy = "let ptp4l, phc2sys or chrony settle before the measurement, and configure them not to step during it"
     found = list[Problem]()
     if back_ns:
-        actual = f"one {back_ns / 1e6:.3f} ms before the one before it"
+        actual = f"one {back_ns / MILLISECOND_NS:.3f} ms before the one before it"
         found.append(Problem("clock-stepped", "a clock was stepped back", "untrusted", expected, actual, remedy, where))
     if shift_ns:
-        actual = f"all delays from some packet on differ by {shift_ns / 1e6:.3f} ms or more from those before"
+        actual = (
+            f"all delays from some packet on differ by {shift_ns / MILLISECOND_NS:.3f} ms or more from those before"
+        )
         finding = "a clock was stepped, or a queue remained full"
         found.append(Problem("clock-stepped", finding, "suspect", expected, actual, remedy, where))
     return found

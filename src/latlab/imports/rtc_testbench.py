@@ -30,6 +30,7 @@ from latlab.imports.base import (
     unknown_version,
 )
 from latlab.imports.packets import clock_problems, in_order_of, usual_gap_ns, went_back_ns
+from latlab.model.units import MICROSECOND_NS, SECOND_NS
 from latlab.recordings.cell import LeftOut
 
 LATENCY: Final = (
@@ -37,11 +38,10 @@ LATENCY: Final = (
     "cycle, so it includes up to two cycles; one way: from a timestamp taken before the send call to the other "
     "application, on two clocks"
 )
-_US: Final = 1_000
 _UNSET: Final = {str(2**64 - 1), str(2**63 - 1), str(-(2**63))}
 """What a minimum or maximum is before there is a value (stat_reset)."""
 
-_WRAPPED: Final = 2**63 // 1_000
+_WRAPPED: Final = 2**63 // MICROSECOND_NS
 """Microseconds from here on were below 0 before they were printed unsigned, as 5.0 to 5.4 do."""
 _WHY_WRAPPED: Final = (
     "times below 0 wrap in 5.0 to 5.4, which print them unsigned: the clocks differ by more than the path takes"
@@ -157,7 +157,7 @@ def _parse(lines: Sequence[str]) -> tuple[dict[str, _Class], list[int], int]:
         if not line:
             continue
         match = _LINE.match(line)
-        at_ns = int(match[1]) * 10**9 + int(match[2]) if match else 0
+        at_ns = int(match[1]) * SECOND_NS + int(match[2]) if match else 0
         if match is None or at_ns >= 2**63:
             odd += 1
             continue
@@ -189,7 +189,7 @@ def _not_back(found: _Class) -> tuple[int, int]:
     missing = max(0, sent - received)
     if not missing or not found.first or not found.last or found.last[0] <= found.first[0]:
         return 0, missing
-    a_second = (found.last[1] - found.first[1]) / (found.last[0] - found.first[0]) * 1e9
+    a_second = (found.last[1] - found.first[1]) / (found.last[0] - found.first[0]) * SECOND_NS
     under_way = 2 * (int(a_second * float(found.said.get("RttMax", 0)) / 1e6) + 1)
     return max(0, missing - under_way), missing
 
@@ -284,11 +284,11 @@ def _figures(name: str, said: Mapping[str, str]) -> list[Figures]:
                 metric=metric,
                 kept="summary",
                 between=between,
-                resolution_ns=_US,
+                resolution_ns=MICROSECOND_NS,
                 n=received,
-                min=int(float(least)) * _US,
-                mean=float(mean) * _US,
-                max=int(float(most)) * _US,
+                min=int(float(least)) * MICROSECOND_NS,
+                mean=float(mean) * MICROSECOND_NS,
+                max=int(float(most)) * MICROSECOND_NS,
                 # Of frames that are not back some are under way: only where there are none is it known.
                 lost=0 if prefix == "Rtt" and sent == received else None,
                 two_clocks=prefix == "Oneway",
@@ -406,7 +406,9 @@ def _histogram_figures(name: str, rows: np.ndarray, beyond: dict[str, list[int]]
     """One class; None where it has no round trip. A bin holds what begins in it: values are cut to microseconds."""
     below, above = (row[place] if place < len(row := beyond.get(key, [])) else 0 for key in ("Underflow", "Overflow"))
     held = rows[rows[:, 1] > 0]
-    tally = Tally(held[:, 0] * _US, (held[:, 0] + 1) * _US, np.ascontiguousarray(held[:, 1]), below, above)
+    tally = Tally(
+        held[:, 0] * MICROSECOND_NS, (held[:, 0] + 1) * MICROSECOND_NS, np.ascontiguousarray(held[:, 1]), below, above
+    )
     if not tally.n:
         return None
     lowest, highest = bin_of_extremes(tally)
@@ -415,7 +417,7 @@ def _histogram_figures(name: str, rows: np.ndarray, beyond: dict[str, list[int]]
         metric="round_trip",
         kept="histogram",
         between=("sent", "answered"),
-        resolution_ns=_US,
+        resolution_ns=MICROSECOND_NS,
         n=tally.n,
         min=lowest[0] if lowest else None,
         max=highest[0] if highest else None,

@@ -29,6 +29,7 @@ from latlab.imports.base import (
     nothing_in,
 )
 from latlab.model.errors import UsageError
+from latlab.model.units import MICROSECOND_NS, SECOND_NS
 from latlab.recordings.cell import LeftOut
 
 _TITLE: Final = re.compile(r"^# RTLA (timerlat|osnoise) histogram\s*$")
@@ -111,7 +112,7 @@ def read(paths: Sequence[Path], given: Given) -> Imported:
         return _of_no_noise(path, lines)
     if not columns:
         raise nothing_in(path, "CPU's column", "run rtla with its index and header (no --no-header, no --no-index)")
-    return _of_histogram(path, lines, tool, columns, 1 if unit == "nanoseconds" else 1_000)
+    return _of_histogram(path, lines, tool, columns, 1 if unit == "nanoseconds" else MICROSECOND_NS)
 
 
 def _columns(line: str) -> list[tuple[str, int]]:
@@ -195,7 +196,7 @@ def _unit_problems(path: Path, lines: list[str], figures: Sequence[Figures], uni
     """
     took = next((match for line in lines if (match := _TOOK.match(line))), None)
     days, hours, minutes, seconds = map(int, took.groups()) if took else (0, 0, 0, 0)
-    took_ns = (((days * 24 + hours) * 60 + minutes) * 60 + seconds + 1) * 10**9
+    took_ns = (((days * 24 + hours) * 60 + minutes) * 60 + seconds + 1) * SECOND_NS
     problems = []
     for one in figures:
         least = one.mean if one.metric == "noise" else one.min
@@ -204,9 +205,10 @@ def _unit_problems(path: Path, lines: list[str], figures: Sequence[Figures], uni
             finding, expected = "these nanoseconds are microseconds", f"a mean of {_IMPOSSIBLE_NS} ns or more"
             actual = f"{one.mean:.0f} ns, and no machine wakes a thread faster"
         elif took and unit_ns > 1 and together_ns > took_ns:
-            finding, expected = "these microseconds are nanoseconds", f"at most the {took_ns // 10**9} s that rtla ran"
+            finding = "these microseconds are nanoseconds"
+            expected = f"at most the {took_ns // SECOND_NS} s that rtla ran"
             what = "mean" if one.metric == "noise" else "shortest"
-            actual = f"{one.n} times the {what} {one.metric} are {together_ns / 1e9:.0f} s"
+            actual = f"{one.n} times the {what} {one.metric} are {together_ns / SECOND_NS:.0f} s"
         else:
             continue
         remedy = "check what changed the line `# Time unit is …`: rtla prints nanoseconds with -n, microseconds else"
@@ -252,7 +254,7 @@ def _of_no_noise(path: Path, lines: list[str]) -> Imported:
         metric="noise",
         kept="summary",
         between=_CONTEXTS["CPU"][1],
-        resolution_ns=1_000,
+        resolution_ns=MICROSECOND_NS,
         n=0,
         talker=_ALL_CPUS,
         listener=_ALL_CPUS,
@@ -286,8 +288,8 @@ def _of_top(path: Path, lines: list[str]) -> Imported:
             metric="noise",
             kept="summary",
             between=_CONTEXTS["CPU"][1],
-            resolution_ns=1_000,
-            max=int(row[7]) * 1_000,
+            resolution_ns=MICROSECOND_NS,
+            max=int(row[7]) * MICROSECOND_NS,
             talker=f"cpu-{cpu}",
             listener=f"cpu-{cpu}",
             described=f"CPU {cpu} · {row[2]} periods · {row[4]} µs of noise in {row[3]} µs · {row[5]} % left",

@@ -30,6 +30,7 @@ from latlab.imports.base import (
 )
 from latlab.imports.packets import clock_problems, in_order_of, usual_gap_ns, went_back_ns
 from latlab.model.errors import UsageError
+from latlab.model.units import MICROSECOND_NS, SECOND_NS
 from latlab.recordings.cell import LeftOut
 
 LATENCY: Final = (
@@ -150,8 +151,8 @@ def _parse(lines: Sequence[str]) -> tuple[list[_Server], str, int]:
         if match := _ROW.match(line):
             if last and last.headed and not last.ended:
                 tx_s, tx_ns, rx_s, rx_ns, shown_us, shown_ns = match.groups()
-                shown = _whole(shown_us, shown_ns, 1_000)
-                last.rows.append((_whole(tx_s, tx_ns, 10**9), _whole(rx_s, rx_ns, 10**9), shown))
+                shown = _whole(shown_us, shown_ns, MICROSECOND_NS)
+                last.rows.append((_whole(tx_s, tx_ns, SECOND_NS), _whole(rx_s, rx_ns, SECOND_NS), shown))
             else:
                 odd += 1
         elif match := _HEADING.match(line):

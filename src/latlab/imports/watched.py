@@ -28,6 +28,7 @@ from latlab.imports.numbering.prp import LANS
 from latlab.imports.packets import clock_problems, usual_gap_ns, went_back_ns
 from latlab.imports.prp_ends import PrpEnd, Watching, prp_ends
 from latlab.model.errors import LabError
+from latlab.model.units import MILLISECOND_NS, SECOND_NS
 from latlab.recordings.arrow import read_recording
 from latlab.recordings.cell import (
     ClockEdge,
@@ -39,7 +40,7 @@ from latlab.recordings.cell import (
     WatchedPoint,
     WatchReady,
 )
-from latlab.recordings.clock_offset import NS_PER_S, offset_between
+from latlab.recordings.clock_offset import offset_between
 
 TOOL: Final = "latlab watch"
 LATENCY: Final = (
@@ -471,7 +472,7 @@ def _sampled(
         talker=_PUBLISHER,
         listener=one.name,
         described=f"refrTm of sampled values · {one.name}",
-        stamps={"sampled": Stamps(utc_ns + one.tai_offset_s * NS_PER_S, there), "first_point": Stamps(seen_ns, every)},
+        stamps={"sampled": Stamps(utc_ns + one.tai_offset_s * SECOND_NS, there), "first_point": Stamps(seen_ns, every)},
         metrics=("sample_latency",),
         sent=every,
         arrived=every,
@@ -510,7 +511,8 @@ def _silences(promises: Sequence[Promise], seen_ns: NDArray[np.int64]) -> list[s
         missing = sum(not one.whole for one, _ in found)
         told.append(
             f"{_source_text(source)}: {counted(len(found), 'silence')} longer than its timeAllowedToLive, the worst "
-            f"{gap_ns / 1e6:g} ms of {worst.ns / 1e6:g} ms; in {missing} of them frames are missing by their numbers"
+            f"{gap_ns / MILLISECOND_NS:g} ms of {worst.ns / MILLISECOND_NS:g} ms; in {missing} of them frames are "
+            "missing by their numbers"
         )
     return told
 
@@ -518,8 +520,9 @@ def _silences(promises: Sequence[Promise], seen_ns: NDArray[np.int64]) -> list[s
 def _silent_now(one: _Seen, promises: Sequence[Promise], seen_ns: NDArray[np.int64]) -> list[str]:
     """Sources of which nothing came until the end although it was due: they may have been stopped."""
     return [
-        f"{one.name}: {_source_text(last.source)}: no frame in the last {(one.until_ns - seen_ns[last.place]) / 1e6:g} "
-        f"ms, timeAllowedToLive is {last.ns / 1e6:g} ms: the publisher has stopped, or its frames do not come here"
+        f"{one.name}: {_source_text(last.source)}: no frame in the last "
+        f"{(one.until_ns - seen_ns[last.place]) / MILLISECOND_NS:g} ms, timeAllowedToLive is "
+        f"{last.ns / MILLISECOND_NS:g} ms: the publisher has stopped, or its frames do not come here"
         for last in promises
         if last.following is None and one.until_ns - seen_ns[last.place] > last.ns
     ]
@@ -625,5 +628,5 @@ def _notes(watch: Watched, seen: Sequence[_Seen]) -> Iterator[str]:
         )
     if not all((kernel.said.watch or WatchReady()).reads_pages for kernel in watch.kernels):
         yield "on kernels older than Linux 6.12 only the linear part of a packet, with its headers, was read"
-    yield f"a packet counts as lost if it has not come within {watch.grace_ns // 1_000_000} ms before the end"
+    yield f"a packet counts as lost if it has not come within {watch.grace_ns // MILLISECOND_NS} ms before the end"
     yield from watch.notes

@@ -17,13 +17,13 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from latlab.model.units import PPB, SECOND_NS
 from latlab.recordings.cell import ClockEdge, ClockWindow
 
 Instants = NDArray[np.int64]
 Known = NDArray[np.bool_]
 
-_PPB: Final = 1e-9
-_REACH_NS: Final = 1_000_000_000
+_REACH_NS: Final = SECOND_NS
 """How far beyond the first and last comparison their rates are taken to hold: no further is anything known."""
 
 
@@ -56,8 +56,8 @@ class Window:
         the middle of the two the rate widens the interval.
         """
         middle = (self.lower_ns + self.upper_ns) // 2
-        least, most = (-d / (1 + d * _PPB) for d in (self.most_ppb, self.least_ppb))
-        slack = _ceil(max(abs(least), abs(most)) * _PPB * (self.upper_ns - middle))
+        least, most = (-d / (1 + d * PPB) for d in (self.most_ppb, self.least_ppb))
+        slack = _ceil(max(abs(least), abs(most)) * PPB * (self.upper_ns - middle))
         return Window(self.reference_ns + middle, -self.upper_ns - slack, -self.lower_ns + slack, least, most)
 
 
@@ -117,7 +117,7 @@ class Edge:
         def of(name: str, dtype: type) -> NDArray[Any]:
             return np.array([getattr(window, name) for window in self.windows], dtype)[which]
 
-        away = (instants - of("reference_ns", np.int64)).astype(np.float64) * _PPB
+        away = (instants - of("reference_ns", np.int64)).astype(np.float64) * PPB
         gains = away * of("least_ppb", np.float64), away * of("most_ppb", np.float64)
         lower = of("lower_ns", np.int64) + np.floor(np.minimum(*gains)).astype(np.int64)
         upper = of("upper_ns", np.int64) + np.ceil(np.maximum(*gains)).astype(np.int64)
@@ -125,7 +125,7 @@ class Edge:
 
     def widest_rate(self) -> float:
         """The largest rate at which the offset may change, either way, ns per ns."""
-        return max(max(abs(window.least_ppb), abs(window.most_ppb)) for window in self.windows) * _PPB
+        return max(max(abs(window.least_ppb), abs(window.most_ppb)) for window in self.windows) * PPB
 
 
 def offset_between(clocks: Sequence[ClockEdge], host: str, reference: str, instants: Instants) -> Offset | None:
@@ -212,9 +212,6 @@ def _ceil(value: float) -> int:
 # Which TAI instant a CLOCK_REALTIME timestamp is, by the clocks its host recorded.
 
 
-NS_PER_S = 1_000_000_000
-
-
 @dataclass(frozen=True)
 class RealToTai:
     """TAI − REALTIME of one host, piecewise constant over REALTIME.
@@ -239,7 +236,7 @@ class RealToTai:
         if clocks.is_empty():
             if tai_offset_s is None:
                 return None
-            return cls(np.empty(0, np.int64), np.array([tai_offset_s * NS_PER_S], np.int64))
+            return cls(np.empty(0, np.int64), np.array([tai_offset_s * SECOND_NS], np.int64))
         by_real = clocks.sort("real_ns")
         real = by_real["real_ns"].to_numpy()
         offset = whole_seconds(by_real["tai_ns"].to_numpy() - real)
@@ -256,5 +253,5 @@ class RealToTai:
 
 def whole_seconds(difference_ns: NDArray[np.int64]) -> NDArray[np.int64]:
     """Each difference rounded to the nearest whole second, in ns."""
-    rounded: NDArray[np.int64] = (difference_ns + NS_PER_S // 2) // NS_PER_S * NS_PER_S
+    rounded: NDArray[np.int64] = (difference_ns + SECOND_NS // 2) // SECOND_NS * SECOND_NS
     return rounded

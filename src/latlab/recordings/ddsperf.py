@@ -9,6 +9,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final, Literal
 
+from latlab.model.units import SECOND_NS
+
 SAMPLES: Final = 20_000
 """PINGPONG_RAWSIZE: percentiles are of so many first samples of a second, whatever its count says."""
 
@@ -17,7 +19,6 @@ _FIGURES: Final = re.compile(
     rf"^\[\d{{1,10}}\] (\d{{1,9}}\.\d{{3}})  ?( sublat)? ?(\S{{1,128}}) size (\d{{1,10}}) mean {_US} min {_US} "
     rf"50% {_US} 90% {_US} 99% {_US} max {_US} cnt (\d{{1,10}})$"
 )
-_SECOND_NS: Final = 1_000_000_000
 _SLACK_NS: Final = 500_000_000
 """A line comes each second, late by what the machine is: one stamped before 1.5 s is the first."""
 
@@ -51,7 +52,7 @@ def seconds(lines: Iterable[str]) -> list[Second]:
 def _second(match: re.Match[str]) -> Second:
     mean, least, p50, p90, p99, most = (round(float(match[place]) * 1000) for place in range(5, 11))
     # The stamp is the end of the second.
-    begun = max(0, round(float(match[1]) * 1e9) - _SECOND_NS)
+    begun = max(0, round(float(match[1]) * SECOND_NS) - SECOND_NS)
     return Second(
         peer=match[3],
         kind="sublat" if match[2] else "ping",

@@ -10,6 +10,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from latlab.model.units import SECOND_NS
 from latlab.recordings.arrow import no_recording, read_recording
 from latlab.recordings.cell import Judged, KeptTotals, Ready, RecordedAgent, RecordedCell, Totals
 from latlab.recordings.clock_offset import RealToTai
@@ -18,7 +19,7 @@ from latlab.recordings.run_folder import CellFolder
 _RECEIVING: Final = ("listen", "pong")
 LOST: Final = 0
 """In a trace, the place of events that were lost."""
-_LONGEST_NS: Final = 1_000_000_000
+_LONGEST_NS: Final = SECOND_NS
 """As LONGEST_NS of agent/wire/src/flight.rs."""
 _WINDOW_ENDS: Final = 255
 """The number of no tracepoint: until there, all events are there."""

@@ -6,8 +6,7 @@ from decimal import Decimal
 from math import ceil
 
 from latlab.analysis.words import duration, minus
-
-_RATE_STEPS = ((1e9, "G"), (1e6, "M"), (1e3, "k"))
+from latlab.model.units import PREFIXES_SHOWN
 
 
 def microseconds(ns: float | None) -> str:
@@ -49,7 +48,7 @@ def rate(per_s: float | None, unit: str) -> str:
     """A rate with three digits and a decimal prefix, as "812 Mbit/s"; blank where there is none."""
     if per_s is None:
         return ""
-    for step, prefix in _RATE_STEPS:
+    for step, prefix in PREFIXES_SHOWN:
         if abs(per_s) >= step:
             return f"{per_s / step:.3g} {prefix}{unit}"
     return f"{per_s:.3g} {unit}"

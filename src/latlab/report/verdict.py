@@ -9,6 +9,7 @@ from typing import Any, Final
 from latlab.analysis.evidence import Thresholds
 from latlab.analysis.words import duration, percent
 from latlab.model.rules import NAMES
+from latlab.model.units import WHOLE_PPM
 from latlab.report.places import Places
 from latlab.result.types import Reason, Result, Threshold, TurnedOff
 from latlab.scenario import Trust
@@ -82,9 +83,6 @@ def _places(where: Sequence[str], known: Places) -> tuple[str, ...]:
 # Where the lines of a verdict were drawn, and which rules were turned off: in the result, and for people.
 
 
-_MILLION: Final = 10**6
-
-
 def thresholds_of(trust: Trust | None) -> Thresholds:
     """The scenario's thresholds as the analysis takes them: ns, and shares of one. None: the defaults."""
     if trust is None:
@@ -150,7 +148,7 @@ def _key(name: str) -> str:
 def _value(trust: Trust, name: str) -> Any:
     """A threshold in the analysis' unit: durations are ns on both sides, shares in a scenario are millionths."""
     value: int = getattr(trust, _key(name))
-    return value if name.endswith("_ns") else value / _MILLION
+    return value if name.endswith("_ns") else value / WHOLE_PPM
 
 
 def _text(name: str, value: float) -> str:

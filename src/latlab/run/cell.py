@@ -14,6 +14,7 @@ from latlab.hosts import Host
 from latlab.hosts.turns import fine_us
 from latlab.model.errors import LabError, LatlabError, StartError, after_that, system_error
 from latlab.model.part import Facts, Failure
+from latlab.model.units import SECOND_NS
 from latlab.recordings.cell import RecordedCell, RecordedStep
 from latlab.recordings.packets import build_packets
 from latlab.recordings.run_folder import CellFolder
@@ -66,7 +67,6 @@ VIRTUAL_LEAD_NS = 50_000_000
 """The same in virtual time, where talkers get it in the next turn, and the lab's machine delays nobody."""
 SPARE_S = 30.0
 WATCH_S = 0.2
-SECOND_NS = 1_000_000_000
 LOAD_MARGIN_NS = 2 * SECOND_NS
 """A load of fixed length is started before the streams and must not end before them."""
 

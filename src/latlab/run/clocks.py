@@ -8,6 +8,7 @@ from functools import partial
 from latlab.hosts import Host
 from latlab.model.errors import LabError
 from latlab.model.part import Facts
+from latlab.model.units import PPB
 from latlab.recordings.cell import ClockEdge, ClockWindow, Totals
 from latlab.recordings.run_folder import CellFolder
 from latlab.run.agent import Agent
@@ -21,8 +22,6 @@ from latlab.testbed.apply import TestBed
 from latlab.testbed.machine import Machine
 from latlab.testbed.places import Places
 from latlab.testbed.site import Site
-
-NS = 1e-9
 
 
 class ClockWatch:
@@ -173,7 +172,7 @@ def _interval(bound: ClockWindow) -> tuple[int, int] | None:
     least, most = bound.drift_lower_ppb, bound.drift_upper_ppb
     if least is None or most is None:
         return None
-    widest = max(abs(least), abs(most)) * NS * bound.span_ns / 2
+    widest = max(abs(least), abs(most)) * PPB * bound.span_ns / 2
     return int(bound.lower_ns - widest), int(bound.upper_ns + widest) + 1
 
 

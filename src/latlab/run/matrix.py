@@ -18,6 +18,7 @@ from typing import Any
 
 import latlab
 from latlab.model.errors import UsageError
+from latlab.model.units import SECOND_NS
 from latlab.recordings.run_folder import RunFolder
 from latlab.run.beds import Beds
 from latlab.run.cell import load_duration_ns, run_cell
@@ -63,7 +64,6 @@ from latlab.testbed.unavailable import unavailable
 from latlab.testbed.undo import clean_stale
 
 RUN_FORMAT = "latlab.run/1"
-SECOND_NS = 1_000_000_000
 ANY_RUN = "0" * 16
 """The run id in a plan: a run has a random one."""
 

@@ -16,6 +16,7 @@ from latlab.imports.netperf import read_round_trips
 from latlab.imports.packets import packet_table
 from latlab.imports.write import figures_entry, packets_entry, summed_entry
 from latlab.model.errors import LabError, LatlabError, system_error
+from latlab.model.units import SECOND_NS
 from latlab.recordings.cell import RecordedProbe, RecordedStream, ToolFound, Totals
 from latlab.recordings.run_folder import CellFolder, publishing
 from latlab.run.agent import Agent
@@ -29,8 +30,6 @@ from latlab.testbed.probes.base import ToolPlan
 from latlab.testbed.probes.ddsperf import measured
 from latlab.testbed.probes.netperf import require_paced
 from latlab.testbed.probes.runner import ToolRan, ToolRunner
-
-SECOND_NS = 1_000_000_000
 
 
 class Tools:

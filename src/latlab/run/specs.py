@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+from latlab.model.units import MILLISECOND_NS
 from latlab.run.entries import launch_entry
 from latlab.scenario import Route, Scenario
 from latlab.scenario.streams import CLOCK_PORT, PROBE, Stream
@@ -22,7 +23,7 @@ PAGE_BURST_NS = 500_000
 enough.
 """
 
-MARGIN_NS = 1_000_000
+MARGIN_NS = MILLISECOND_NS
 """What a flight recorder keeps before a late packet's launch and after its arrival."""
 TYPICAL = 100
 TYPICAL_NS = 20_000_000

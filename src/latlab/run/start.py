@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from latlab.hosts import Host
+from latlab.model.units import SECOND_NS
 from latlab.run.agent import Agent
 
-SECOND_NS: Final = 1_000_000_000
 TICKS_NS: Final = 20_000_000
 """A multiple of the timer tick's period at 100, 250 and 1000 Hz."""
 

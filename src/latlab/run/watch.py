@@ -17,6 +17,7 @@ from latlab.hosts import MACHINE, Host, LocalHost, NetnsHost, SshHost
 from latlab.imports.watched import read_watched
 from latlab.imports.write import write_imported_cell
 from latlab.model.errors import LabError, LatlabError, UsageError
+from latlab.model.units import SECOND_NS
 from latlab.recordings.cell import GRACE_NS, Watched
 from latlab.recordings.run_folder import RUN_FORMAT, CellFolder, RunFolder
 from latlab.run.agent import Agent
@@ -217,9 +218,9 @@ def _known(asked: Asked, flow: Flow, run_id: str, kernels: Sequence[Kernel]) -> 
     done_at = min(kernel.done_at for kernel in kernels)
     known = []
     for kernel, agent in zip(kernels, agents, strict=True):
-        instants = {"from_tai_ns": agent.tai_ns + round((ready_at - agent.ready_at) * 1e9)}
+        instants = {"from_tai_ns": agent.tai_ns + round((ready_at - agent.ready_at) * SECOND_NS)}
         if all(one.done for one in kernels) and kernel.done and kernel.done.end_tai_ns:
-            later_ns = round((kernel.done_at - done_at) * 1e9)
+            later_ns = round((kernel.done_at - done_at) * SECOND_NS)
             instants["until_tai_ns"] = kernel.done.end_tai_ns - later_ns - GRACE_NS
         known.append(kernel.known(**instants))
     return Watched(
@@ -237,7 +238,7 @@ def _known(asked: Asked, flow: Flow, run_id: str, kernels: Sequence[Kernel]) -> 
 
 async def _wait(agents: Sequence[Agent], for_ns: int | None) -> None:
     """Until the time is over, and packets in flight have come. LabError: an agent has ended before."""
-    seconds = None if for_ns is None else (for_ns + GRACE_NS) / 1e9
+    seconds = None if for_ns is None else (for_ns + GRACE_NS) / SECOND_NS
     done, _ = await asyncio.wait([agent.done for agent in agents], timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
     for one in done:
         one.result()

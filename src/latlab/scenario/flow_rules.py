@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from latlab.model.units import MICROSECOND_NS, SECOND_NS
 from latlab.scenario.findings import Finding, Path, show_path, unknown
 from latlab.scenario.host_rules import is_placed
 from latlab.scenario.loads import Load, LoadBetween, LoadOn, StressNg
 from latlab.scenario.network import routes
 from latlab.scenario.parts import Part
-from latlab.scenario.probes import SECOND_NS, Between, DdsProbe, OnOne, PingProbe, ProbeBase, TimerProbe
+from latlab.scenario.probes import Between, DdsProbe, OnOne, PingProbe, ProbeBase, TimerProbe
 from latlab.scenario.sketch import Sketch
 from latlab.scenario.streams import CARRIERS, PRP_TRAILER, UDP_OVERHEAD, LaunchTime, Stream, copied_otherwise, launches
 from latlab.scenario.tuning import Tuning
@@ -247,7 +248,7 @@ def one_host_tool_has_a_second(sketch: Sketch, path: Path, probe: ProbeBase) -> 
     if not isinstance(probe, OnOne) or isinstance(probe, TimerProbe):
         return
     yield from _has_a_second(sketch, path, probe)
-    if probe.period % 1_000:
+    if probe.period % MICROSECOND_NS:
         what = f"{probe.kind} takes its period in whole microseconds"
         yield Finding((*path, "period"), what, "a period such as 1ms or 250us")
 

@@ -10,6 +10,7 @@ from pydantic import BeforeValidator, PlainSerializer, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
 from latlab.model import metrics
+from latlab.model.units import HOUR_NS
 from latlab.scenario.findings import Finding, closest, shown, unknown, wrong
 from latlab.scenario.streams import PAIR
 from latlab.scenario.units import DURATION, format_duration, parse_duration
@@ -131,7 +132,7 @@ def parse_limit(path: str, value: object) -> Limit | Finding:
 
 TRIGGERING: Final = ("latency", "latency_user", "delivery")
 """The metrics that a listener knows of a packet when it has come."""
-LONGEST_NS: Final = 3600 * 10**9
+LONGEST_NS: Final = HOUR_NS
 """As LONGEST_NS of agent/wire/src/spec/listen.rs."""
 EXAMPLE: Final = "METRIC > DURATION, such as latency > 500us"
 _PARTS: Final = re.compile(r"\s*([^\s<>=!]*)\s*([<>=!]*)\s*(.*?)\s*", re.DOTALL)

@@ -14,6 +14,7 @@ from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema, model_validator
 
+from latlab.model.units import HOUR_NS
 from latlab.scenario.findings import shown, wrong
 from latlab.scenario.flows import Flow, all_flows, leg_number
 from latlab.scenario.guests import Guest
@@ -126,7 +127,7 @@ class Window(Part):
 # What a scenario is, and what follows from it: routes, addresses, stream numbers, packet counts.
 
 
-LONGEST_NS = 365 * 24 * 3600 * 10**9
+LONGEST_NS = 365 * 24 * HOUR_NS
 
 
 class Clock(Part):

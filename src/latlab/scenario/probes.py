@@ -7,6 +7,7 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import AfterValidator, BeforeValidator, Field
 
 from latlab.model.metrics import TIMED
+from latlab.model.units import HOUR_NS, MICROSECOND_NS, MILLISECOND_NS, SECOND_NS
 from latlab.scenario.findings import Raw, shown, wrong
 from latlab.scenario.links import Pcp, VlanId
 from latlab.scenario.parts import End, EndText, ItemName, Part, Priority, Reference
@@ -16,7 +17,6 @@ from latlab.scenario.units import DURATION, SIZE, Duration, Size, within
 NO_PROBES = "none"
 """In the matrix: no probe runs."""
 
-SECOND_NS = 1_000_000_000
 SOCKPERF_BYTES = 14
 """The least that sockperf sends: its own header (`--msg-size`)."""
 DDSPERF_BYTES = 12
@@ -45,7 +45,7 @@ def _whole_rate(period: int) -> int:
 
 def _whole_us(period: int) -> int:
     """netperf is given whole microseconds."""
-    if period % 1_000:
+    if period % MICROSECOND_NS:
         raise wrong("that is not a whole number of microseconds", "a period such as 10ms or 500us")
     return period
 
@@ -57,11 +57,11 @@ def _traced(value: object) -> object:
 
 
 ProbeName = Annotated[ItemName, AfterValidator(_not_reserved)]
-Period = Annotated[Duration, within(DURATION, 1_000)]
+Period = Annotated[Duration, within(DURATION, MICROSECOND_NS)]
 Port = Annotated[int, Field(ge=1, le=65535)]
 CycloneThread = Literal["recvUC", "recv", "tev", "dq.builtins", "dq.user", "gc"]
 """The threads that Cyclone has as it is configured here, by the names it gives them."""
-Patience = Annotated[Duration, within(DURATION, 1_000, 3600 * SECOND_NS)]
+Patience = Annotated[Duration, within(DURATION, MICROSECOND_NS, HOUR_NS)]
 
 
 class ProbeBase(Part):
@@ -235,8 +235,8 @@ class OnOne(ProbeBase):
     """A probe of one machine: nothing is sent."""
 
     on: Reference = Field(description="the host or guest it runs on")
-    period: Annotated[Duration, within(DURATION, 1_000)] = Field(
-        default=1_000_000, description="time between expiries of the timer"
+    period: Annotated[Duration, within(DURATION, MICROSECOND_NS)] = Field(
+        default=MILLISECOND_NS, description="time between expiries of the timer"
     )
 
     @property
@@ -256,7 +256,7 @@ class TimerProbe(OnOne):
     threshold: Annotated[Duration, within(DURATION, 1)] = Field(
         default=30_000, description="later expiries are counted"
     )
-    window: Annotated[Duration, within(DURATION, 1_000_000)] = Field(
+    window: Annotated[Duration, within(DURATION, MILLISECOND_NS)] = Field(
         default=10 * SECOND_NS, description="figures are printed live for each interval of this length"
     )
     trace: Annotated[

@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field, WithJsonSchema, model_validator
 
+from latlab.model.units import HOUR_NS, MICROSECOND_NS, MINUTE_NS, SECOND_NS
 from latlab.scenario.findings import shown, wrong
 from latlab.scenario.parts import Cpus, End, Part, Priority
 from latlab.scenario.shapers import ShapedInterface
@@ -14,7 +15,7 @@ from latlab.scenario.units import DURATION, Duration, within
 
 Timestamps = Literal["hardware", "software"]
 
-HARDWARE_LIMIT_NS = 1_000
+HARDWARE_LIMIT_NS = MICROSECOND_NS
 SOFTWARE_LIMIT_NS = 100_000
 """The accuracy of a software timestamp: it includes the time of the stack at both ends."""
 
@@ -64,13 +65,13 @@ class Ptp(Part):
         default=1, description="SCHED_FIFO priority of ptp4l and phc2sys; null: an ordinary thread"
     )
     cpus: Cpus | None = Field(default=None, description="the CPUs they run on; anywhere if not given")
-    limit: Annotated[Duration, within(DURATION, 1, 10**9)] | None = Field(
+    limit: Annotated[Duration, within(DURATION, 1, SECOND_NS)] | None = Field(
         default=None,
         description="the offset within which a slave is locked; 1us with timestamps in hardware, 100us in software if "
         "not given",
     )
-    wait: Annotated[Duration, within(DURATION, 10**9, 3600 * 10**9)] = Field(
-        default=60 * 10**9, description="how long to wait for the lock before measuring"
+    wait: Annotated[Duration, within(DURATION, SECOND_NS, HOUR_NS)] = Field(
+        default=MINUTE_NS, description="how long to wait for the lock before measuring"
     )
 
     @model_validator(mode="before")

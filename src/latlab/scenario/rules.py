@@ -13,6 +13,7 @@ from functools import partial
 from typing import Any
 
 from latlab.model.bridges import KINDS
+from latlab.model.units import SECOND_NS
 from latlab.scenario import flow_rules as flows
 from latlab.scenario import host_rules as hosts
 from latlab.scenario import limit_rules as limits
@@ -125,7 +126,7 @@ def talkers_keep_up(sketch: Sketch) -> Iterator[Finding]:
     rates: dict[str, Fraction] = defaultdict(Fraction)
     for path, sender, period in _senders(sketch):
         before = rates[sender]
-        rates[sender] += Fraction(10**9, period)
+        rates[sender] += Fraction(SECOND_NS, period)
         if before <= RATE_MAX < rates[sender]:
             what = f"{sender} would send {int(rates[sender])} packets/s"
             yield Finding((*path, "period"), what, f"{RATE_MAX} or fewer, all its streams together")

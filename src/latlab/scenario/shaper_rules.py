@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from math import lcm
 
+from latlab.model.units import SECOND_NS
 from latlab.scenario.findings import Finding, Path, unknown
 from latlab.scenario.guests import becomes_the_guests
 from latlab.scenario.hosts import BoardHost
@@ -17,7 +18,7 @@ from latlab.scenario.sketch import Sketch, where_known
 from latlab.scenario.streams import LaunchTime, Stream
 from latlab.scenario.units import format_duration, format_rate
 
-COMMON_CYCLE_NS_MAX = 10**9
+COMMON_CYCLE_NS_MAX = SECOND_NS
 """Streams start with a cycle of every schedule at once: that must come about soon."""
 SMALLEST_FRAME_BITS = 60 * 8
 """ETH_ZLEN: what an entry must have room for (net/sched/sch_taprio.c, fill_sched_entry)."""
@@ -81,7 +82,7 @@ def gates_fit_their_cycle(sketch: Sketch, path: Path, shaper: Shaper) -> Iterato
     if shaper.shift >= shaper.cycle:
         what = f"a shift of {format_duration(shaper.shift)} is a cycle or more"
         yield Finding((*path, "shift"), what, f"less than {format_duration(shaper.cycle)}")
-    smallest = -(-SMALLEST_FRAME_BITS * 10**9 // speed_at(sketch, str(path[1]), shaper))
+    smallest = -(-SMALLEST_FRAME_BITS * SECOND_NS // speed_at(sketch, str(path[1]), shaper))
     for number, gate in enumerate(shaper.gates):
         if gate.for_ < smallest:
             what = f"{format_duration(gate.for_)} is too short for the smallest frame"

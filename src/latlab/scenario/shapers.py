@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field, WithJsonSchema
 
+from latlab.model.units import RATES
 from latlab.scenario.findings import shown, wrong
 from latlab.scenario.parts import END, KeyNumber, Listed, Part, PriorityKey, parse_end
 from latlab.scenario.units import DURATION, RATE, SIZE, Duration, Rate, Size, format_rate, within
@@ -21,7 +22,7 @@ DELTA_NS_MAX = 2**31 - 1
 
 MADE_BPS = 10**10
 """What a veth says its speed is (drivers/net/veth.c, veth_get_link_ksettings)."""
-CABLE_BPS = 10**9
+CABLE_BPS = RATES["Gbit/s"]
 
 TrafficClass = Annotated[int, Field(ge=0, lt=CLASSES_MAX)]
 TransmitQueue = Annotated[
@@ -31,7 +32,7 @@ TransmitQueue = Annotated[
 
 
 def _whole_kbit(rate: int) -> int:
-    if rate % 1_000:
+    if rate % RATES["kbit/s"]:
         raise wrong(f"{format_rate(rate)} is a fraction of 1kbit/s", "a whole number of kbit/s")
     return rate
 
@@ -42,7 +43,7 @@ def _each_once(classes: tuple[int, ...]) -> tuple[int, ...]:
     return classes
 
 
-KilobitRate = Annotated[Rate, within(RATE, 1_000, (2**31 - 1) * 1_000), AfterValidator(_whole_kbit)]
+KilobitRate = Annotated[Rate, within(RATE, RATES["kbit/s"], (2**31 - 1) * RATES["kbit/s"]), AfterValidator(_whole_kbit)]
 """int bits a second, a multiple of 1000: what struct tc_cbs_qopt takes as an s32 of kbit/s."""
 Credit = Annotated[int, Field(ge=-(2**31), lt=2**31)]
 
@@ -93,7 +94,7 @@ class Cbs(Part):
     idle_slope: KilobitRate = Field(
         description="the bandwidth reserved for its queue, in whole frames, such as 20Mbit/s"
     )
-    send_slope: Annotated[int, Field(ge=-(2**31) * 1_000, lt=0)] | None = Field(
+    send_slope: Annotated[int, Field(ge=-(2**31) * RATES["kbit/s"], lt=0)] | None = Field(
         default=None, description="bit/s, below zero; idle_slope − speed of the port if not given"
     )
     hi_credit: Credit | None = Field(

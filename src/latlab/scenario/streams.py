@@ -9,6 +9,7 @@ from typing import Annotated, Final, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, PlainSerializer, WithJsonSchema
 
+from latlab.model.units import MICROSECOND_NS
 from latlab.scenario.findings import Raw, shown, wrong
 from latlab.scenario.links import Pcp, VlanId
 from latlab.scenario.parts import EndText, Part, Priority, Reference
@@ -119,7 +120,9 @@ class Stream(Part):
     talker: Reference = Field(description="the host or guest that sends")
     listener: Reference = Field(description="the host or guest that receives")
     via: EndText | None = Field(default=None, description="the talker's host.interface, if several links join the two")
-    period: Annotated[Duration, within(DURATION, 1_000)] = Field(description="time between packets, such as 1006us")
+    period: Annotated[Duration, within(DURATION, MICROSECOND_NS)] = Field(
+        description="time between packets, such as 1006us"
+    )
     offset: Duration = Field(
         default=0, description="launch of the first packet after the common start; less than the period"
     )

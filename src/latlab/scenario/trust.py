@@ -8,6 +8,7 @@ from typing import Annotated
 from pydantic import BeforeValidator, Field, WithJsonSchema
 
 from latlab.model.rules import IDS, NAMES, RULES
+from latlab.model.units import WHOLE_PPM
 from latlab.scenario.findings import shown, wrong
 from latlab.scenario.parts import Part
 from latlab.scenario.units import DURATION, SHARE, Duration, Share, within
@@ -19,7 +20,6 @@ UNTRUSTED_RULES: tuple[str, ...] = tuple(one.id for one in RULES if one.severity
 """Ids of rules without which the figures themselves would be wrong: none can be turned off."""
 
 REASON_MAX = 200
-ALL_SHARE = 10**6
 
 _LISTED = "`latlab explain` lists them"
 
@@ -75,7 +75,7 @@ Off = Annotated[
     ),
 ]
 Step = Annotated[Duration, within(DURATION, 1)]
-Fraction = Annotated[Share, within(SHARE, 0, ALL_SHARE)]
+Fraction = Annotated[Share, within(SHARE, 0, WHOLE_PPM)]
 
 
 class Trust(Part):

@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
 
+from latlab.model.units import MICROSECOND_NS
 from latlab.scenario.findings import shown, wrong
 from latlab.scenario.links import PcpKey
 from latlab.scenario.parts import Cpus, Interface, ItemName, KeyNumber, Listed, Part
@@ -18,12 +19,12 @@ QUEUE_MAX = 4095
 
 
 def _whole_us(ns: int) -> int:
-    if ns % 1_000:
+    if ns % MICROSECOND_NS:
         raise wrong(f"{format_duration(ns)} is a fraction of 1us", "a whole number of us")
     return ns
 
 
-Microseconds = Annotated[Duration, within(DURATION, 0, _S32_MAX_US * 1_000), AfterValidator(_whole_us)]
+Microseconds = Annotated[Duration, within(DURATION, 0, _S32_MAX_US * MICROSECOND_NS), AfterValidator(_whole_us)]
 """int nanoseconds, a multiple of 1000: what the kernel takes as an s32 of microseconds."""
 
 
@@ -44,7 +45,7 @@ class Realtime(Part):
     @property
     def cpu_dma_latency_us(self) -> int | None:
         """The wake-up limit in microseconds, as the agent's spec has it."""
-        return None if self.cpu_dma_latency is None else self.cpu_dma_latency // 1_000
+        return None if self.cpu_dma_latency is None else self.cpu_dma_latency // MICROSECOND_NS
 
 
 class TalkerTuning(Realtime):
@@ -65,7 +66,7 @@ class ListenerTuning(Realtime):
 
     fifo: Fifo | None = Field(default=80, description="SCHED_FIFO priority, 1 to 99; null: the ordinary scheduler")
     mode: Literal["block", "spin", "busy-poll"] = Field(default="block", description="how it waits for packets")
-    busy_poll: Annotated[Microseconds, within(DURATION, 1_000)] | None = Field(
+    busy_poll: Annotated[Microseconds, within(DURATION, MICROSECOND_NS)] | None = Field(
         default=50_000,
         description="how long the kernel polls the NIC for it (SO_BUSY_POLL); used in mode busy-poll",
     )
@@ -81,7 +82,7 @@ class ListenerTuning(Realtime):
     @property
     def busy_poll_us(self) -> int | None:
         """Microseconds of SO_BUSY_POLL, as the agent's spec has it; None in the other modes."""
-        return self.busy_poll // 1_000 if self.mode == "busy-poll" and self.busy_poll is not None else None
+        return self.busy_poll // MICROSECOND_NS if self.mode == "busy-poll" and self.busy_poll is not None else None
 
 
 class Threads(Part):

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Annotated
 
 from pydantic import AfterValidator, PlainSerializer, PlainValidator, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
+from latlab.model.units import RATES, SHARES, SIZES, TIMES
 from latlab.scenario.findings import shown, wrong
 
 INT64_MAX = 2**63 - 1
@@ -22,7 +23,7 @@ class Quantity:
     """A kind of quantity: its units as multiples of the smallest, and the units its values are printed in."""
 
     name: str
-    units: dict[str, int]
+    units: Mapping[str, int]
     printed: tuple[str, ...]
     example: str
 
@@ -72,40 +73,23 @@ class Quantity:
 
 DURATION = Quantity(
     name="duration",
-    units={
-        "ns": 1,
-        "us": 10**3,
-        "µs": 10**3,  # micro sign
-        "μs": 10**3,  # Greek mu
-        "ms": 10**6,
-        "s": 10**9,
-        "min": 60 * 10**9,
-        "h": 3600 * 10**9,
-    },
+    units=TIMES,
     printed=("s", "ms", "us", "ns"),
     example="1006us",
 )
 SIZE = Quantity(
     name="size",
-    units={
-        "B": 1,
-        "kB": 10**3,
-        "KiB": 2**10,
-        "MB": 10**6,
-        "MiB": 2**20,
-        "GB": 10**9,
-        "GiB": 2**30,
-    },
+    units=SIZES,
     printed=("GiB", "GB", "MiB", "MB", "KiB", "kB", "B"),
     example="64B",
 )
 RATE = Quantity(
     name="rate",
-    units={"bit/s": 1, "kbit/s": 10**3, "Mbit/s": 10**6, "Gbit/s": 10**9},
+    units=RATES,
     printed=("Gbit/s", "Mbit/s", "kbit/s", "bit/s"),
     example="100Mbit/s",
 )
-SHARE = Quantity(name="share", units={"ppm": 1, "%": 10**4}, printed=("%", "ppm"), example="10%")
+SHARE = Quantity(name="share", units=SHARES, printed=("%", "ppm"), example="10%")
 
 
 def parse_duration(value: object) -> int:

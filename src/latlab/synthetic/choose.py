@@ -11,6 +11,7 @@ from typing import Final
 
 import numpy as np
 
+from latlab.model.units import MICROSECOND_NS, MILLISECOND_NS, SECOND_NS
 from latlab.synthetic.description import (
     NOISE_SHARES,
     Description,
@@ -36,10 +37,6 @@ from latlab.synthetic.description import (
 )
 
 # What things are drawn at random with: a run without any yet, and where and how large they may be in it.
-
-
-MS: Final = 1_000_000
-S: Final = 1_000_000_000
 
 
 @dataclass(frozen=True)
@@ -97,8 +94,8 @@ class Draw:
 # Stalls drawn at random: a few, regular ones, ones that hold many packets, ones of seconds; and throttling.
 
 
-STALL_NS: Final = (2 * MS, 200 * MS)
-LONG_STALL_NS: Final = (200 * MS, 5 * S)
+STALL_NS: Final = (2 * MILLISECOND_NS, 200 * MILLISECOND_NS)
+LONG_STALL_NS: Final = (200 * MILLISECOND_NS, 5 * SECOND_NS)
 SHARE_HELD: Final = (0.05, 0.4)
 """Of a run's time, where packets are held often."""
 STALLS_MOST: Final = 150
@@ -118,9 +115,9 @@ def stalls(draw: Draw) -> tuple[Ingredient, ...]:
 
 def periodic_stalls(draw: Draw) -> tuple[Ingredient, ...]:
     """Alike and at regular intervals, seldom."""
-    every = draw.log(2 * S, draw.span_ns / 8)
+    every = draw.log(2 * SECOND_NS, draw.span_ns / 8)
     length = draw.log(max(STALL_NS[0], 3 * draw.base.period_ns), min(STALL_NS[1], 0.05 * every))
-    first = int(draw.rng.uniform(0, 0.05) * draw.span_ns) + S
+    first = int(draw.rng.uniform(0, 0.05) * draw.span_ns) + SECOND_NS
     return (PeriodicStalls(length, every, first, where=draw.where()),)
 
 
@@ -157,20 +154,20 @@ def throttling(draw: Draw) -> tuple[Ingredient, ...]:
     """What real-time throttling does, all the time or for a while."""
     where: tuple[Where, ...] = ("talker", "path", "application")
     first = int(draw.rng.uniform(0.05, 0.4) * draw.span_ns)
-    active = None if draw.rng.random() < 0.5 else int(draw.rng.uniform(4, 30) * S)
+    active = None if draw.rng.random() < 0.5 else int(draw.rng.uniform(4, 30) * SECOND_NS)
     return (Throttling(first, where[draw.rng.integers(3)], active_ns=active),)
 
 
 # Descriptions drawn at random, broadly: of every kind of thing that may happen, and of several at once.
 
 
-PERIOD_NS: Final = (250_000, 10 * MS)
+PERIOD_NS: Final = (250_000, 10 * MILLISECOND_NS)
 SPREAD_NS: Final = (1_000, 50_000)
 MODES_APART: Final = (2.0, 6.0)
 """In spreads of one."""
 SWING_NS: Final = (5_000, 200_000)
-SWING_LENGTH_NS: Final = (10 * S, 300 * S)
-SHIFT_LENGTH_NS: Final = (100 * MS, S)
+SWING_LENGTH_NS: Final = (10 * SECOND_NS, 300 * SECOND_NS)
+SHIFT_LENGTH_NS: Final = (100 * MILLISECOND_NS, SECOND_NS)
 SHIFT_PACKETS: Final = 64
 PACKETS_LEAST: Final = 2_000
 RECORDED: Final = 0.75
@@ -197,7 +194,7 @@ def random_noise(rng: np.random.Generator, kind: str | None = None) -> Noise:
         modes = tuple((float(w), int(o)) for w, o in zip(weights, offsets, strict=True))
         return Noise(spread, "modes", modes=modes)
     if kind == "slow":
-        correlation = int(np.exp(rng.uniform(np.log(1 * MS), np.log(1 * S))))
+        correlation = int(np.exp(rng.uniform(np.log(1 * MILLISECOND_NS), np.log(1 * SECOND_NS))))
         return Noise(max(1_000, spread // 2), slow_ns=spread, slow_correlation_ns=correlation)
     if kind == "lattice":
         return Noise(spread, lattice_ns=int(rng.choice([100, 1_000, 4_000, 10_000])))
@@ -210,12 +207,12 @@ def random_base(
     """A run of noise: so many packets at most; of `seconds`, least and most, as many as that allows."""
     rng = np.random.default_rng([*seed, 7])
     shape = random_noise(rng, noise)
-    span = np.exp(rng.uniform(*np.log(seconds))) * S
+    span = np.exp(rng.uniform(*np.log(seconds))) * SECOND_NS
     # Half of the runs are as long as they are, whatever the period then is; half have any period, and are as long as
     # that allows.
-    wanted = span if rng.random() < 0.5 else seconds[0] * S
+    wanted = span if rng.random() < 0.5 else seconds[0] * SECOND_NS
     least_period = min(max(PERIOD_NS[0], wanted / packets_most), PERIOD_NS[1])
-    period = int(np.exp(rng.uniform(np.log(least_period), np.log(PERIOD_NS[1])))) // 1_000 * 1_000
+    period = int(np.exp(rng.uniform(np.log(least_period), np.log(PERIOD_NS[1])))) // MICROSECOND_NS * MICROSECOND_NS
     packets = int(np.clip(span // period, PACKETS_LEAST, packets_most))
     # A way that takes longer than half a period would hold up the packets behind it: no noise, but stalls.
     shape = replace(shape, modes=tuple((weight, min(offset, period // 2)) for weight, offset in shape.modes))
@@ -226,7 +223,7 @@ def random_base(
         packets=packets,
         period_ns=period,
         noise=shape,
-        start_tai_ns=1_800_000_000 * S,
+        start_tai_ns=1_800_000_000 * SECOND_NS,
         warmup=int(rng.integers(0, 200)),
         hardware=bool(rng.random() < 0.3),
         drain_ns=int(np.exp(rng.uniform(np.log(100), np.log(min(20_000, period / 10))))),
@@ -253,7 +250,7 @@ def _periodic(draw: Draw) -> tuple[Ingredient, ...]:
     where = draw.where()
     if draw.rng.random() < 0.4:
         return (Periodic(extra, every_packets=draw.log(250, draw.base.packets / 8), first_ns=first, where=where),)
-    every = draw.log(max(0.1 * S, 300 * draw.base.period_ns), draw.span_ns / 8)
+    every = draw.log(max(0.1 * SECOND_NS, 300 * draw.base.period_ns), draw.span_ns / 8)
     jitter = int(draw.rng.choice([0, 0.003, 0.008]) * every)
     return (Periodic(extra, every_ns=every, first_ns=first, jitter_ns=jitter, where=where),)
 
@@ -309,14 +306,14 @@ def _drift(draw: Draw) -> tuple[Ingredient, ...]:
 
 
 def _steps(draw: Draw) -> tuple[Ingredient, ...]:
-    amplitude = draw.log(5_000, 5 * MS) * int(draw.rng.choice([-1, 1]))
+    amplitude = draw.log(5_000, 5 * MILLISECOND_NS) * int(draw.rng.choice([-1, 1]))
     recorded = draw.rng.random() < RECORDED
     ptp = bool(recorded and draw.rng.random() < 0.5)
     compared = bool(recorded and not ptp)
     if draw.rng.random() < 0.5:
         share = draw.rng.uniform(0.6, 0.9) if draw.rng.random() < 0.5 else draw.rng.uniform(0.1, 0.4)
         return (Step(int(share * draw.span_ns), amplitude, ptp=ptp, compared=compared),)
-    length = draw.log(4 * S, SHARE_MOVED * draw.span_ns)
+    length = draw.log(4 * SECOND_NS, SHARE_MOVED * draw.span_ns)
     return (Step(draw.within(0.05, 0.55), amplitude, length, ptp, compared),)
 
 
@@ -417,7 +414,7 @@ def _with_gates(draw: Draw) -> Description:
     base, rng = draw.base, draw.rng
     known = bool(rng.random() < 0.7)
     cycles = int(rng.integers(2, 5))
-    period = base.period_ns // (cycles * 1_000) * (cycles * 1_000)
+    period = base.period_ns // (cycles * MICROSECOND_NS) * (cycles * MICROSECOND_NS)
     cycle = period // cycles
     # Packets come before their window opens by more than the talker's noise, or well within one that is wide.
     spread = min(base.noise.spread_ns, cycle // 200)

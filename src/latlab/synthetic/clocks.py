@@ -6,12 +6,13 @@ import numpy as np
 import polars as pl
 
 from latlab.analysis.anomalies.context import ClockStep
+from latlab.model.units import PPB, SECOND_NS
 from latlab.synthetic.description import Description, Drift, Step, Swing
 from latlab.synthetic.way import Int64
 
 EVERY_NS = 500_000_000
 """How often the clocks are read: by PTP and by latlab's own comparison."""
-READ_EVERY_NS = 1_000_000_000
+READ_EVERY_NS = SECOND_NS
 OWN_HALF_NS = 500
 """Half the interval that our comparison leaves where the recording bounds nothing."""
 PTP_NOISE_NS = 40
@@ -43,7 +44,7 @@ def step_ns(one: Step, since_ns: Int64) -> Int64:
 
 def drift_ns(one: Drift, since_ns: Int64) -> Int64:
     """A drift's offset at these instants, int64 ns."""
-    offset: Int64 = np.rint(since_ns * (one.ppb * 1e-9)).astype(np.int64)
+    offset: Int64 = np.rint(since_ns * (one.ppb * PPB)).astype(np.int64)
     return offset
 
 
@@ -76,7 +77,7 @@ def ptp_series(description: Description, rng: np.random.Generator) -> pl.DataFra
     return pl.DataFrame(
         {
             "tai_ns": at,
-            "monotonic_ns": at - description.start_tai_ns + 1_000_000_000,
+            "monotonic_ns": at - description.start_tai_ns + SECOND_NS,
             "answered": np.ones(len(at), np.bool_),
             "state": np.full(len(at), 9, np.uint8),
             "offset_ns": offset,

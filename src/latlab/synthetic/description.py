@@ -8,6 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final, Literal
 
+from latlab.model.units import SECOND_NS
+
 Where = Literal["talker", "qdisc", "path", "kernel", "application"]
 """Where packets are held or delayed: before they are submitted; between the socket and the driver; between driver (or
 NIC) and NIC; between the listener's NIC and its kernel; between its kernel and its application.
@@ -110,7 +112,7 @@ class Throttling:
     first_ns: int
     where: Where = "talker"
     gap_ns: int = 50_000_000
-    period_ns: int = 1_000_000_000
+    period_ns: int = SECOND_NS
     active_ns: int | None = None
 
 

@@ -13,6 +13,7 @@ from latlab.analysis.anomalies.context import Context
 from latlab.analysis.frames import Frame
 from latlab.analysis.gate_port import Port
 from latlab.analysis.promise import Flow
+from latlab.model.units import RATES
 from latlab.synthetic.check import check
 from latlab.synthetic.clocks import comparison, offset_ns, ptp_series, steps
 from latlab.synthetic.description import Description, Duplicates, Losses, Throttling
@@ -20,7 +21,7 @@ from latlab.synthetic.truth import Truth, find_truth
 from latlab.synthetic.way import Int64, Way, schedule_of, stage_delays, walk
 
 STREAM = 1
-SPEED_BPS = 10**9
+SPEED_BPS = RATES["Gbit/s"]
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,7 @@ from pyarrow import ipc
 from latlab.analysis.counts import reordered_sequences
 from latlab.model.part import Facts
 from latlab.model.timestamps import STAMPS
+from latlab.model.units import MICROSECOND_NS
 from latlab.recordings.arrow import FORMAT, SCHEMAS
 from latlab.recordings.cell import (
     ClockEdge,
@@ -35,7 +36,7 @@ LABEL: Final = "synthetic"
 """What stands next to every figure of such a run: they were made, not measured."""
 TALKER, LISTENER, PORT = "sensor", "ecu", "eth0"
 STARTED: Final = "2026-01-01T00:00:00+00:00"
-_PTP_LIMIT_NS: Final = 1_000
+_PTP_LIMIT_NS: Final = MICROSECOND_NS
 
 
 def write_run(synthetic: Synthetic, folder: Path) -> Path:

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from latlab.analysis.anomalies.classes import CODE
 from latlab.analysis.gates import slots_late
+from latlab.model.units import SECOND_NS
 from latlab.synthetic.clocks import drift_ns, step_ns, swing_ns
 from latlab.synthetic.description import (
     Description,
@@ -49,12 +50,12 @@ PACKET_LEAST_NS: Final = 4_000
 LATTICE_STEPS: Final = 4
 LATTICE_LEVEL: Final = 2
 LEVEL_FACTOR: Final = 8.0
-LEVEL_WINDOW_NS: Final = 1_000_000_000
+LEVEL_WINDOW_NS: Final = SECOND_NS
 LEVEL_LEAST_NS: Final = 2_000
 SHIFT_FACTOR: Final = 2.0
 SHIFT_WINDOW_NS: Final = 50_000_000
 SHIFT_PACKETS: Final = 16
-SHIFT_LONGEST_NS: Final = 1_000_000_000
+SHIFT_LONGEST_NS: Final = SECOND_NS
 AFFECTED: Final = 0.25
 """Of the limit: what is less was hardly touched, and what is between this and 1 may be found or not."""
 UNTOUCHED: Final = 0.05

@@ -16,6 +16,7 @@ from latlab.hosts import MACHINE, Host, LocalHost, NetnsHost
 from latlab.hosts.tools import install_remedy
 from latlab.model.bridges import KINDS
 from latlab.model.errors import LabError, LatlabError
+from latlab.model.units import SECOND_NS
 from latlab.scenario import parse
 from latlab.testbed.agent_binary import find_agent, find_agents, no_agent
 from latlab.testbed.apply import TestBed
@@ -131,7 +132,7 @@ def _agent() -> Iterator[Finding]:
 
 
 def _clocks() -> Iterator[Finding]:
-    offset_s = round((time.clock_gettime_ns(time.CLOCK_TAI) - time.clock_gettime_ns(time.CLOCK_REALTIME)) / 1e9)
+    offset_s = round((time.clock_gettime_ns(time.CLOCK_TAI) - time.clock_gettime_ns(time.CLOCK_REALTIME)) / SECOND_NS)
     remark = "" if offset_s else "; not needed on one machine; between machines linuxptp or chrony sets it"
     yield Finding("clocks", "TAI offset", True, f"{offset_s} s{remark}")
     names = [f"{path.name} {_read(path / 'clock_name')}" for path in sorted(Path("/sys/class/ptp").glob("ptp*"))]

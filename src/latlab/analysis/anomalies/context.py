@@ -13,6 +13,7 @@ from latlab.analysis.promise import Flow
 from latlab.analysis.words import duration
 from latlab.model.part import Facts
 from latlab.model.timestamps import APPLICATION, DRIVER, KERNEL, PATH, QDISC, SOCKET, TALKER
+from latlab.model.units import MICROSECOND_NS
 from latlab.recordings.cell import RecordedCell, RecordedStream
 
 # What facts say of the hosts on which a stream's packets may have been held: throttling, and CPU time stolen.
@@ -35,7 +36,7 @@ class Throttle:
     def of_bandwidth(cls, runtime_us: int, period_us: int) -> Throttle:
         """What real-time threads are left of each period (Documentation/scheduler/sched-rt-group.rst, 2.1)."""
         setting = f"sched_rt_runtime_us {runtime_us} of sched_rt_period_us {period_us}"
-        return cls((period_us - runtime_us) * 1_000, period_us * 1_000, setting)
+        return cls((period_us - runtime_us) * MICROSECOND_NS, period_us * MICROSECOND_NS, setting)
 
     @classmethod
     def of_fair_server(cls, runtime_ns: int, period_ns: int) -> Throttle:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+from latlab.model.units import SECOND_NS
+
 
 @dataclass(frozen=True)
 class Thresholds:
@@ -68,7 +70,7 @@ class Thresholds:
     throttled_tolerance: float = 0.2
     burst: int = 3
     chance: float = 0.01
-    level_ns: int = 1_000_000_000
+    level_ns: int = SECOND_NS
     level_spread: float = 0.5
     level_scatter: float = 5.0
     level_least_ns: int = 1_000

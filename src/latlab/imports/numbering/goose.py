@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Final
 
 from latlab.imports.numbering.base import Frame, Number, Numbering, tags_of
+from latlab.model.units import MILLISECOND_NS
 
 _ETHER_TYPE: Final = 0x88B8
 _HEADER: Final = 8
 _APDU, _CONTROL_BLOCK, _LIVE, _STATE, _SEQUENCE = 0x61, 0x80, 0x81, 0x85, 0x86
-_MS: Final = 1_000_000
 _LONGEST: Final = 5
 """Bytes of a number of 32 bits with its sign."""
 
@@ -24,7 +24,7 @@ def read(frame: Frame) -> Number | None:
         return None
     numbers = [int.from_bytes(one, "big") for one in (sequence, state)]
     live = parts.get(_LIVE, b"")
-    valid_ns = int.from_bytes(live, "big") * _MS if len(live) <= _LONGEST else 0
+    valid_ns = int.from_bytes(live, "big") * MILLISECOND_NS if len(live) <= _LONGEST else 0
     return Number(numbers[0], source=parts.get(_CONTROL_BLOCK, b""), epoch=numbers[1], valid_ns=valid_ns or None)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from latlab.imports.numbering.base import Frame, Number, Numbering, UtcTime, tags_of
+from latlab.model.units import SECOND_NS
 
 _ETHER_TYPE: Final = 0x88BA
 _HEADER: Final = 8
@@ -44,7 +45,7 @@ def _reference(value: bytes) -> tuple[UtcTime | None, tuple[str, ...]]:
     if said:
         return None, said
     fraction, bits = int.from_bytes(value[4:7], "big"), quality & _ACCURACY
-    ns = int.from_bytes(value[:4], "big") * 1_000_000_000 + (fraction * 1_000_000_000 >> _BITS_MAX)
+    ns = int.from_bytes(value[:4], "big") * SECOND_NS + (fraction * SECOND_NS >> _BITS_MAX)
     return UtcTime(ns, bits if bits <= _BITS_MAX else None), ()
 
 

@@ -12,6 +12,7 @@ import numpy as np
 from latlab.analysis.gate_port import GateLoad, Port
 from latlab.analysis.gates import Int64, Openings
 from latlab.analysis.promise import Flow, Promise, accepted_launches, lattice_of, openings_of, survive
+from latlab.model.units import TIMES_SHOWN
 from latlab.recordings.run_folder import RunFolder
 from latlab.report.charts import sheet as on
 from latlab.report.charts.sheet import COLOURS, LOST_COLOUR, Drawing, Sheet, round_values, text_in
@@ -29,8 +30,6 @@ _TICKS_MAX: Final = 400
 _WINDOW_ALPHA: Final = 0.30
 _MANY_ALPHA: Final = 0.45
 _LANE: Final = "#f2f2f2"
-_UNITS: Final = ((10**10, 10**9, "s"), (10**7, 10**6, "ms"), (10**4, 10**3, "µs"), (0, 1, "ns"))
-"""From cycles of that many ns on: ns in a unit, and its name."""
 
 
 @dataclass(frozen=True)
@@ -148,7 +147,7 @@ class _Place:
         for traffic_class in port.classes:
             lane = [row for row in rows if row.traffic_class == traffic_class]
             self.lane(traffic_class, self.top + lane[0].below_in * self.stretch, len(lane) * _ROW_IN * self.stretch)
-        unit_ns, unit = next((scale, name) for least, scale, name in _UNITS if self.cycle_ns >= least)
+        unit_ns, unit = next((one for one in TIMES_SHOWN if self.cycle_ns >= 10 * one[0]), TIMES_SHOWN[-1])
         free_in = 0.0
         for at in (*port.schedule.starts_ns, self.cycle_ns):
             sheet.lines([[(self.x(at), self.top), (self.x(at), bottom)]], on.EDGE, 0.6, name="instant")

@@ -19,6 +19,7 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, MaxNLocat
 
 from latlab.analysis.anomalies.classes import BY_NAME
 from latlab.analysis.bins import binned, ccdf, histogram
+from latlab.model.units import SECOND_NS
 from latlab.report.charts.sheet import COLOURS, INK, LOST_COLOUR, QUIET, Plotted, text_in
 from latlab.report.legend import REPEAT, Entry, Key
 from latlab.report.marks import CHOSEN_LABEL, CIRCLE, CUT_LABEL, DIAMOND, GLYPHS, HEXAGON, SQUARE, Mark, Marks
@@ -191,7 +192,7 @@ def _series(axes: Axes, shown: View, trace: Trace) -> None:
         filled = binned(at, trace.value_ns, _COLUMNS, span_tai_ns=shown.span_ns)
         middle = (shown.span_ns[1] - shown.span_ns[0]) / _COLUMNS / 2
         ends = np.empty((2 * len(filled), 2))
-        ends[:, 0] = np.repeat((filled["at_tai_ns"].to_numpy() + middle) / 1e9, 2)
+        ends[:, 0] = np.repeat((filled["at_tai_ns"].to_numpy() + middle) / SECOND_NS, 2)
         ends[0::2, 1] = filled["min_ns"].to_numpy() / 1000
         ends[1::2, 1] = filled["max_ns"].to_numpy() / 1000
         # One path for all: with one for each column they take as long to draw as all else of the panel.
@@ -206,14 +207,14 @@ def _series(axes: Axes, shown: View, trace: Trace) -> None:
         alone = ends[0::2][ends[0::2, 1] == ends[1::2, 1]]
         axes.plot(*alone.T, linestyle="none", marker=".", markersize=2.6, color=colour)
     else:
-        axes.plot(at / 1e9, trace.value_ns / 1000, linestyle="none", marker=".", markersize=2.6, color=colour)
+        axes.plot(at / SECOND_NS, trace.value_ns / 1000, linestyle="none", marker=".", markersize=2.6, color=colour)
     _value_axis(axes, shown, "y")
-    first, last = (at_ns / 1e9 for at_ns in shown.span_ns)
+    first, last = (at_ns / SECOND_NS for at_ns in shown.span_ns)
     margin = max((last - first) * 0.006, 1e-6)
     axes.set_xlim(first - margin, last + margin)
     if len(trace.lost_sequence):
         axes.plot(
-            trace.at_ns(trace.lost_sequence) / 1e9,
+            trace.at_ns(trace.lost_sequence) / SECOND_NS,
             np.full(len(trace.lost_sequence), 0.965),
             transform=axes.get_xaxis_transform(),
             linestyle="none",
@@ -418,9 +419,9 @@ def placed(marks: Marks, span_ns: tuple[int, int]) -> list[Placed]:
     within = [one for one in marks.told if one.to_ns >= span_ns[0] and one.from_ns <= span_ns[1]]
     of_class = [sorted((one for one in within if one.class_ == name), key=lambda one: -one.severity) for name in GLYPHS]
     found: list[Placed] = []
-    apart = APART * (span_ns[1] - span_ns[0]) / 1e9
+    apart = APART * (span_ns[1] - span_ns[0]) / SECOND_NS
     for one in (mark for rank in zip_longest(*of_class) for mark in rank if mark):
-        at = max(one.from_ns, span_ns[0]) / 1e9
+        at = max(one.from_ns, span_ns[0]) / SECOND_NS
         free = (
             row for row in range(len(ROWS)) if all(abs(at - other.at) >= apart for other in found if other.row == row)
         )
@@ -435,12 +436,14 @@ def placed(marks: Marks, span_ns: tuple[int, int]) -> list[Placed]:
 def draw_marks(axes: Axes, marks: Marks, found: Iterable[Placed]) -> None:
     """Hatch what is cut, draw a bar below what was chosen, and write each mark's letter."""
     for cut in marks.cuts:
-        span = axes.axvspan(cut.from_ns / 1e9, cut.to_ns / 1e9, fill=False, hatch="////", linewidth=0, zorder=0.4)
+        span = axes.axvspan(
+            cut.from_ns / SECOND_NS, cut.to_ns / SECOND_NS, fill=False, hatch="////", linewidth=0, zorder=0.4
+        )
         span.set_edgecolor(_HATCH)
         span.set_gid("cut")
     across = axes.get_xaxis_transform()
     for window in marks.chosen:
-        ends = (window.from_ns / 1e9, window.to_ns / 1e9)
+        ends = (window.from_ns / SECOND_NS, window.to_ns / SECOND_NS)
         axes.plot(
             ends, (0.015, 0.015), transform=across, color=_CHOSEN, linewidth=3, solid_capstyle="butt", gid="chosen"
         )

@@ -9,6 +9,7 @@ from math import ceil, floor, log10
 from typing import Final
 
 from latlab.analysis.words import duration
+from latlab.model.units import SECOND_NS
 from latlab.report import rows
 from latlab.report.charts import sheet as on
 from latlab.report.charts.sheet import COLOURS, Drawing, Sheet
@@ -220,7 +221,7 @@ def window_rows(result: Result) -> Iterator[Sequence[str]]:
                     str(cell.repeat),
                     f"{name}, {block.talker}",
                     of,
-                    f"{window.from_ns / 1e9:g} s",
+                    f"{window.from_ns / SECOND_NS:g} s",
                     str(window.n),
                     *map(microseconds, (window.mean, window.stddev, window.min, window.max)),
                     str(window.above),

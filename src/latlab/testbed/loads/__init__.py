@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from latlab.model.units import SECOND_NS
 from latlab.scenario import Busy, Flow, LoadOn, Scenario, StressNg
 from latlab.scenario.loads import Flood, Iperf3, LoadBetween, Netperf
 from latlab.testbed.loads.base import Cores, LoadKind, LoadPlan, Work
@@ -24,7 +25,7 @@ def plan_loads(scenario: Scenario, duration_ns: int, places: Places) -> list[Loa
     lasts that long, rounded up to seconds, the others until they are stopped.
     """
     ports = _ports(scenario)
-    seconds = -(-duration_ns // 1_000_000_000)
+    seconds = -(-duration_ns // SECOND_NS)
     return [
         _on_one(scenario, name, load, seconds, places)
         if isinstance(load, LoadOn)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from latlab.model.units import SECOND_NS
 from latlab.testbed.loads.base import (
     SPARE_S,
     Achieved,
@@ -27,7 +28,7 @@ def processes(plan: LoadPlan) -> list[LoadProcess]:
     spec = {
         "what": plan.work.what,
         "workers": plan.instances,
-        "duration_ns": (plan.seconds + SPARE_S) * 1_000_000_000,
+        "duration_ns": (plan.seconds + SPARE_S) * SECOND_NS,
         "realtime": realtime_spec(plan.source_cores),
     }
     return [LoadProcess("source", plan.source, (plan.source_agent, "busy"), "command", spec=spec)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from latlab.model.units import SECOND_NS
 from latlab.testbed.loads.base import (
     SPARE_S,
     Achieved,
@@ -29,7 +30,7 @@ def processes(plan: LoadPlan) -> list[LoadProcess]:
         "size": plan.size,
         "rate_bps": plan.rate_bps,
         "priority": plan.priority,
-        "duration_ns": (plan.seconds + SPARE_S) * 1_000_000_000,
+        "duration_ns": (plan.seconds + SPARE_S) * SECOND_NS,
         "realtime": realtime_spec(plan.source_cores),
     }
     towards = f"UDP port {plan.port} of {plan.sink}"
@@ -46,7 +47,7 @@ def parse(plan: LoadPlan, outputs: Sequence[Output]) -> Achieved:
     """
     sink, source = (last_events(output.stdout) for output in outputs)
     sent, received = source["done"], sink["done"]
-    seconds = sent["elapsed_ns"] / 1e9
+    seconds = sent["elapsed_ns"] / SECOND_NS
     return Achieved(
         version=str(source["ready"]["version"]),
         sent_bps=float(sent["bits_per_s"]),

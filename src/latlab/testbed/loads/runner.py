@@ -14,6 +14,7 @@ from typing import Any, Literal
 
 from latlab.hosts import Host, Process, signal_group
 from latlab.model.errors import LabError, rejection_remedy
+from latlab.model.units import SECOND_NS
 from latlab.recordings.cell import Load, Ready
 from latlab.scenario import Scenario
 from latlab.testbed.apply import TestBed
@@ -23,7 +24,6 @@ from latlab.testbed.site import Site
 from latlab.testbed.step import WITH_ITS_LAB, Argv
 from latlab.testbed.tuning.threads import pid_file
 
-SECOND_NS = 1_000_000_000
 FLOWS_S = 30.0
 # A guest in software emulation takes up to 0.1 s of its CPU for each look, which its load does not have meanwhile. In
 # virtual time a look takes some milliseconds, and it is the time between them that is emulated.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from latlab.model.units import SECOND_NS
 from latlab.scenario import Scenario
 from latlab.scenario.flows import dds_domains, transport_of
 from latlab.scenario.probes import Between, DdsperfProbe, ProbeBase
@@ -13,8 +14,6 @@ from latlab.testbed.probes.ddsperf import DDSPERF
 from latlab.testbed.probes.netperf import NETPERF
 from latlab.testbed.probes.sockperf import SOCKPERF
 from latlab.testbed.probes.timerlat import TIMERLAT
-
-SECOND_NS = 1_000_000_000
 
 
 def is_tool(probe: ProbeBase) -> bool:

@@ -6,13 +6,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from latlab.model.errors import LabError
+from latlab.model.units import MICROSECOND_NS, SECOND_NS
 from latlab.scenario.tuning import Realtime
 from latlab.testbed.loads.base import Cores, LoadProcess
 from latlab.testbed.machine import Machine
 from latlab.testbed.step import Argv
 
 SERVER_SPARE_S = 60
-SECOND_NS = 1_000_000_000
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,7 @@ class ToolPlan:
         """The period in whole µs. ValueError: it has none."""
         if self.period_ns is None:
             raise ValueError(f"{self.name} has no period")
-        return self.period_ns // 1_000
+        return self.period_ns // MICROSECOND_NS
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Final, Literal
 from xml.sax.saxutils import quoteattr
 
+from latlab.model.units import SECOND_NS
 from latlab.testbed.step import Spec
 
 # Cyclone DDS's configuration, as CYCLONEDDS_URI has it and as our own agent's `dds` is given it.
@@ -104,7 +105,7 @@ class DdsPlan:
     size: int
     period_ns: int | None
     duration_ns: int
-    timeout_ns: int = 1_000_000_000
+    timeout_ns: int = SECOND_NS
     offset_ns: int = 0
     busy_wait_ns: int = 0
     reliable: bool = True

@@ -8,6 +8,7 @@ import shlex
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
+from latlab.model.units import MILLISECOND_NS, SECOND_NS
 from latlab.testbed.host_setup import TAI_MINUS_UTC_S
 from latlab.testbed.loads.base import Cores
 from latlab.testbed.ptp.port import LOCKED, MASTER, SILENT_REMEDY, SYNCS, Port, settings
@@ -144,7 +145,7 @@ def following(port: Port) -> Check:
         ("phc_ctl", "-q", port.end.interface, "cmp"),
         expected=FOLLOWS,
         read=Followed(max(port.limit_ns, NEAR_NS)),
-        within_ms=port.ptp.wait // 1_000_000,
+        within_ms=port.ptp.wait // MILLISECOND_NS,
         remedy=FOLLOWING_REMEDY,
     )
 
@@ -161,7 +162,7 @@ class Followed:
         found = re.search(r"offset from CLOCK_REALTIME is (?:approximately )?(-?\d+)ns", output)
         if found is None:
             raise ValueError("no offset in the output of phc_ctl")
-        off = -(int(found[1]) + int(TAI_MINUS_UTC_S) * 10**9)
+        off = -(int(found[1]) + int(TAI_MINUS_UTC_S) * SECOND_NS)
         self._near = self._near + 1 if abs(off) <= self._limit_ns else 0
         return FOLLOWS if self._near >= SYNCS else f"the card's clock is off by {off} ns"
 

@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
+from latlab.model.units import MILLISECOND_NS, SECOND_NS
 from latlab.scenario import End, Scenario
 from latlab.scenario.guests import takes_all
 from latlab.scenario.network import uplink_of
@@ -87,7 +88,7 @@ def longest_sync_interval_ns(profile: str) -> int:
     logs = [int(told["master"].get("logSyncInterval", "0"))]
     if told["slave"].get("msg_interval_request") == "1":
         logs.append(int(told["slave"].get("operLogSyncInterval", "0")))
-    return round(2.0 ** max(logs) * 10**9)
+    return round(2.0 ** max(logs) * SECOND_NS)
 
 
 def transport_specific(profile: str) -> int:
@@ -171,7 +172,7 @@ class Port:
     def locked(self, span_ns: int = SPAN_NS) -> Check:
         """That it follows its master, within the limit, for that long."""
         read = Locking(self.limit_ns, span_ns, free_running=self.free_running)
-        return Check(self.ask, LOCKED, read, within_ms=self.ptp.wait // 1_000_000, remedy=REMEDY)
+        return Check(self.ask, LOCKED, read, within_ms=self.ptp.wait // MILLISECOND_NS, remedy=REMEDY)
 
     @property
     def leads(self) -> Check:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from latlab.model.units import RATES
 from latlab.scenario.shapers import Cbs, Etf, Tbf
 from latlab.testbed.shapers.base import Place, Qdisc, in_words, shaped
 from latlab.testbed.step import Step
@@ -36,8 +37,8 @@ class CbsKind:
         """One step."""
         speed = shaper.speed or place.speed
         options = {
-            "idleslope": shaper.idle_slope // 1_000,
-            "sendslope": shaper.send_slope_bps(speed) // 1_000,
+            "idleslope": shaper.idle_slope // RATES["kbit/s"],
+            "sendslope": shaper.send_slope_bps(speed) // RATES["kbit/s"],
             "hicredit": shaper.hi_credit_bytes(speed),
             "locredit": shaper.lo_credit_bytes(speed),
             "offload": int(shaper.offload),

@@ -8,6 +8,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator
 
+from latlab.model.units import SECOND_NS
 from latlab.scenario.shapers import Taprio
 from latlab.testbed.shapers.base import Place, Qdisc, in_words, shaped
 from latlab.testbed.shapers.mqprio import class_options, class_words, classes_in_words
@@ -35,7 +36,7 @@ class TaprioKind:
         yield Step(
             host=place.end.host,
             title=f"the gates of {place.end} are in force",
-            do=("sleep", f"{AHEAD_NS / 10**9:.9f}"),
+            do=("sleep", f"{AHEAD_NS / SECOND_NS:.9f}"),
             check=_in_force(place),
         )
 

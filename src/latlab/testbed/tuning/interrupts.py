@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 
+from latlab.model.units import MICROSECOND_NS
 from latlab.scenario import Scenario
 from latlab.scenario.guests import facts_of
 from latlab.testbed.site import Site
@@ -107,7 +108,7 @@ def coalescing_steps(host: str, scenario: Scenario, site: Site) -> Iterator[Step
     if guest is not None and guest.is_ours and not facts_of(guest).gives_device:
         return
     for interface, wait_ns in scenario.tuning[host].coalescing.items():
-        wait_us = str(wait_ns // 1_000)
+        wait_us = str(wait_ns // MICROSECOND_NS)
         read = ("ethtool", "-c", interface)
         yield Step(
             host=host,
