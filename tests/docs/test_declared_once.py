@@ -1,9 +1,10 @@
-"""What the whole code shares is declared once."""
+"""What the whole code shares is declared once, and modules import each other in one direction."""
 
 from __future__ import annotations
 
 import ast
 from functools import cache
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 SOURCE = Path(__file__).parents[2] / "src/latlab"
@@ -43,3 +44,20 @@ def test_what_all_packages_share_imports_nothing_else_of_latlab() -> None:
     ]
     ours = {source for source in sources if source.split(".")[0] == "latlab"}
     assert ours and all(source.startswith("latlab.model") for source in ours), ours
+
+
+def imported(tree: ast.Module, known: set[str]) -> set[str]:
+    """Which of the known modules a file imports: for types alone and within functions, too."""
+    plain = [alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names]
+    sources = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
+    of = [(node.module or "", alias.name) for node in sources for alias in node.names]
+    # `from a import b` imports a.b if that is a module, and else a.
+    return {*plain, *(module if (module := f"{source}.{name}") in known else source for source, name in of)} & known
+
+
+def test_modules_import_each_other_in_no_circle_not_even_for_types() -> None:
+    names = {path: ".".join(path.relative_to(SOURCE.parent).with_suffix("").parts) for path in modules()}
+    names = {path: name.removesuffix(".__init__") for path, name in names.items()}
+    uses = {name: imported(modules()[path], set(names.values())) - {name} for path, name in names.items()}
+    order = list(TopologicalSorter(uses).static_order())
+    assert set(order) == set(names.values())

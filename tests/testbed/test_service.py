@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 
 from latlab import testbed
-from latlab.hosts import MACHINE, Host, LocalHost
-from latlab.hosts.base import Lost
+from latlab.hosts import MACHINE, Host, LocalHost, Lost
 from latlab.model.errors import LabError, SnapshotError, StartError
 from latlab.scenario import Scenario, parse
 from latlab.testbed import apply

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from latlab.hosts.base import Completed, Host, Lost, Process, signal_group
+from latlab.hosts.base import Completed, Host, Process, signal_group
 from latlab.hosts.guest import GuestHost
 from latlab.hosts.local import LocalHost
 from latlab.hosts.netns import MACHINE, NetnsHost
 from latlab.hosts.ssh import SshHost
-from latlab.hosts.turns import TurnsHost
+from latlab.hosts.turns import Lost
+from latlab.hosts.virtual_time import TurnsHost
 from latlab.model.errors import LabError
 
 KINDS: dict[str, Callable[..., Host]] = {

@@ -11,13 +11,11 @@ import subprocess
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 
 from latlab.hosts.tools import install_remedy
+from latlab.hosts.turns import Lost, Turns
 from latlab.model.errors import LabError, UnreachedError
-
-if TYPE_CHECKING:
-    from latlab.hosts.turns import Turns
 
 STDERR_LINES = 5
 
@@ -34,14 +32,6 @@ class Completed:
     returncode: int
     stdout: str
     stderr: str
-
-
-@dataclass(frozen=True)
-class Lost:
-    """Why a machine no longer answers although its QEMU runs; what to change, where that is known."""
-
-    why: str
-    remedy: str = ""
 
 
 class Host(ABC):

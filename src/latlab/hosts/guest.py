@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from latlab.hosts.base import Completed, Description, Host, Lost
+from latlab.hosts.base import Completed, Description, Host
 from latlab.hosts.local import LocalHost
+from latlab.hosts.turns import Lost
 from latlab.model.errors import UnreachedError
 
 GUEST_AGENT = "/usr/bin/latlab-agent"

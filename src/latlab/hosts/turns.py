@@ -26,8 +26,6 @@ from typing import Any, Final, TextIO
 
 from qemu.qmp import ConnectError, EventListener, QMPClient, QMPError, Runstate
 
-from latlab.hosts.base import Description, Host, Lost
-from latlab.hosts.guest import GUEST_AGENT
 from latlab.model.part import Facts
 from latlab.model.units import SECOND_NS
 
@@ -84,6 +82,14 @@ class Turn:
     heard: bytes
     halted_tai_ns: int
     said: bytes
+
+
+@dataclass(frozen=True)
+class Lost:
+    """Why a machine no longer answers although its QEMU runs; what to change, where that is known."""
+
+    why: str
+    remedy: str = ""
 
 
 class _LostError(Exception):
@@ -492,39 +498,6 @@ async def _unless_gone(
     finally:
         for future in futures:
             future.cancel()
-
-
-class TurnsHost(Host):
-    """A machine in virtual time. What runs there is no process of this machine's."""
-
-    kind = "turns"
-    agent = GUEST_AGENT
-    files_are_here = False
-    fleeting = True
-    patience = 20.0
-
-    def __init__(self, name: str, directory: str) -> None:
-        super().__init__(name)
-        self.directory = directory
-        self._turns = Turns(name, directory)
-
-    @property
-    def turns(self) -> Turns:
-        """How it is spoken to."""
-        return self._turns
-
-    def command(self, argv: Sequence[str]) -> tuple[str, ...]:
-        """The command itself, as it is run there."""
-        return tuple(argv)
-
-    def describe(self) -> Description:
-        """`{"kind": "turns", "name": …, "directory": …}`."""
-        return {"kind": self.kind, "name": self.name, "directory": self.directory}
-
-    @property
-    def shared_kernel(self) -> str:
-        """Its own, not shared."""
-        return f"guest {self.directory}"
 
 
 # Why a board in virtual time gave up its turn: real-time threads keep its ordinary threads from the CPU.
