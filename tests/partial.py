@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from types import NoneType, UnionType
 from typing import Any, TypeVar, Union, get_args, get_origin
 
-from latlab.model.part import Part
+from latlab.model.part import DocumentPart
 
-P = TypeVar("P", bound=Part)
+P = TypeVar("P", bound=DocumentPart)
 
 
 def partial(kind: type[P], document: Mapping[str, Any]) -> P:
@@ -36,5 +36,5 @@ def _made(kind: Any, value: Any) -> Any:
     if origin is dict:
         keys, values = get_args(kind)
         return {keys(key): _made(values, one) for key, one in value.items()}
-    is_part = isinstance(kind, type) and issubclass(kind, Part) and isinstance(value, Mapping)
+    is_part = isinstance(kind, type) and issubclass(kind, DocumentPart) and isinstance(value, Mapping)
     return partial(kind, value) if is_part else value

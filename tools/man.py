@@ -21,7 +21,7 @@ from typer.main import get_command
 import latlab
 from latlab.cli import app
 from latlab.cli.app import ENVIRONMENT, EXIT_CODES
-from latlab.cli.help import ARGUMENTS, OPTIONS, Entry, Page, Verbs, page
+from latlab.cli.help import ARGUMENTS, OPTIONS, HelpEntry, Page, Verbs, page
 
 
 def main() -> int:
@@ -98,8 +98,8 @@ def agent_manual(helped: str) -> str:
     """The page of the agent. helped: what `latlab-agent --help` prints."""
     about, _, rest = helped.partition("\n\nUsage: ")
     commands, _, options = rest.partition("\nCommands:\n")[2].partition("\n\nOptions:\n")
-    listed = [[Entry(*line.split(maxsplit=1)) for line in commands.splitlines()]]
-    listed.append([Entry(*re.split(r"\s{2,}", line.strip(), maxsplit=1)) for line in options.splitlines()])
+    listed = [[HelpEntry(*line.split(maxsplit=1)) for line in commands.splitlines()]]
+    listed.append([HelpEntry(*re.split(r"\s{2,}", line.strip(), maxsplit=1)) for line in options.splitlines()])
     summary = "the program that latlab runs on whatever is measured"
     lines = [
         f'.TH LATLAB-AGENT 1 {date()} "latlab {latlab.__version__}" "latlab"',
@@ -113,7 +113,7 @@ def agent_manual(helped: str) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _listed(entries: Sequence[Entry]) -> Iterator[str]:
+def _listed(entries: Sequence[HelpEntry]) -> Iterator[str]:
     for entry in entries:
         yield from (".TP", rf"\fB{escaped(entry.term)}\fR", *_filled(entry.text))
 

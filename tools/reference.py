@@ -19,7 +19,7 @@ from latlab.analysis import interrupt_way
 from latlab.analysis.anomalies import CLASSES
 from latlab.analysis.interrupt_way import REASONS
 from latlab.cli.app import ENVIRONMENT, EXIT_CODES
-from latlab.cli.help import Entry, Page
+from latlab.cli.help import HelpEntry, Page
 from latlab.model.bridges import KINDS
 from latlab.model.metrics import METRICS, POPULATIONS, PROBE_METRICS, TIMER_METRICS, Metric
 from latlab.model.rules import RULES
@@ -129,7 +129,7 @@ def fill(text: str) -> str:
     return "\n".join(wrap(_plain(text), 96, break_on_hyphens=False, break_long_words=False)) + "\n"
 
 
-def _entries(heading: str, entries: Sequence[Entry]) -> str:
+def _entries(heading: str, entries: Sequence[HelpEntry]) -> str:
     return table((heading, ""), ((f"`{one.term}`".replace("|", r"\|"), _plain(one.text)) for one in entries))
 
 

@@ -38,7 +38,7 @@ COLUMNS = ("last second", "packets/s", "p50 µs", "p99 µs", "max µs", "lost so
 
 
 @dataclass(frozen=True)
-class Row:
+class LiveRow:
     """What is known of a stream, of round trips or of a timer. None: it is not known.
 
     per_s: packets or instants. latencies: by one clock where the offset is known, which is off by clock_ns at most;
@@ -87,7 +87,7 @@ class LiveCell:
         self._before: dict[tuple[str, str, str | None], Packets] = {}
         self._clocks: dict[tuple[str, str], ClockBound] = {}
 
-    def take(self, event: Packets | ClockBound) -> list[Row]:
+    def take(self, event: Packets | ClockBound) -> list[LiveRow]:
         """The rows of which the event says more."""
         if isinstance(event, ClockBound):
             self._clocks[event.from_, event.to] = event
@@ -105,21 +105,21 @@ class LiveCell:
             self._heard[number] = event, seconds
         return [self._row(one) for one in self.followed if one.stream in event.seen]
 
-    def rows(self) -> list[Row]:
+    def rows(self) -> list[LiveRow]:
         """All of them, in the order in which they are followed."""
         return [self._row(one) for one in self.followed]
 
-    def _row(self, one: Followed) -> Row:
+    def _row(self, one: Followed) -> LiveRow:
         known, clock_ns = self._on_one_clock(one)
         steals = [self._steal[host] for host in (one.sender, one.receiver) if host in self._steal]
         name, steal = f"{one.name} {one.what}", max(steals, default=None)
         if one.stream not in self._heard:
-            return Row(name, None, None, None, clock_ns, steal)
+            return LiveRow(name, None, None, None, clock_ns, steal)
         event, seconds = self._heard[one.stream]
         seen, late = event.seen[one.stream], event.seen[one.stream].latencies
         per_s = (late.n if late else 0) / seconds if seconds else None
         moved = late and Latencies(late.n, late.p50_ns - known, late.p99_ns - known, late.max_ns - known)
-        return Row(name, per_s, moved, self._lost(one, seen, event.streams[one.stream]), clock_ns, steal)
+        return LiveRow(name, per_s, moved, self._lost(one, seen, event.streams[one.stream]), clock_ns, steal)
 
     def _lost(self, one: Followed, seen: Seen, received: int) -> int | None:
         """Packets with a later one before them, or that had been sent a report before the latest and have not come."""
@@ -141,7 +141,7 @@ class LiveCell:
         return int(offset.estimate_ns[0]), int(offset.half_ns[0])
 
 
-def live_table(rows: Iterable[Row]) -> Table:
+def live_table(rows: Iterable[LiveRow]) -> Table:
     """The rows under their titles."""
     table = Table(box=None, pad_edge=False)
     for number, title in enumerate(COLUMNS):
@@ -313,7 +313,7 @@ class RunConsole:
                 self._packets(cell, event)
             case events.ClockBound() if (cell := self._cells.get(event.order)) and cell.live:
                 cell.live.take(event)
-            case events.Window():
+            case events.TimerWindowEnded():
                 self._line(self._window(event))
             case events.CellEnded() if cell := self._cells.pop(event.order, None):
                 self._progress.remove_task(cell.task)
@@ -340,7 +340,7 @@ class RunConsole:
         else:
             self._line(text)
 
-    def _window(self, event: events.Window) -> str:
+    def _window(self, event: events.TimerWindowEnded) -> str:
         """A timer's interval in a line, and the least and the largest since its start."""
         extremes = self._cells[event.order].extremes if event.order in self._cells else {}
         least, most = extremes.get(event.probe, (event.min_ns, event.max_ns))
@@ -383,7 +383,7 @@ def _seconds(ns: int) -> str:
     return f"{Decimal(ns).scaleb(-9).normalize():f}"
 
 
-def window_line(event: events.Window, least_ns: int, most_ns: int) -> str:
+def window_line(event: events.TimerWindowEnded, least_ns: int, most_ns: int) -> str:
     """As "vm1, 10 s, n 10000: mean 3.12 µs (1040 ticks), …, 3 above 30 µs (0.03 %); so far 2.51 to 38.12 µs"."""
     stretch = _seconds(event.to_tai_ns - event.from_tai_ns)
     so_far = f"so far {least_ns / 1000:.2f} to {most_ns / 1000:.2f} µs"
@@ -400,7 +400,7 @@ def timer_lines(cell: RecordedCell) -> list[str]:
     ]
 
 
-def _lateness(figures: Totals | events.Window, n: int, tick_ns: float | None) -> str:
+def _lateness(figures: Totals | events.TimerWindowEnded, n: int, tick_ns: float | None) -> str:
     """How late n instants of a timer were, in µs and, where its counter is known, in ticks."""
 
     def figure(name: str) -> str:

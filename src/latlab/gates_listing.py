@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from rich.console import Console
 
-from latlab.analysis.gate_port import Interference, Port
+from latlab.analysis.gate_port import GatePort, Interference
 from latlab.analysis.promise import Promise, lattice_of
 from latlab.analysis.words import duration
 from latlab.report.columns import print_sentence, print_table
@@ -36,7 +36,7 @@ def print_gates(found: Sequence[tuple[Sequence[str], Sequence[Promised]]], conso
         print_sentence(line, console)
 
 
-def bars(port: Port, columns: int = BAR_COLUMNS) -> Iterator[str]:
+def bars(port: GatePort, columns: int = BAR_COLUMNS) -> Iterator[str]:
     """The cycle as lines of text: for each class its open time, and below where the launches of its streams are.
 
     A column is filled where the gate is open throughout, half where it is for a part of it.
@@ -80,7 +80,7 @@ def _print_port(one: Promised, console: Console) -> None:
     _say(console, "")
 
 
-def _entries(port: Port) -> Table:
+def _entries(port: GatePort) -> Table:
     return Table(ENTRY_HEADINGS, list(entry_rows(port)), range(len(ENTRY_HEADINGS) - 1))
 
 
@@ -131,7 +131,7 @@ def departure_windows(promised: Promise, early_ns: int = 0) -> str:
     return f"leaves in the window{'s' if len(parts) > 1 else ''} {', '.join(parts)}{early}"
 
 
-def _bar(port: Port, traffic_class: int, width: int) -> str:
+def _bar(port: GatePort, traffic_class: int, width: int) -> str:
     """Exact: columns are compared as whole multiples of 1/width of a nanosecond."""
     cycle_ns = port.schedule.cycle_ns
     open_parts = [0] * width

@@ -25,7 +25,7 @@ from test_watched_frames import programs
 from latlab.model.errors import LabError, UsageError
 from latlab.recordings.run_folder import RunFolder
 from latlab.report.result import make_result
-from latlab.run.watch import Asked, finish_watch, is_unfinished_watch, watch
+from latlab.run.watch import WatchRequest, finish_watch, is_unfinished_watch, watch
 
 pytestmark = [
     pytest.mark.real,
@@ -64,7 +64,9 @@ def watching(folder: Path, act: Callable[[], None], at: tuple[str, ...], **asked
 
         acting = asyncio.ensure_future(end_after())
         try:
-            return await watch(Asked(**{"flow": FLOW, "at": at, **asked}), folder / "runs", lambda event: began.set())
+            return await watch(
+                WatchRequest(**{"flow": FLOW, "at": at, **asked}), folder / "runs", lambda event: began.set()
+            )
         finally:
             acting.cancel() if not began.is_set() else await acting
 

@@ -20,7 +20,7 @@ from trust_evidence import (
     through,
 )
 
-from latlab.recordings.arrow import Gap
+from latlab.recordings.arrow import RecordingGap
 from latlab.recordings.recording_findings import Impossible
 
 WAITS: dict[str, Any] = {
@@ -86,21 +86,21 @@ BROKEN: list[Case] = [
     (
         "recordings are complete",
         "untrusted",
-        replace(GOOD, findings={"talker-sensor.sent": Seen(stated=15, gaps=(Gap(2, 6, 5),))}),
+        replace(GOOD, findings={"talker-sensor.sent": Seen(stated=15, gaps=(RecordingGap(2, 6, 5),))}),
         "talker-sensor.sent",
         "batch 2 is damaged: rows 6 to 10 are not in any figure",
     ),
     (
         "recordings are complete",
         "untrusted",
-        replace(GOOD, findings={"talker-sensor.sent": Seen(stated=15, gaps=(Gap(3, 11, None),))}),
+        replace(GOOD, findings={"talker-sensor.sent": Seen(stated=15, gaps=(RecordingGap(3, 11, None),))}),
         "talker-sensor.sent",
         "batch 3 is damaged: rows 11 to 15 are not in any figure",
     ),
     (
         "recordings are complete",
         "untrusted",
-        replace(GOOD, findings={"talker-sensor.sent": Seen(gaps=(Gap(3, 11, None),))}),
+        replace(GOOD, findings={"talker-sensor.sent": Seen(gaps=(RecordingGap(3, 11, None),))}),
         "talker-sensor.sent",
         "batch 3 is damaged: all rows from 11 on are not in any figure",
     ),

@@ -4,18 +4,22 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from latlab.analysis.gates import Entry, Schedule
+from latlab.analysis.gates import GateEntry, Schedule
 
 CLASS = 0
 SCHEDULES = st.builds(
     lambda entries, shift: Schedule(entries, shift % sum(entry.length_ns for entry in entries)),
     st.lists(
-        st.builds(Entry, st.sampled_from([(), (0,), (1,), (0, 1), (1, 2)]), st.integers(1, 14)), min_size=1, max_size=7
+        st.builds(GateEntry, st.sampled_from([(), (0,), (1,), (0, 1), (1, 2)]), st.integers(1, 14)),
+        min_size=1,
+        max_size=7,
     ).map(tuple),
     st.integers(0, 100),
 )
 
-EXPERIMENT_1 = Schedule((Entry((0, 1), 101_000), Entry((1,), 103_000), Entry((1, 2), 109_000), Entry((1, 3), 190_000)))
+EXPERIMENT_1 = Schedule(
+    (GateEntry((0, 1), 101_000), GateEntry((1,), 103_000), GateEntry((1, 2), 109_000), GateEntry((1, 3), 190_000))
+)
 """Of the published measurements: cycle 503 µs."""
 
 

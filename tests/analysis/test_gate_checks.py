@@ -13,21 +13,21 @@ from hypothesis import strategies as st
 
 from latlab.analysis.frames import Frame
 from latlab.analysis.gate_checks import CHECKS, Warned, warnings
-from latlab.analysis.gate_port import GateLoad, Port, interference, nearest_departures_ns
-from latlab.analysis.gates import Entry, Schedule
-from latlab.analysis.promise import Flow, Handover, Launch, LaunchQueue, openings_of
+from latlab.analysis.gate_port import GateLoad, GatePort, interference, nearest_departures_ns
+from latlab.analysis.gates import GateEntry, Schedule
+from latlab.analysis.promise import GatedStream, Handover, Launch, LaunchQueue, openings_of
 
-CONTROL = Flow("control", 0, 0, 1_006_000, Frame.of(64, "udp"))
-STATUS = Flow("status", 2, 250_000, 503_000, Frame.of(1400, "udp"))
-PORT = Port("sensor.eth0", "software", EXPERIMENT_1, 10**9, Frame.largest(1500, vlan=True), (CONTROL,))
-APART = Schedule((Entry((0,), 101_000), Entry((), 103_000), Entry((2,), 109_000), Entry((3,), 190_000)))
+CONTROL = GatedStream("control", 0, 0, 1_006_000, Frame.of(64, "udp"))
+STATUS = GatedStream("status", 2, 250_000, 503_000, Frame.of(1400, "udp"))
+PORT = GatePort("sensor.eth0", "software", EXPERIMENT_1, 10**9, Frame.largest(1500, vlan=True), (CONTROL,))
+APART = Schedule((GateEntry((0,), 101_000), GateEntry((), 103_000), GateEntry((2,), 109_000), GateEntry((3,), 190_000)))
 
 
-def port(**parts: Any) -> Port:
+def port(**parts: Any) -> GatePort:
     return replace(PORT, schedule=APART, **parts)
 
 
-def said(one: Port) -> str:
+def said(one: GatePort) -> str:
     return "\n".join(f"{warned.where}: {warned.what}" for warned in warnings(one))
 
 
@@ -79,8 +79,8 @@ def test_the_nearest_departures_are_the_nearest_of_all(
     schedule: Schedule, first: int, second: int, period: int, other_period: int
 ) -> None:
     tiny = replace(PORT, schedule=schedule, speed_bps=10**11)
-    one = Flow("one", 0, first, period, Frame(40))
-    other = Flow("other", 0, second, other_period, Frame(40))
+    one = GatedStream("one", 0, first, period, Frame(40))
+    other = GatedStream("other", 0, second, other_period, Frame(40))
     _, openings = openings_of(schedule, "software", one, tiny.speed_bps)
     if not openings:
         assert nearest_departures_ns(tiny, one, other) is None
@@ -99,8 +99,8 @@ def test_the_nearest_departures_are_the_nearest_of_all(
 
 def test_departures_of_periods_longer_than_a_cycle_are_those_of_launches_that_meet() -> None:
     """Both launch in even nanoseconds, 2 ns apart, over a cycle of 9 ns; in phases of it they would seem 1 ns apart."""
-    schedule = Schedule((Entry((0,), 9),), shift_ns=1)
-    one, other = Flow("one", 0, 0, 2, Frame(40)), Flow("other", 0, 2, 18, Frame(40))
+    schedule = Schedule((GateEntry((0,), 9),), shift_ns=1)
+    one, other = GatedStream("one", 0, 0, 2, Frame(40)), GatedStream("other", 0, 2, 18, Frame(40))
     assert nearest_departures_ns(replace(PORT, schedule=schedule, speed_bps=10**11), one, other) == 0
 
 
@@ -111,7 +111,7 @@ def test_departures_of_periods_that_hardly_ever_meet_may_be_as_near_as_can_be() 
 
 ASSISTED = Handover.of("txtime-assist", 300_000, LaunchQueue(200_000), None)
 CHECKED = Handover.of("software", 0, None, Launch(300_000))
-CASES: dict[str, tuple[Port, str]] = {
+CASES: dict[str, tuple[GatePort, str]] = {
     "packets_fit_a_window": (
         port(flows=(replace(CONTROL, frame=Frame.of(1400, "udp")),), speed_bps=10**8),
         "stream control: a frame of 1446 bytes needs 116.3 µs, the longest window of class 0 is 101 µs: no packet "
@@ -197,7 +197,7 @@ def test_an_etf_that_takes_launch_times_as_deadlines_keeps_no_gate() -> None:
 
 
 def test_a_packet_that_fits_adjacent_entries_together_alone_depends_on_the_kernel() -> None:
-    halves = Schedule((Entry((0,), 1_000), Entry((0, 1), 1_000), Entry((1,), 8_000)))
+    halves = Schedule((GateEntry((0,), 1_000), GateEntry((0, 1), 1_000), GateEntry((1,), 8_000)))
     one = replace(PORT, schedule=halves, flows=(replace(CONTROL, frame=Frame.of(128, "udp")),))
     assert "fits no entry of class 0, only 2 µs of adjacent ones: kernels before 6.3 never send it" in said(one)
 

@@ -8,25 +8,25 @@ from gate_schedules import CLASS, EXPERIMENT_1, SCHEDULES, departs, is_open
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from latlab.analysis.gates import Entry, Lattice, Openings, Schedule, Window, slots_late
+from latlab.analysis.gates import GateEntry, GateWindow, Lattice, Openings, Schedule, slots_late
 
 TAI_2026 = 1_795_000_037_000_000_000
 
 
 def test_the_windows_of_the_first_experiment() -> None:
     assert EXPERIMENT_1.cycle_ns == 503_000
-    assert EXPERIMENT_1.windows(0) == (Window(0, 101_000),)
-    assert EXPERIMENT_1.windows(1) == (Window(0, None),)
-    assert EXPERIMENT_1.windows(2) == (Window(204_000, 109_000),)
-    assert EXPERIMENT_1.windows(3) == (Window(313_000, 190_000),)
+    assert EXPERIMENT_1.windows(0) == (GateWindow(0, 101_000),)
+    assert EXPERIMENT_1.windows(1) == (GateWindow(0, None),)
+    assert EXPERIMENT_1.windows(2) == (GateWindow(204_000, 109_000),)
+    assert EXPERIMENT_1.windows(3) == (GateWindow(313_000, 190_000),)
     assert EXPERIMENT_1.windows(4) == ()
 
 
 def test_a_window_goes_on_over_the_end_of_the_cycle() -> None:
-    schedule = Schedule((Entry((0,), 10), Entry((1,), 20), Entry((0, 1), 5), Entry((0,), 7)))
-    assert schedule.windows(0) == (Window(30, 22),)
+    schedule = Schedule((GateEntry((0,), 10), GateEntry((1,), 20), GateEntry((0, 1), 5), GateEntry((0,), 7)))
+    assert schedule.windows(0) == (GateWindow(30, 22),)
     assert schedule.windows(0)[0].end_ns == 52
-    assert schedule.entry_windows(0) == (Window(0, 10), Window(30, 5), Window(35, 7))
+    assert schedule.entry_windows(0) == (GateWindow(0, 10), GateWindow(30, 5), GateWindow(35, 7))
 
 
 @given(SCHEDULES)
@@ -47,7 +47,7 @@ def test_windows_hold_each_open_nanosecond_once_and_no_other(schedule: Schedule)
 
 @given(st.integers(0, 2**62), st.integers(1, 10**12), st.integers(0, 10**12))
 def test_phases_are_exact_however_large_the_instant(tai: int, cycle: int, shift: int) -> None:
-    schedule = Schedule((Entry((0,), cycle),), shift % cycle)
+    schedule = Schedule((GateEntry((0,), cycle),), shift % cycle)
     assert int(schedule.phase(tai)) == (tai - schedule.shift_ns) % cycle
 
 

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from latlab.analysis.frames import Frame
-from latlab.analysis.gates import Entry, Schedule, slots_late
-from latlab.analysis.promise import Flow, Handover, Launch, LaunchQueue, Mode, Promise, openings_of, promise
+from latlab.analysis.gates import GateEntry, Schedule, slots_late
+from latlab.analysis.promise import GatedStream, Handover, Launch, LaunchQueue, Mode, Promise, openings_of, promise
 
 SPEED = 10**11
 """At which a frame of 64 bytes takes 6 ns, and by the kernel's reckoning of 40 bytes 3 ns."""
@@ -20,8 +20,10 @@ MODES: tuple[Mode, ...] = ("software", "txtime-assist", "offload")
 CONTROL = Frame.of(64, "udp")
 
 
-def flow(frame: Frame = FRAME, **parts: Any) -> Flow:
-    return Flow(**{"name": "control", "traffic_class": CLASS, "offset_ns": 0, "period_ns": 7, "frame": frame, **parts})
+def flow(frame: Frame = FRAME, **parts: Any) -> GatedStream:
+    return GatedStream(
+        **{"name": "control", "traffic_class": CLASS, "offset_ns": 0, "period_ns": 7, "frame": frame, **parts}
+    )
 
 
 def of_experiment_1(**parts: Any) -> Promise:
@@ -48,7 +50,7 @@ def test_a_launch_into_a_closed_gate_waits_for_the_next_cycle() -> None:
     assert (found.least_wait_ns, found.worst_wait_ns) == (402_000, 402_000)
 
 
-def waits_by_walking(schedule: Schedule, mode: Mode, one: Flow) -> list[tuple[int | None, int | None]]:
+def waits_by_walking(schedule: Schedule, mode: Mode, one: GatedStream) -> list[tuple[int | None, int | None]]:
     """The earliest and the latest wait of each launch until they repeat."""
     wire_ns, kernel_ns, guard_ns = FRAME.serialisation_ns(SPEED), FRAME.kernel_ns(SPEED), FRAME.guard_ns(SPEED)
     rules = {
@@ -163,7 +165,7 @@ def test_assisted_packets_leave_early_by_delta_after_their_delay() -> None:
 
 
 def test_a_packet_longer_than_its_window_never_departs() -> None:
-    short = Schedule((Entry((0,), 1_000), Entry((1,), 9_000)))
+    short = Schedule((GateEntry((0,), 1_000), GateEntry((1,), 9_000)))
     found = promise(short, "software", 10**8, flow(CONTROL, period_ns=10_000))
     assert (found.departs, found.latest_ns, found.worst_wait_ns) == (False, None, None)
 

@@ -9,9 +9,9 @@ import polars as pl
 import pytest
 
 from latlab.analysis.frames import Frame
-from latlab.analysis.gate_port import Port, gates_of, slots_of
-from latlab.analysis.gates import Entry, Schedule
-from latlab.analysis.promise import Flow, Handover, LaunchQueue, Mode
+from latlab.analysis.gate_port import GatePort, gates_of, slots_of
+from latlab.analysis.gates import GateEntry, Schedule
+from latlab.analysis.promise import GatedStream, Handover, LaunchQueue, Mode
 
 CYCLE_NS = 500_000
 OPEN_NS = 100_000
@@ -20,12 +20,12 @@ PERIOD_NS = 1_000_000
 FRAME = Frame(64)
 
 
-def port(mode: Mode = "software", queue: LaunchQueue | None = None, shift_ns: int = 0) -> Port:
+def port(mode: Mode = "software", queue: LaunchQueue | None = None, shift_ns: int = 0) -> GatePort:
     """One class that is open for the first fifth of a cycle."""
-    schedule = Schedule((Entry((0,), OPEN_NS), Entry((), CYCLE_NS - OPEN_NS)), shift_ns)
-    flow = Flow("control", 0, 0, PERIOD_NS, FRAME, Handover.of(mode, 300_000, queue, None))
+    schedule = Schedule((GateEntry((0,), OPEN_NS), GateEntry((), CYCLE_NS - OPEN_NS)), shift_ns)
+    flow = GatedStream("control", 0, 0, PERIOD_NS, FRAME, Handover.of(mode, 300_000, queue, None))
     beneath = {0: queue} if queue else {}
-    return Port("sensor.eth0", mode, schedule, 10**9, Frame.largest(1500, vlan=True), (flow,), beneath=beneath)
+    return GatePort("sensor.eth0", mode, schedule, 10**9, Frame.largest(1500, vlan=True), (flow,), beneath=beneath)
 
 
 def packets(
@@ -76,7 +76,7 @@ def test_what_is_reported_without_them_is_of_the_others_alone() -> None:
 
 def test_a_launch_in_a_closed_gate_has_the_next_window() -> None:
     one = port()
-    flow = Flow("control", 0, 200_000, PERIOD_NS, FRAME)
+    flow = GatedStream("control", 0, 200_000, PERIOD_NS, FRAME)
     found, _ = slots_of(packets([301_000, 801_000], offset_ns=200_000), one, flow)
     assert (found.missed, found.windows_late) == (1, {"1": 1})
 

@@ -11,7 +11,7 @@ from partial import partial
 from tables import cell_document, packet_table, recorded_cell, result_streams
 
 from latlab.analysis.evidence import Evidence
-from latlab.recordings.arrow import Gap
+from latlab.recordings.arrow import RecordingGap
 from latlab.recordings.recording_findings import Impossible
 from latlab.result.types import PtpPort, Stream
 
@@ -30,7 +30,7 @@ class Seen:
     rows: int = 10
     stated: int | None = None
     impossible: tuple[Impossible, ...] = ()
-    gaps: tuple[Gap, ...] = ()
+    gaps: tuple[RecordingGap, ...] = ()
     stray: int = 0
     launch_mismatched: int = 0
     unconverted: int = 0

@@ -9,7 +9,7 @@ import pytest
 from capture_files import MAC_A, block, enhanced, ethernet, interface, ipv4, ipv6, pcap, pcapng, probe, section, udp
 
 from latlab.imports.capture import read_capture
-from latlab.imports.frames import Found, find_payload, flow_text, payload_of
+from latlab.imports.frames import FoundPayload, find_payload, flow_text, payload_of
 from latlab.model.errors import UsageError
 
 T = 1_700_000_000 * 10**9 + 123_456_789
@@ -98,7 +98,7 @@ def test_what_cannot_be_read_is_reported(tmp_path: Path, file: bytes, said: str)
         seen(tmp_path, file)
 
 
-def found(frame: bytes, link: int = 1, captured: int | None = None) -> Found | None:
+def found(frame: bytes, link: int = 1, captured: int | None = None) -> FoundPayload | None:
     length = len(frame) if captured is None else captured
     return find_payload(memoryview(frame + bytes(100)), 0, length, len(frame), link)
 

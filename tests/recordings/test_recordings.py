@@ -13,7 +13,7 @@ import pytest
 from recorded import Row, checked_bytes, recording_bytes
 
 from latlab.model.errors import LabError
-from latlab.recordings.arrow import SCHEMAS, Gap, read_recording
+from latlab.recordings.arrow import SCHEMAS, RecordingGap, read_recording
 
 Written = Callable[[str, Iterable[Iterable[Row]]], bytes]
 
@@ -68,7 +68,7 @@ def test_any_flipped_bit_of_a_checked_recording_is_seen(path: Path) -> None:
     assert seen == {"error", "gap", "no end"}
 
 
-def without(rows: list[Row], gaps: Iterable[Gap]) -> list[Row]:
+def without(rows: list[Row], gaps: Iterable[RecordingGap]) -> list[Row]:
     """The rows that are in none of the gaps."""
     ends = {gap: len(rows) if gap.rows is None else gap.first_row + gap.rows - 1 for gap in gaps}
     return [row for n, row in enumerate(rows, 1) if not any(gap.first_row <= n <= end for gap, end in ends.items())]
@@ -77,13 +77,15 @@ def without(rows: list[Row], gaps: Iterable[Gap]) -> list[Row]:
 @pytest.mark.parametrize(
     ("damaged", "gaps"),
     [
-        ([1], [Gap(1, 1, 2)]),
-        ([2], [Gap(2, 3, 1)]),
-        ([1, 2], [Gap(1, 1, 3)]),
-        ([1, 3], [Gap(1, 1, 2), Gap(3, 4, None)]),
+        ([1], [RecordingGap(1, 1, 2)]),
+        ([2], [RecordingGap(2, 3, 1)]),
+        ([1, 2], [RecordingGap(1, 1, 3)]),
+        ([1, 3], [RecordingGap(1, 1, 2), RecordingGap(3, 4, None)]),
     ],
 )
-def test_a_damaged_batch_is_left_out_and_its_rows_are_named(path: Path, damaged: list[int], gaps: list[Gap]) -> None:
+def test_a_damaged_batch_is_left_out_and_its_rows_are_named(
+    path: Path, damaged: list[int], gaps: list[RecordingGap]
+) -> None:
     ends = [len(checked_bytes("stamps", BATCHES[:n])) - 8 for n in range(len(BATCHES) + 1)]
     data = checked_bytes("stamps", BATCHES)
     for batch in damaged:
@@ -98,7 +100,7 @@ def test_a_batch_that_was_taken_out_is_a_gap(path: Path) -> None:
     ends = [len(checked_bytes("stamps", BATCHES[:n])) - 8 for n in range(len(BATCHES) + 1)]
     data = checked_bytes("stamps", BATCHES)
     path.write_bytes(data[: ends[1]] + data[ends[2] :])
-    assert read_recording(path, "stamps").gaps == (Gap(2, 3, 1),)
+    assert read_recording(path, "stamps").gaps == (RecordingGap(2, 3, 1),)
 
 
 def test_a_damaged_batch_of_a_recording_without_its_end_is_told_from_the_cut(path: Path) -> None:
@@ -107,7 +109,7 @@ def test_a_damaged_batch_of_a_recording_without_its_end_is_told_from_the_cut(pat
     # The third bit of the metadata's length: where the second batch ends is not known, but that others follow is.
     path.write_bytes(flipped(data, 8 * (ends[1] + 4) + 2))
     found = read_recording(path, "stamps")
-    assert (found.complete, found.gaps) == (False, (Gap(2, 3, None),))
+    assert (found.complete, found.gaps) == (False, (RecordingGap(2, 3, None),))
 
 
 def flipped(data: bytes, bit: int) -> bytes:

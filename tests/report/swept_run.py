@@ -11,7 +11,7 @@ from latlab.analysis.summary import JudgedCell, cell_of, stream_of
 from latlab.recordings.run_folder import RunFolder
 from latlab.report.result import judged_result
 from latlab.result.types import Metric
-from latlab.scenario import Cell, cells, load_scenario
+from latlab.scenario import MatrixCell, cells, load_scenario
 
 US = 1_000
 REPEATS = 2
@@ -50,7 +50,7 @@ def write_swept_run(path: Path, scenario: str = SCENARIO) -> RunFolder:
     return folder
 
 
-def _cell(folder: RunFolder, order: int, one: Cell, repeat: int) -> JudgedCell:
+def _cell(folder: RunFolder, order: int, one: MatrixCell, repeat: int) -> JudgedCell:
     ((name, probe),) = one.scenario.probes.items()
     ends, mtu = (getattr(probe, "from_"), getattr(probe, "to")), one.scenario.links[0].mtu  # noqa: B009
     tuned = one.scenario.tuning_of("ecu").listener.fifo is not None

@@ -26,8 +26,8 @@ from latlab.model.metrics import METRICS_BY_NAME
 from latlab.report.charts.chain import (
     Bar,
     CellBars,
+    ChainInterval,
     ChainView,
-    Interval,
     Scale,
     Segment,
     chain_chart,
@@ -339,7 +339,7 @@ def test_markdown_shows_the_table_s_texts(hardware: ChainView) -> None:
 def test_intervals_of_one_name_have_one_colour() -> None:
     colours: dict[str, set[int]] = {}
     for ends in INTERVALS:
-        one = Interval(*ends)
+        one = ChainInterval(*ends)
         colours.setdefault(one.name, set()).add(one.colour)
     assert all(len(found) == 1 for found in colours.values()), colours
     timers = {name for a, b in pairwise(GUEST_TIMER_WAY) if (name := interval_name(a, b))}
@@ -352,7 +352,7 @@ def test_no_two_intervals_of_a_way_look_alike(way: tuple[str, ...]) -> None:
     names: dict[tuple[int, bool], set[str]] = {}
     for ends in {**PACKETS_INTERVALS, **INTERVALS}:
         if {*ends} <= {*way}:
-            one = Interval(*ends)
+            one = ChainInterval(*ends)
             names.setdefault((one.colour, bool(one.lined)), set()).add(one.name)
     assert len(names) > 2
     assert all(len(found) == 1 for found in names.values()), names
@@ -360,7 +360,7 @@ def test_no_two_intervals_of_a_way_look_alike(way: tuple[str, ...]) -> None:
 
 def test_a_line_in_an_interval_says_where_it_is_and_so_does_the_key() -> None:
     way = ("host_irq", "host_waking", "host_run", "asked", "irq", "waking", "run", "rx_user")
-    intervals = tuple(Interval(*ends) for ends in pairwise(way))
+    intervals = tuple(ChainInterval(*ends) for ends in pairwise(way))
     segments, at = [], 0
     for one in intervals:
         segments.append(Segment(one, at, at + 100_000, at + 100_000))

@@ -88,7 +88,7 @@ def test_instants_that_had_passed_when_their_turn_came_are_reported() -> None:
     assert cell_line(cell(agents=[waited])) == "1000000 instants, 0 above the threshold, 936635 overdue"
     served = {"verb": "timer", "done": done | {"overdue": 0}}
     assert cell_line(cell(agents=[served])) == "1000000 instants, 0 above the threshold"
-    window = events.Window("ecu", "irq", 0, 10**9, 10**6, 400.0, 90.0, 60, 900, 0, 30_000, 936_635)
+    window = events.TimerWindowEnded("ecu", "irq", 0, 10**9, 10**6, 400.0, 90.0, 60, 900, 0, 30_000, 936_635)
     assert "0 above 30 µs (0 %), 936635 overdue; so far 0.06 to 0.90 µs" in window_line(window, 60, 900)
     assert "overdue" not in window_line(replace(window, overdue=0), 60, 900)
 

@@ -18,7 +18,7 @@ from latlab.model.errors import UsageError
 from latlab.report.charts.gates import gates_chart
 from latlab.report.charts.sheet import COLOURS, Lines
 from latlab.report.gates import Promised, as_document, scenario_ports, schedules
-from latlab.scenario import Cell, load_scenario
+from latlab.scenario import MatrixCell, load_scenario
 
 GATES = [
     {"open": [0, 1], "for": "101us"},
@@ -40,7 +40,7 @@ NETPERF = {"kind": "netperf", "from": "sensor", "to": "ecu"}
 """Priority 0: class 3."""
 
 
-def cells_of(tmp_path: Path, **parts: Any) -> list[Cell]:
+def cells_of(tmp_path: Path, **parts: Any) -> list[MatrixCell]:
     path = tmp_path / "gates.yaml"
     path.write_text(yaml.safe_dump(SCENARIO | parts))
     return list(load_scenario(path).combinations)

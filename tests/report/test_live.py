@@ -11,7 +11,7 @@ import pytest
 from rich.console import Console
 from terminal_screen import screen
 
-from latlab.console import COLUMNS, RAW, LiveCell, Row, RunConsole
+from latlab.console import COLUMNS, RAW, LiveCell, LiveRow, RunConsole
 from latlab.recordings.cell import RecordedCell
 from latlab.run.events import (
     CellEnded,
@@ -43,7 +43,7 @@ def heard(second: int, received: int, missing: int = 0, late: Latencies | None =
     return Packets("ecu", "listen", {1: received}, tai_ns=(second + 70) * S, seen={1: Seen(missing, late)})
 
 
-def row(cell: LiveCell, *reports: Packets | ClockBound) -> Row:
+def row(cell: LiveCell, *reports: Packets | ClockBound) -> LiveRow:
     for report in reports:
         cell.take(report)
     (found,) = cell.rows()

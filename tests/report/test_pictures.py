@@ -18,7 +18,7 @@ from latlab.analysis.axis import Axis
 from latlab.recordings.run_folder import RunFolder
 from latlab.report.charts.series import ccdf_chart, ccdf_figure, series_chart, series_figure
 from latlab.report.charts.sheet import COLOURS, LOST_COLOUR, write_chart
-from latlab.report.legend import REPEAT, Entry, Key
+from latlab.report.legend import REPEAT, Key, LegendEntry
 from latlab.report.view import View, view
 from latlab.result.store import typed
 
@@ -106,7 +106,7 @@ def test_where_curves_are_too_many_to_follow_the_repetitions_of_a_cell_are_one(s
         for cell in range(5)
         for repeat in few
     )
-    repeats = tuple(Entry(str(number), None, (), "", frozenset({f"cell-0/r{number}"})) for number in few)
+    repeats = tuple(LegendEntry(str(number), None, (), "", frozenset({f"cell-0/r{number}"})) for number in few)
     many = replace(view_, traces=traces, legend=(Key(REPEAT, repeats),))
     figure = ccdf_figure(many, "caption")
     assert len(figure.axes[0].lines) == 5

@@ -7,7 +7,7 @@ import pytest
 from latlab.model.errors import UsageError
 from latlab.run import matrix
 from latlab.run.beds import RANGE_NS, Perturbation
-from latlab.scenario import Cell, Scenario, parse, runs
+from latlab.scenario import MatrixCell, Scenario, parse, runs
 
 
 def small(**hosts: dict[str, object]) -> Scenario:
@@ -26,8 +26,8 @@ VIRTUAL = small(
 REAL = small(sensor={"kind": "netns"}, ecu={"kind": "netns"})
 
 
-def cell(of: Scenario, slug: str = "all") -> Cell:
-    return Cell({}, slug, of)
+def cell(of: Scenario, slug: str = "all") -> MatrixCell:
+    return MatrixCell({}, slug, of)
 
 
 def test_a_seed_gives_the_same_phases_each_time_and_another_seed_others() -> None:

@@ -16,7 +16,7 @@ from latlab.run.entries import stream_entries
 from latlab.run.probe_specs import ping_spec, pong_spec
 from latlab.run.room import check_room
 from latlab.run.specs import Bed
-from latlab.scenario import Cell, Scenario
+from latlab.scenario import MatrixCell, Scenario
 from latlab.testbed.guests.start import planned_site
 from latlab.testbed.guests.steps import reach_steps
 from latlab.testbed.loads import plan_loads
@@ -126,7 +126,7 @@ def test_a_closed_loop_needs_room_for_as_many_as_there_may_be(scenario: Make, tm
     loop = {key: value for key, value in PING.items() if key != "period"}
     long = scenario(probes={"loop": loop}, duration="24h")
     with pytest.raises(LabError, match=r"\d+ packets need about .* of (disk|memory)"):
-        check_room([Cell({}, "all", long)], 100, tmp_path)
+        check_room([MatrixCell({}, "all", long)], 100, tmp_path)
 
 
 def test_loads_take_no_port_of_a_tool(scenario: Make) -> None:

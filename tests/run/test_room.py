@@ -11,10 +11,10 @@ import pytest
 from latlab.model.errors import LabError
 from latlab.run import room
 from latlab.run.room import available_memory, check_room
-from latlab.scenario import Cell, parse
+from latlab.scenario import MatrixCell, parse
 
 
-def cell(slug: str, seconds: int) -> Cell:
+def cell(slug: str, seconds: int) -> MatrixCell:
     raw: dict[str, Any] = {
         "name": "small",
         "hosts": {"a": {"kind": "netns"}, "b": {"kind": "netns"}},
@@ -24,7 +24,7 @@ def cell(slug: str, seconds: int) -> Cell:
     }
     scenario = parse(raw).scenario
     assert scenario
-    return Cell({}, slug, scenario)
+    return MatrixCell({}, slug, scenario)
 
 
 CELLS = [cell("short", 1), cell("long", 9)]

@@ -110,7 +110,7 @@ def test_timers_of_two_hosts_next_to_a_stream_have_a_row_for_each_instant(
 
 def _windows_were_told(heard: list[events.Event], folder: CellFolder) -> None:
     """Live, each window of either timer, warm-up included; together they are all the instants."""
-    windows = [one for one in heard if isinstance(one, events.Window)]
+    windows = [one for one in heard if isinstance(one, events.TimerWindowEnded)]
     for probe, host in (("irq", "ecu"), ("other", "sensor")):
         mine = [one for one in windows if one.probe == probe]
         assert {one.host for one in mine} == {host}

@@ -16,7 +16,7 @@ from latlab.run.entries import stream_entries
 from latlab.run.matrix import plan
 from latlab.run.probe_specs import timer_spec
 from latlab.run.room import check_room
-from latlab.scenario import Cell, Scenario, load_scenario
+from latlab.scenario import MatrixCell, Scenario, load_scenario
 from latlab.testbed.guests.start import planned_site
 from latlab.testbed.host_setup import tracing_steps
 from latlab.testbed.machine import Machine
@@ -74,7 +74,7 @@ def test_only_what_is_traced_clears_the_kernels_tracing(scenario: Make) -> None:
 def test_instants_need_room_as_packets_do(scenario: Make, tmp_path: Any) -> None:
     endless = scenario(probes={"irq": TIMER | {"period": "1us"}}, duration="4000s")
     with pytest.raises(LabError, match="4003"):
-        check_room([Cell({}, "all", endless)], 1_000_000, tmp_path)
+        check_room([MatrixCell({}, "all", endless)], 1_000_000, tmp_path)
 
 
 def test_the_plan_has_the_timers_command_and_what_it_is_reported(tmp_path: Path) -> None:

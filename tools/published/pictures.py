@@ -11,7 +11,7 @@ from latlab.model.part import Keys
 from latlab.report.charts import sheet as on
 from latlab.report.charts.files import Charts
 from latlab.report.charts.sheet import COLOURS, Drawing, Sheet, text_in
-from latlab.report.charts.sweep import Line, Point, Reach, Sweep, sweep_chart
+from latlab.report.charts.sweep import Point, Reach, Sweep, SweepLine, sweep_chart
 from latlab.report.charts.sweeps import FrameRooms, sweeps
 from latlab.report.charts.tail import value_ticks
 from latlab.report.charts.timers import timer_chart, timer_ranges
@@ -44,7 +44,7 @@ def halves_by_size(named: Mapping[str, str]) -> Drawn:
 
 
 def _halved(whole: Sweep, named: Mapping[str, str]) -> Sweep:
-    def line(one: Line) -> Line:
+    def line(one: SweepLine) -> SweepLine:
         points = tuple(replace(point, reaches=_half_of(point)) for point in one.points)
         return replace(one, name=named.get(one.name, one.name), points=points)
 

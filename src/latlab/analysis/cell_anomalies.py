@@ -12,7 +12,7 @@ from latlab.analysis.anomalies import Anomalies, Context, find_anomalies
 from latlab.analysis.anomalies.context import ClockStep, HostRecord
 from latlab.analysis.anomalies.parts import one_way_stamps
 from latlab.analysis.counts import is_no_packets, leg_counts, stream_rows
-from latlab.analysis.gate_port import Port
+from latlab.analysis.gate_port import GatePort
 from latlab.analysis.way import with_every_launch
 from latlab.recordings.cell import RecordedCell, RecordedStream
 
@@ -29,7 +29,7 @@ class Series:
 
 
 @dataclass(frozen=True)
-class Beside:
+class StreamRecords:
     """What is on record next to a stream's packets; None or empty where there is nothing.
 
     ptp: what PTP says that the listener's clock is ahead of the talker's. systems: the same by our own comparison of
@@ -45,14 +45,14 @@ class Beside:
     hosts: tuple[HostRecord, ...] = ()
 
 
-NOTHING: Final = Beside()
+NOTHING: Final = StreamRecords()
 
 
 def cell_anomalies(
     cell: RecordedCell,
     packets: pl.DataFrame,
-    ports: Sequence[Port] = (),
-    beside: Mapping[str, Beside] | None = None,
+    ports: Sequence[GatePort] = (),
+    beside: Mapping[str, StreamRecords] | None = None,
 ) -> dict[str, Anomalies]:
     """{stream: its anomalies}, of cell.json's streams that have a schedule.
 
@@ -73,7 +73,7 @@ def cell_anomalies(
 
 
 def context_of(
-    stream: RecordedStream, rows: pl.DataFrame, ports: Sequence[Port], duplicated: int, beside: Beside
+    stream: RecordedStream, rows: pl.DataFrame, ports: Sequence[GatePort], duplicated: int, beside: StreamRecords
 ) -> Context:
     """What is known of a stream next to its rows."""
     leaves = ((port, flow) for port in ports for flow in port.flows if flow.name == stream.name)

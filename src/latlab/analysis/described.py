@@ -7,7 +7,15 @@ from typing import Final
 
 from latlab.analysis.way import ONE_CLOCK
 from latlab.analysis.words import duration
-from latlab.recordings.cell import Asked, ClockEdge, Ready, RecordedCell, RecordedProbe, RecordedStream, TimerReady
+from latlab.recordings.cell import (
+    AskedOfProbe,
+    ClockEdge,
+    Ready,
+    RecordedCell,
+    RecordedProbe,
+    RecordedStream,
+    TimerReady,
+)
 from latlab.recordings.clock_offset import find_chain
 from latlab.result.types import ProbeOf
 
@@ -75,7 +83,7 @@ def probe_of(cell: RecordedCell, name: str) -> ProbeOf | None:
     )
 
 
-def _over_dds(asked: Asked, cyclone: str | None) -> str:
+def _over_dds(asked: AskedOfProbe, cyclone: str | None) -> str:
     """How samples are sent and taken. cyclone: the version of what sends them, of our own probe."""
     own = f"over Cyclone DDS {cyclone}, " if cyclone else ""
     return f"{own}{'reliable' if asked.reliable else 'best effort'}, samples taken by {_TAKEN_BY[asked.take]}"

@@ -7,8 +7,8 @@ from dataclasses import asdict, dataclass
 from itertools import combinations
 from typing import Final
 
-from latlab.analysis.gate_port import Port, nearest_departures_ns
-from latlab.analysis.promise import Flow, Promise, openings_of
+from latlab.analysis.gate_port import GatePort, nearest_departures_ns
+from latlab.analysis.promise import GatedStream, Promise, openings_of
 from latlab.analysis.words import duration
 from latlab.model.part import Document
 
@@ -34,7 +34,7 @@ Promises = dict[str, Promise]
 """What each stream of the port is guaranteed, by its name."""
 
 
-def packets_fit_a_window(port: Port, promises: Promises) -> Iterator[Warned]:
+def packets_fit_a_window(port: GatePort, promises: Promises) -> Iterator[Warned]:
     """Streams that no window of their class has room for."""
     for flow in port.flows:
         one = promises[flow.name]
@@ -60,7 +60,7 @@ def packets_fit_a_window(port: Port, promises: Promises) -> Iterator[Warned]:
         )
 
 
-def launch_times_are_in_windows(port: Port, promises: Promises) -> Iterator[Warned]:
+def launch_times_are_in_windows(port: GatePort, promises: Promises) -> Iterator[Warned]:
     """Streams with launch times outside their windows: taprio drops such packets silently."""
     for flow in port.flows:
         one = promises[flow.name]
@@ -78,7 +78,7 @@ def launch_times_are_in_windows(port: Port, promises: Promises) -> Iterator[Warn
         )
 
 
-def periods_keep_their_phase(port: Port, promises: Promises) -> Iterator[Warned]:
+def periods_keep_their_phase(port: GatePort, promises: Promises) -> Iterator[Warned]:
     """Streams whose launches wander through the cycle, so that their wait does."""
     for flow in port.flows:
         one, cycle_ns = promises[flow.name], port.schedule.cycle_ns
@@ -93,7 +93,7 @@ def periods_keep_their_phase(port: Port, promises: Promises) -> Iterator[Warned]
         )
 
 
-def launches_meet_open_gates(port: Port, promises: Promises) -> Iterator[Warned]:
+def launches_meet_open_gates(port: GatePort, promises: Promises) -> Iterator[Warned]:
     """Streams of which every packet, or some in each cycle, wait for their gate."""
     for flow in port.flows:
         one, cycle_ns = promises[flow.name], port.schedule.cycle_ns
@@ -114,7 +114,7 @@ def launches_meet_open_gates(port: Port, promises: Promises) -> Iterator[Warned]
         )
 
 
-def windows_are_where_they_seem(port: Port, _: Promises) -> Iterator[Warned]:
+def windows_are_where_they_seem(port: GatePort, _: Promises) -> Iterator[Warned]:
     """Windows of txtime-assist that no NIC keeps: an etf sends delta before each launch."""
     if port.mode != "txtime-assist":
         return
@@ -137,7 +137,7 @@ def windows_are_where_they_seem(port: Port, _: Promises) -> Iterator[Warned]:
             )
 
 
-def launch_times_are_waited_for(port: Port, _: Promises) -> Iterator[Warned]:
+def launch_times_are_waited_for(port: GatePort, _: Promises) -> Iterator[Warned]:
     """Streams with launch times that taprio checks, and nothing beneath keeps."""
     for flow in port.flows:
         if flow.handover.checked and flow.traffic_class not in port.beneath:
@@ -151,7 +151,7 @@ def launch_times_are_waited_for(port: Port, _: Promises) -> Iterator[Warned]:
             )
 
 
-def streams_of_a_class_keep_apart(port: Port, promises: Promises) -> Iterator[Warned]:
+def streams_of_a_class_keep_apart(port: GatePort, promises: Promises) -> Iterator[Warned]:
     """Streams of one class whose packets are on the wire, or let out of their gate, at the same moment."""
     for traffic_class in sorted({flow.traffic_class for flow in port.flows}):
         flows = [flow for flow in port.flows if flow.traffic_class == traffic_class]
@@ -166,7 +166,7 @@ def streams_of_a_class_keep_apart(port: Port, promises: Promises) -> Iterator[Wa
             )
 
 
-def _too_near(port: Port, flows: list[Flow]) -> Iterator[Warned]:
+def _too_near(port: GatePort, flows: list[GatedStream]) -> Iterator[Warned]:
     for one, other in combinations(flows, 2):
         apart_ns = nearest_departures_ns(port, one, other)
         longest_ns = max(flow.frame.occupied_ns(port.speed_bps) for flow in (one, other))
@@ -180,7 +180,7 @@ def _too_near(port: Port, flows: list[Flow]) -> Iterator[Warned]:
             )
 
 
-def loads_fit_the_windows(port: Port, _: Promises) -> Iterator[Warned]:
+def loads_fit_the_windows(port: GatePort, _: Promises) -> Iterator[Warned]:
     """Loads whose frames no window, or not every window, of their class has room for."""
     for load in port.loads:
         windows = port.schedule.entry_windows(load.traffic_class)
@@ -198,7 +198,7 @@ def loads_fit_the_windows(port: Port, _: Promises) -> Iterator[Warned]:
             )
 
 
-def classes_are_protected(port: Port, _: Promises) -> Iterator[Warned]:
+def classes_are_protected(port: GatePort, _: Promises) -> Iterator[Warned]:
     """Classes of streams whose gate never closes, and such as are open together with others' loads."""
     for traffic_class in sorted({flow.traffic_class for flow in port.flows}):
         if port.schedule.is_always_open(traffic_class):
@@ -224,7 +224,7 @@ def classes_are_protected(port: Port, _: Promises) -> Iterator[Warned]:
                 )
 
 
-CHECKS: Final[tuple[Callable[[Port, Promises], Iterator[Warned]], ...]] = (
+CHECKS: Final[tuple[Callable[[GatePort, Promises], Iterator[Warned]], ...]] = (
     packets_fit_a_window,
     launch_times_are_in_windows,
     launch_times_are_waited_for,
@@ -237,13 +237,13 @@ CHECKS: Final[tuple[Callable[[Port, Promises], Iterator[Warned]], ...]] = (
 )
 
 
-def warnings(port: Port) -> tuple[Warned, ...]:
+def warnings(port: GatePort) -> tuple[Warned, ...]:
     """All that its schedule does not do for those who leave by the port."""
     promises = {one.stream: one for one in port.promises()}
     return tuple(warned for check in CHECKS for warned in check(port, promises))
 
 
-def _keeps_its_phases(flow: Flow, cycle_ns: int) -> bool:
+def _keeps_its_phases(flow: GatedStream, cycle_ns: int) -> bool:
     """True if its launches come at the same phases in every cycle in which it has any."""
     return flow.period_ns % cycle_ns == 0 or cycle_ns % flow.period_ns == 0
 
@@ -253,11 +253,11 @@ def _meets_closed_gates(one: Promise) -> bool:
     return one.worst_wait_ns is not None and one.worst_wait_ns > one.guard_ns
 
 
-def _stream(flow: Flow) -> str:
+def _stream(flow: GatedStream) -> str:
     return f"stream {flow.name}"
 
 
-def _streams_of(port: Port, traffic_class: int) -> str:
+def _streams_of(port: GatePort, traffic_class: int) -> str:
     names = [flow.name for flow in port.flows if flow.traffic_class == traffic_class]
     return f"stream{'s' if len(names) > 1 else ''} {', '.join(names)}"
 
@@ -273,7 +273,7 @@ def _waits(one: Promise) -> str:
     return worst if least == worst else f"{least} to {worst}"
 
 
-def _longest_ns(port: Port, traffic_class: int) -> int:
+def _longest_ns(port: GatePort, traffic_class: int) -> int:
     return max((one.length_ns or 0 for one in port.schedule.windows(traffic_class)), default=0)
 
 

@@ -13,7 +13,16 @@ import polars as pl
 from latlab.analysis.frames import Frame
 from latlab.analysis.gates import Schedule, slots_late
 from latlab.analysis.metrics import metric_values
-from latlab.analysis.promise import Flow, LaunchQueue, Mode, Promise, accepted_launches, openings_of, promise, survive
+from latlab.analysis.promise import (
+    GatedStream,
+    LaunchQueue,
+    Mode,
+    Promise,
+    accepted_launches,
+    openings_of,
+    promise,
+    survive,
+)
 from latlab.analysis.statistics import statistics
 from latlab.model.metrics import METRICS_BY_NAME
 from latlab.model.timestamps import LEFT
@@ -42,7 +51,7 @@ class GateLoad:
 
 
 @dataclass(frozen=True)
-class Port:
+class GatePort:
     """An interface with a gate schedule.
 
     speed_bps: of the port. largest: the largest frame of its link. delay_ns: txtime-delay, of txtime-assist. shared:
@@ -55,7 +64,7 @@ class Port:
     schedule: Schedule
     speed_bps: int
     largest: Frame
-    flows: tuple[Flow, ...] = ()
+    flows: tuple[GatedStream, ...] = ()
     loads: tuple[GateLoad, ...] = ()
     delay_ns: int = 0
     shared: frozenset[int] = frozenset()
@@ -72,7 +81,7 @@ class Port:
         """What each of its streams is guaranteed."""
         return tuple(promise(self.schedule, self.mode, self.speed_bps, flow) for flow in self.flows)
 
-    def flow(self, name: str) -> Flow:
+    def flow(self, name: str) -> GatedStream:
         """The stream of that name."""
         return next(flow for flow in self.flows if flow.name == name)
 
@@ -106,13 +115,13 @@ class Interference:
         return None if self.unbounded else self.blocking_ns + self.same_class_ns + self.other_classes_ns
 
 
-def interference(port: Port, flow: Flow) -> Interference:
+def interference(port: GatePort, flow: GatedStream) -> Interference:
     """What the others on the port may add to the flow's wait, in the window in which it leaves.
 
     Where that makes the rest of the window too short for it, it waits for the next one besides.
     """
     beside = set(port.open_with(flow.traffic_class))
-    others: list[Flow | GateLoad] = [one for one in port.flows if one.name != flow.name]
+    others: list[GatedStream | GateLoad] = [one for one in port.flows if one.name != flow.name]
     others += [load for load in port.loads if not load.endless]
     endless = [load for load in port.loads if load.endless]
     return Interference(
@@ -123,11 +132,11 @@ def interference(port: Port, flow: Flow) -> Interference:
     )
 
 
-def _frames_ns(port: Port, flows: Sequence[Flow | GateLoad]) -> int:
+def _frames_ns(port: GatePort, flows: Sequence[GatedStream | GateLoad]) -> int:
     return sum(one.frame.occupied_ns(port.speed_bps) for one in flows)
 
 
-def nearest_departures_ns(port: Port, one: Flow, other: Flow) -> int | None:
+def nearest_departures_ns(port: GatePort, one: GatedStream, other: GatedStream) -> int | None:
     """The least time between departures of two streams, each guaranteed alone; None if either has none.
 
     Over all that comes about until both repeat; where that is too long to walk through, 0, which is the least there is.
@@ -187,7 +196,7 @@ class Slots:
     most_ns: int | None
 
 
-def slots_of(rows: pl.DataFrame, port: Port, flow: Flow) -> tuple[Slots, pl.Series]:
+def slots_of(rows: pl.DataFrame, port: GatePort, flow: GatedStream) -> tuple[Slots, pl.Series]:
     """A stream's slots, and of each row whether it missed its own. rows: the stream's, of the packet table."""
     missed = pl.Series("missed", np.zeros(rows.height, bool))
     beneath = port.beneath.get(flow.traffic_class)
@@ -226,7 +235,7 @@ def slots_of(rows: pl.DataFrame, port: Port, flow: Flow) -> tuple[Slots, pl.Seri
     return found, missed
 
 
-def gates_of(rows: pl.DataFrame, port: Port, flow: Flow, period_ns: int) -> Gates | None:
+def gates_of(rows: pl.DataFrame, port: GatePort, flow: GatedStream, period_ns: int) -> Gates | None:
     """The stream's `gates` in the result; None where no gate holds its packets, or no window has room."""
     promised = promise(port.schedule, port.mode, port.speed_bps, flow)
     if not flow.handover.gated or promised.earliest_ns is None or promised.latest_ns is None:

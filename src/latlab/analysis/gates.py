@@ -17,7 +17,7 @@ Int64 = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
-class Entry:
+class GateEntry:
     """For length_ns the gates of these traffic classes are open, all others closed."""
 
     open: tuple[int, ...]
@@ -25,7 +25,7 @@ class Entry:
 
 
 @dataclass(frozen=True)
-class Window:
+class GateWindow:
     """A gate is open from start_ns, a phase, for length_ns; forever where that is None.
 
     A window that extends over the end of the cycle ends after it: end_ns is the cycle or more.
@@ -47,7 +47,7 @@ class Schedule:
     shift_ns: less than a cycle. A base time of IEEE 802.1Q 8.6.9.4.3 is one such beginning.
     """
 
-    entries: tuple[Entry, ...]
+    entries: tuple[GateEntry, ...]
     shift_ns: int = 0
 
     @cached_property
@@ -73,14 +73,14 @@ class Schedule:
         """The phase of a launch this long after the common start, which is a multiple of the cycle in TAI."""
         return (offset_ns - self.shift_ns) % self.cycle_ns
 
-    def windows(self, traffic_class: int) -> tuple[Window, ...]:
+    def windows(self, traffic_class: int) -> tuple[GateWindow, ...]:
         """The class's windows in a cycle, by their start; adjacent entries are one window, over the cycle's end too.
 
         One without an end if the gate never closes; none if it never opens.
         """
         open_entries = [traffic_class in entry.open for entry in self.entries]
         if all(open_entries):
-            return (Window(0, None),)
+            return (GateWindow(0, None),)
         found = []
         # From behind a closed entry on, so that no window is cut by where the cycle begins.
         first = open_entries.index(False) + 1
@@ -94,13 +94,13 @@ class Schedule:
                 start = self.starts_ns[number]
             lengths += self.entries[number].length_ns
             if not open_entries[(number + 1) % len(self.entries)]:
-                found.append(Window(start, lengths))
+                found.append(GateWindow(start, lengths))
         return tuple(sorted(found, key=lambda one: one.start_ns))
 
-    def entry_windows(self, traffic_class: int) -> tuple[Window, ...]:
+    def entry_windows(self, traffic_class: int) -> tuple[GateWindow, ...]:
         """The class's open entries, each a separate window, even of a class whose gate never closes."""
         pairs = zip(self.starts_ns, self.entries, strict=True)
-        return tuple(Window(start, entry.length_ns) for start, entry in pairs if traffic_class in entry.open)
+        return tuple(GateWindow(start, entry.length_ns) for start, entry in pairs if traffic_class in entry.open)
 
     def is_always_open(self, traffic_class: int) -> bool:
         """True if the class's gate never closes."""
@@ -125,7 +125,7 @@ class Openings:
     always: bool
 
     @classmethod
-    def of(cls, cycle_ns: int, windows: tuple[Window, ...], guard_ns: int) -> Openings:
+    def of(cls, cycle_ns: int, windows: tuple[GateWindow, ...], guard_ns: int) -> Openings:
         """Those of the windows. guard_ns: 0 or more."""
         always = any(window.length_ns is None for window in windows)
         fitting = [one for one in windows if one.length_ns is not None and one.length_ns >= guard_ns]

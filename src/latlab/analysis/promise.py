@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from latlab.analysis.frames import Frame
-from latlab.analysis.gates import Int64, Lattice, Openings, Schedule, Window
+from latlab.analysis.gates import GateWindow, Int64, Lattice, Openings, Schedule
 
 Mode = Literal["software", "txtime-assist", "offload"]
 """Who keeps the gates: taprio as it hands packets over; an etf beneath, by launch times it is given; the NIC."""
@@ -73,7 +73,7 @@ class Handover:
 
 
 @dataclass(frozen=True)
-class Flow:
+class GatedStream:
     """A stream as the schedule meets it: packet n is launched at start + offset + n × period.
 
     start is a multiple of the cycle in TAI: as a cycle begins, shift_ns before that where the schedule has one.
@@ -91,7 +91,7 @@ class Flow:
 class Share:
     """How many of the phases at which a stream's packets are launched leave in a window of its class."""
 
-    window: Window
+    window: GateWindow
     phases: int
 
 
@@ -126,12 +126,12 @@ class Promise:
         return self.latest_ns is not None
 
 
-def lattice_of(schedule: Schedule, flow: Flow) -> Lattice:
+def lattice_of(schedule: Schedule, flow: GatedStream) -> Lattice:
     """The phases at which the flow's packets are launched."""
     return Lattice.of(schedule.launch_phase(flow.offset_ns), flow.period_ns, schedule.cycle_ns)
 
 
-def openings_of(schedule: Schedule, mode: Mode, flow: Flow, speed_bps: int) -> tuple[Openings, Openings]:
+def openings_of(schedule: Schedule, mode: Mode, flow: GatedStream, speed_bps: int) -> tuple[Openings, Openings]:
     """When the flow's packets may start: at the earliest, and at the latest, where kernels differ.
 
     A NIC, and a kernel from 6.3 on in software, hold a packet back if it would not end before its class's gate closes
@@ -149,7 +149,7 @@ def openings_of(schedule: Schedule, mode: Mode, flow: Flow, speed_bps: int) -> t
     return Openings.of(schedule.cycle_ns, earliest, kernel_ns), Openings.of(schedule.cycle_ns, entries, guard_ns)
 
 
-def promise(schedule: Schedule, mode: Mode, speed_bps: int, flow: Flow) -> Promise:
+def promise(schedule: Schedule, mode: Mode, speed_bps: int, flow: GatedStream) -> Promise:
     """The schedule's bounds for the flow, over every phase its launches can have; exact, without walking through them.
 
     The wait is a sawtooth over the phase: it jumps up where a window has no room any more, falls to 0 at the next
@@ -189,7 +189,7 @@ def promise(schedule: Schedule, mode: Mode, speed_bps: int, flow: Flow) -> Promi
     )
 
 
-def accepted_launches(schedule: Schedule, flow: Flow, speed_bps: int) -> tuple[Int64, Int64] | None:
+def accepted_launches(schedule: Schedule, flow: GatedStream, speed_bps: int) -> tuple[Int64, Int64] | None:
     """The first and last phases at which a launch time is taken, window by window; None if any is.
 
     taprio takes one that is after its entry's start and whose packet ends before its entry does: neither at that
@@ -238,7 +238,7 @@ def _waits(
 
 
 def _shares(
-    schedule: Schedule, lattice: Lattice, windows: tuple[Window, ...], ready_ns: int, guard_ns: int
+    schedule: Schedule, lattice: Lattice, windows: tuple[GateWindow, ...], ready_ns: int, guard_ns: int
 ) -> tuple[Share, ...]:
     """How many phases leave in each window, by when they are over: those after the window before, until its own end."""
     openings = Openings.of(schedule.cycle_ns, windows, guard_ns)

@@ -24,7 +24,7 @@ from latlab.analysis.counts import (
 )
 from latlab.analysis.described import clock_source, probe_of, sent_as
 from latlab.analysis.evidence import RECEIVING
-from latlab.analysis.gate_port import Port, gates_of
+from latlab.analysis.gate_port import GatePort, gates_of
 from latlab.analysis.imported import no_counts, packet_figures, summed_up
 from latlab.analysis.metrics import BOUND, Values, metric_values, none_arrived, unstamped_of, variation_of
 from latlab.analysis.statistics import statistics
@@ -72,7 +72,7 @@ _COPIED: Final = (
 def summarise_cell(
     cell: RecordedCell,
     packets: pl.DataFrame | None,
-    ports: Sequence[Port] = (),
+    ports: Sequence[GatePort] = (),
     anomalies: Mapping[str, Anomalies] | None = None,
     chosen: Sequence[Named] = (),
 ) -> Cell:
@@ -223,7 +223,7 @@ def uncorrected_uncertainty_ns(cell: RecordedCell, talker: str, listener: str) -
 def _streams(
     cell: RecordedCell,
     packets: pl.DataFrame,
-    ports: Sequence[Port],
+    ports: Sequence[GatePort],
     anomalies: Mapping[str, Anomalies],
     chosen: Sequence[Named],
 ) -> Iterator[tuple[str, Stream]]:
@@ -316,7 +316,7 @@ def _stream(
     cell: RecordedCell,
     stream: RecordedStream,
     packets: pl.DataFrame,
-    ports: Sequence[Port],
+    ports: Sequence[GatePort],
     anomalies: Anomalies | None,
     chosen: Sequence[Named],
 ) -> Stream:

@@ -12,22 +12,22 @@ import typer
 
 import latlab
 from latlab.cli import compare, completion, explain, images, imports, init, machine, run, scenario, synthetic, watch
-from latlab.cli.help import Entry, Verb, Verbs
+from latlab.cli.help import HelpEntry, Verb, Verbs
 from latlab.cli.output import write
 
 EXIT_CODES: Final = (
-    Entry("0", "The measurement is fine."),
-    Entry("1", "A limit of `accept` or of a comparison was exceeded."),
-    Entry("2", "The scenario or the command line is wrong; nothing was changed."),
-    Entry("3", "The test bed, a tool or a file failed."),
-    Entry("4", "The measurement cannot be trusted."),
+    HelpEntry("0", "The measurement is fine."),
+    HelpEntry("1", "A limit of `accept` or of a comparison was exceeded."),
+    HelpEntry("2", "The scenario or the command line is wrong; nothing was changed."),
+    HelpEntry("3", "The test bed, a tool or a file failed."),
+    HelpEntry("4", "The measurement cannot be trusted."),
 )
 ENVIRONMENT: Final = (
-    Entry("LATLAB_AGENT", "The path of the agent; if not set, next to the running Python or on the PATH."),
-    Entry("LATLAB_CACHE", "The folder of images; if not set, latlab in $XDG_CACHE_HOME or ~/.cache."),
-    Entry("LATLAB_STATE", "The folder of the journals; if not set, /var/lib/latlab/journal."),
-    Entry("COLUMNS", "How many columns tables have where output goes to no terminal; 100 if not set."),
-    Entry("NO_COLOR", "If it is set to any text, or TERM is dumb, no colours or other escape codes are printed."),
+    HelpEntry("LATLAB_AGENT", "The path of the agent; if not set, next to the running Python or on the PATH."),
+    HelpEntry("LATLAB_CACHE", "The folder of images; if not set, latlab in $XDG_CACHE_HOME or ~/.cache."),
+    HelpEntry("LATLAB_STATE", "The folder of the journals; if not set, /var/lib/latlab/journal."),
+    HelpEntry("COLUMNS", "How many columns tables have where output goes to no terminal; 100 if not set."),
+    HelpEntry("NO_COLOR", "If it is set to any text, or TERM is dumb, no colours or other escape codes are printed."),
 )
 
 CONTEXT: Final = {"help_option_names": ["-h", "--help"], "max_content_width": 100}

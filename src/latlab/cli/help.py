@@ -24,7 +24,7 @@ TERM_MAX: Final = 28
 _EXAMPLES: Final = "Examples:\n"
 
 
-class Entry(NamedTuple):
+class HelpEntry(NamedTuple):
     """An argument, an option or a verb, as `--runs FOLDER`, and what it is, in a sentence."""
 
     term: str
@@ -45,7 +45,7 @@ class Page(NamedTuple):
     usage: str
     summary: str
     paragraphs: tuple[str, ...]
-    groups: tuple[tuple[str, tuple[Entry, ...]], ...]
+    groups: tuple[tuple[str, tuple[HelpEntry, ...]], ...]
     examples: tuple[Example, ...]
 
 
@@ -64,7 +64,7 @@ class Verb(TyperCommand):
 class Verbs(TyperGroup):
     """A verb that has verbs. told_last: more for its help to end with, as (heading, entries)."""
 
-    told_last: Sequence[tuple[str, Sequence[Entry]]] = ()
+    told_last: Sequence[tuple[str, Sequence[HelpEntry]]] = ()
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
         """Return what the usage line has after the name."""
@@ -79,7 +79,7 @@ def page(command: Any, ctx: Any) -> Page:
     """Return the page of a verb in its context, or of a verb that has verbs."""
     told, _, examples = cleandoc(command.help or "").partition(_EXAMPLES)
     summary, *paragraphs = [" ".join(one.split()) for one in told.strip().split("\n\n")]
-    groups: dict[str, list[Entry]] = {}
+    groups: dict[str, list[HelpEntry]] = {}
     for heading, entry in _entries(command, ctx):
         groups.setdefault(heading, []).append(entry)
     groups = {heading: groups[heading] for heading in sorted(groups, key=lambda one: one == OPTIONS)}
@@ -93,7 +93,7 @@ def page(command: Any, ctx: Any) -> Page:
     )
 
 
-def as_text(shown: Page, width: int, last: Sequence[tuple[str, Sequence[Entry]]] = ()) -> str:
+def as_text(shown: Page, width: int, last: Sequence[tuple[str, Sequence[HelpEntry]]] = ()) -> str:
     """Return the page as a terminal of so many columns has it."""
     column = _column([entry for _, entries in (*shown.groups, *last) for entry in entries])
     lines = [*_filled(shown.usage, width, f"Usage: {shown.name} "), ""]
@@ -111,24 +111,24 @@ def as_text(shown: Page, width: int, last: Sequence[tuple[str, Sequence[Entry]]]
     return "\n".join(lines[:-1]) + "\n"
 
 
-def group_as_text(heading: str, entries: Sequence[Entry], width: int) -> str:
+def group_as_text(heading: str, entries: Sequence[HelpEntry], width: int) -> str:
     """Return one group of entries as a terminal of so many columns has it."""
     return "\n".join(_group_lines(heading, entries, _column(entries), width)) + "\n"
 
 
-def _column(entries: Sequence[Entry]) -> int:
+def _column(entries: Sequence[HelpEntry]) -> int:
     """Return how far the texts are from the beginning of the terms."""
     lengths = [len(entry.term) for entry in entries]
     return max((length for length in lengths if length <= TERM_MAX), default=0) + 2
 
 
-def _group_lines(heading: str, entries: Sequence[Entry], column: int, width: int) -> Iterator[str]:
+def _group_lines(heading: str, entries: Sequence[HelpEntry], column: int, width: int) -> Iterator[str]:
     yield f"{heading}:"
     for entry in entries:
         yield from _entry_lines(entry, column, width)
 
 
-def _entry_lines(entry: Entry, column: int, width: int) -> Iterator[str]:
+def _entry_lines(entry: HelpEntry, column: int, width: int) -> Iterator[str]:
     indent = " " * (2 + column)
     lines = textwrap.wrap(entry.text, max(width - len(indent), 20), break_on_hyphens=False) or [""]
     if len(entry.term) + 2 <= column:
@@ -154,23 +154,23 @@ def _usage(command: Any, ctx: Any) -> list[str]:
     return ["[OPTIONS]", *named, *verbs]
 
 
-def _entries(command: Any, ctx: Any) -> Iterator[tuple[str, Entry]]:
+def _entries(command: Any, ctx: Any) -> Iterator[tuple[str, HelpEntry]]:
     """(heading, entry) of all that is listed, arguments first, then verbs, then options."""
     params = [one for one in command.get_params(ctx) if not getattr(one, "hidden", False)]
     for param in params:
         if isinstance(param, TyperArgument):
-            yield param.rich_help_panel or ARGUMENTS, Entry(_argument(param), param.help or "")
+            yield param.rich_help_panel or ARGUMENTS, HelpEntry(_argument(param), param.help or "")
     if isinstance(command, TyperGroup):
         for name, verb in command.commands.items():
             if not verb.hidden:
                 panel = getattr(verb, "rich_help_panel", None) or COMMANDS
-                yield panel, Entry(name, cleandoc(verb.help or "").partition("\n\n")[0].replace("\n", " "))
+                yield panel, HelpEntry(name, cleandoc(verb.help or "").partition("\n\n")[0].replace("\n", " "))
     for param in params:
         if isinstance(param, TyperOption):
             value = "" if param.is_flag else f" {param.metavar or param.name.upper()}"
             yield (
                 param.rich_help_panel or OPTIONS,
-                Entry(", ".join(sorted(param.opts, key=len)) + value, _with_default(param)),
+                HelpEntry(", ".join(sorted(param.opts, key=len)) + value, _with_default(param)),
             )
 
 

@@ -11,7 +11,7 @@ from typing import Final, NamedTuple, NoReturn
 import typer
 
 import latlab
-from latlab.cli.help import Entry, group_as_text
+from latlab.cli.help import HelpEntry, group_as_text
 from latlab.cli.output import print_json, write
 from latlab.model.errors import EXIT_USAGE, UsageError
 
@@ -90,7 +90,7 @@ def print_ready_made(found: list[ReadyMade]) -> None:
     for one in found:
         facts = [one.takes, f"first: {one.needs}" if one.needs else ""]
         about = ", ".join(filter(None, facts))
-        entries.append(Entry(one.name, f"{one.description} ({about})" if about else one.description))
+        entries.append(HelpEntry(one.name, f"{one.description} ({about})" if about else one.description))
     columns = shutil.get_terminal_size((COLUMNS, 0)).columns
     write(group_as_text("Ready-made scenarios", entries, min(columns, COLUMNS)))
 

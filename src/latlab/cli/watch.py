@@ -117,10 +117,10 @@ def watch(
 
     from latlab.console import make_console
     from latlab.run.events import Phase
-    from latlab.run.watch import Asked
+    from latlab.run.watch import WatchRequest
     from latlab.run.watch import watch as measure
 
-    asked = Asked(
+    asked = WatchRequest(
         flow,
         tuple(at),
         None if for_ is None else duration_ns(for_, "--for"),

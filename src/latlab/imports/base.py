@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from latlab.analysis.bins import Tally, bin_of_percentiles
 from latlab.model.errors import UsageError
 from latlab.model.rules import NAMES
-from latlab.recordings.cell import Interval, LeftOut
+from latlab.recordings.cell import LeftOut, ToolInterval
 
 INT64: Final = 2**63
 """Values from here on fit no column."""
@@ -109,7 +109,7 @@ class Figures:
     lost: int | None = None
     percentiles: Mapping[str, int] = field(default_factory=dict)
     tally: Tally | None = None
-    intervals: tuple[Interval, ...] = ()
+    intervals: tuple[ToolInterval, ...] = ()
     two_clocks: bool = False
     talker: str = "sender"
     listener: str = "receiver"
@@ -117,7 +117,7 @@ class Figures:
 
 
 @dataclass(frozen=True)
-class Problem:
+class ImportProblem:
     """What makes the figures doubtful, as a reason of the verdict. id: of the rule that it breaks."""
 
     id: str
@@ -149,7 +149,7 @@ class Imported:
     figures: tuple[Figures, ...] = ()
     notes: tuple[str, ...] = ()
     left_out: tuple[LeftOut, ...] = ()
-    problems: tuple[Problem, ...] = ()
+    problems: tuple[ImportProblem, ...] = ()
     facts: Mapping[str, Any] = field(default_factory=dict)
     by_latlab: bool = False
 
@@ -219,9 +219,9 @@ def not_what_it_says(path: Path, what: str) -> UsageError:
     return UsageError(what, where=str(path), remedy="give its format with --as; latlab import --list shows the formats")
 
 
-def cut_short(where: str, actual: str) -> Problem:
+def cut_short(where: str, actual: str) -> ImportProblem:
     """What was read of a file that ends too early is kept, and this is said of it."""
-    return Problem(
+    return ImportProblem(
         "file-whole",
         "a file is cut short",
         "untrusted",
@@ -232,9 +232,9 @@ def cut_short(where: str, actual: str) -> Problem:
     )
 
 
-def not_its_total(where: str, what: str, printed: int, read: int) -> Problem:
+def not_its_total(where: str, what: str, printed: int, read: int) -> ImportProblem:
     """What is said of rows that are not all that the program counted. what: of which of its figures they are."""
-    return Problem(
+    return ImportProblem(
         "rows-whole",
         "rows are missing, or appear twice",
         "untrusted",

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from latlab.imports.base import not_what_it_says, nothing_in, unknown_version
-from latlab.imports.frames import Found, find_payload, payload_of, untranslated
+from latlab.imports.frames import FoundPayload, find_payload, payload_of, untranslated
 from latlab.model.errors import UsageError
 from latlab.model.units import MICROSECOND_NS, SECOND_NS
 from latlab.recordings.cell import LeftOut
@@ -411,7 +411,7 @@ def _cut_lengths(capture: Capture) -> Iterator[tuple[bytes, int]]:
             yield found.kind, found.captured
 
 
-def _find(view: memoryview, capture: Capture, place: int) -> Found | None:
+def _find(view: memoryview, capture: Capture, place: int) -> FoundPayload | None:
     return find_payload(view, capture.first[place], capture.captured[place], capture.wire[place], capture.link[place])
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from latlab.analysis.words import counted, duration, plural
-from latlab.imports.base import Format, Given, Imported, PacketStream, Problem, Stamps, cut_short
+from latlab.imports.base import Format, Given, Imported, ImportProblem, PacketStream, Stamps, cut_short
 from latlab.imports.capture import Capture, Point, is_capture, points_of, read_capture
 from latlab.imports.frames import ends_of, flow_text, is_group, tunnel_of
 from latlab.imports.packets import clock_problems, in_order_of, shifted_ns, usual_gap_ns, went_back_ns
@@ -252,7 +252,7 @@ def _median_ns(pair: Matched, rows: NDArray[np.bool_]) -> float:
 
 
 @dataclass(frozen=True)
-class Flow:
+class SharedFlow:
     """One flow that both have seen: its place among the first point's, and among the second's; its packets of both,
     int64 places in the first; those that each alone has seen; and the middle of the differences, ns.
     """
@@ -266,7 +266,7 @@ class Flow:
     median_ns: float
 
 
-def flows_of(pair: Matched) -> list[Flow]:
+def flows_of(pair: Matched) -> list[SharedFlow]:
     """Every flow of which a packet is in both, the largest first."""
     matched = pair.match >= 0
     sizes = np.bincount(pair.first.flow[matched], minlength=len(pair.first.flows))
@@ -280,13 +280,13 @@ def flows_of(pair: Matched) -> list[Flow]:
         alone = pair.lone[pair.second.flow[pair.lone] == theirs]
         middle = float(np.median(pair.second.seen_ns[pair.match[both]] - pair.first.seen_ns[both]))
         text = flow_text(pair.first.flows[number])
-        found.append(Flow(number, theirs, text, both, rows[pair.match[rows] < 0], alone, middle))
+        found.append(SharedFlow(number, theirs, text, both, rows[pair.match[rows] < 0], alone, middle))
     return found
 
 
 def _streams(
     pair: Matched, bound_ns: int | None, *, one_clock: bool
-) -> tuple[list[PacketStream], list[LeftOut], list[Problem]]:
+) -> tuple[list[PacketStream], list[LeftOut], list[ImportProblem]]:
     """The largest flows of what is in both, what is left out, and what is doubtful of them."""
     left_out = [
         LeftOut(f"packets of {point.name}", count, point.why_ambiguous)
@@ -298,7 +298,7 @@ def _streams(
     signs = [flow.median_ns * opposite[flow.number] for flow in flows if flow.number in opposite]
     # Where the two directions of what is answered differ in sign, clocks are closer than the path is long.
     signs_tell = bool(signs) and max(signs) < 0
-    streams, problems = list[PacketStream](), list[Problem]()
+    streams, problems = list[PacketStream](), list[ImportProblem]()
     shown = set[int](), set[int]()
     for place, flow in enumerate(flows[:MOST_FLOWS], start=1):
         back = opposite.get(flow.number)
@@ -320,12 +320,12 @@ def _streams(
     return streams, left_out, problems
 
 
-def _opposites(pair: Matched, flows: Sequence[Flow]) -> dict[int, float]:
+def _opposites(pair: Matched, flows: Sequence[SharedFlow]) -> dict[int, float]:
     """{flow's number: middle of the differences of what goes the other way}, ns, where there is such: what is sent to
     whom the flow comes from, or by whom it goes to."""
     ends = {flow.number: ends_of(pair.first.flows[flow.number]) for flow in flows}
-    sent_by: dict[bytes, list[Flow]] = {}
-    sent_to: dict[bytes, list[Flow]] = {}
+    sent_by: dict[bytes, list[SharedFlow]] = {}
+    sent_to: dict[bytes, list[SharedFlow]] = {}
     for flow in flows:
         whence, whither = ends[flow.number]
         if whence and whence != whither:
@@ -344,8 +344,8 @@ def _opposites(pair: Matched, flows: Sequence[Flow]) -> dict[int, float]:
     return found
 
 
-def _comes_early(pair: Matched, stream: str, flow: Flow) -> Problem:
-    return Problem(
+def _comes_early(pair: Matched, stream: str, flow: SharedFlow) -> ImportProblem:
+    return ImportProblem(
         "points-in-order",
         f"packets were seen by {pair.second.name} before {pair.first.name}",
         "untrusted",
@@ -358,8 +358,8 @@ def _comes_early(pair: Matched, stream: str, flow: Flow) -> Problem:
 
 
 def _one_way_both(
-    pair: Matched, flows: Sequence[Flow], opposite: dict[int, float], bound_ns: int | None
-) -> Iterator[Problem]:
+    pair: Matched, flows: Sequence[SharedFlow], opposite: dict[int, float], bound_ns: int | None
+) -> Iterator[ImportProblem]:
     """What is said of conversations whose two directions seem to go the same way: that is the clocks, beyond a bound.
 
     If both directions take as long, half of the sum of the two is what the clocks differ by.
@@ -373,7 +373,7 @@ def _one_way_both(
             continue
         said.add(ends)
         apart = (flow.median_ns + back) / 2
-        yield Problem(
+        yield ImportProblem(
             "directions-opposite",
             "both directions of a conversation appear as the same direction",
             "untrusted",
@@ -386,8 +386,8 @@ def _one_way_both(
 
 
 def stream_of(
-    pair: Matched, name: str, flow: Flow, *, turned: bool, one_clock: bool, until_ns: int | None = None
-) -> tuple[PacketStream, list[LeftOut], list[Problem]]:
+    pair: Matched, name: str, flow: SharedFlow, *, turned: bool, one_clock: bool, until_ns: int | None = None
+) -> tuple[PacketStream, list[LeftOut], list[ImportProblem]]:
     """One flow's stream, what is left out of it, and what is doubtful of it.
 
     until_ns: both points were watched from before the first packet on, and so long behind this instant that what the
@@ -396,7 +396,7 @@ def stream_of(
     talker, listener = pair.points[::-1] if turned else pair.points
     seen = pair.first.seen_ns[flow.both], pair.second.seen_ns[pair.match[flow.both]]
     alone, unseen = (flow.theirs_alone, flow.ours_alone) if turned else (flow.ours_alone, flow.theirs_alone)
-    left_out, problems = list[LeftOut](), list[Problem]()
+    left_out, problems = list[LeftOut](), list[ImportProblem]()
     counts: dict[str, int | None] = {}
     lone_ns = talker.seen_ns[alone]
     if turned:
@@ -460,8 +460,8 @@ def _segments(one: Point, alone: NDArray[np.int64], other: Point, unseen: NDArra
     return int((one.size[alone] > _FRAME).sum() + (other.size[unseen] > _FRAME).sum())
 
 
-def _offload_problem(name: str, flow: Flow, large: int, unmatched: int) -> Problem:
-    return Problem(
+def _offload_problem(name: str, flow: SharedFlow, large: int, unmatched: int) -> ImportProblem:
+    return ImportProblem(
         "offload-off",
         "packets are larger than a frame: segmentation offload",
         "suspect",
@@ -500,14 +500,16 @@ def unmatched(pair: Matched, shown: tuple[set[int], set[int]]) -> Iterator[LeftO
             yield LeftOut(f"packets of {point.name}", more, why)
 
 
-def _problems(captures: Sequence[Capture], points: Sequence[Point], streams: Sequence[PacketStream]) -> list[Problem]:
+def _problems(
+    captures: Sequence[Capture], points: Sequence[Point], streams: Sequence[PacketStream]
+) -> list[ImportProblem]:
     found = []
     for capture, point in zip(captures, points, strict=True):
         if capture.cut:
             found.append(cut_short(point.name, f"{len(capture)} packets, then {capture.cut}"))
         if capture.questioned:
             found.append(
-                Problem(
+                ImportProblem(
                     "unit-possible",
                     "these nanoseconds may be microseconds",
                     "suspect",
@@ -520,7 +522,7 @@ def _problems(captures: Sequence[Capture], points: Sequence[Point], streams: Seq
             )
         if point.dropped:
             found.append(
-                Problem(
+                ImportProblem(
                     "capture-whole",
                     "a capture dropped packets",
                     "suspect",

@@ -23,7 +23,7 @@ from latlab.imports.base import (
     Format,
     Given,
     Imported,
-    Problem,
+    ImportProblem,
     cut_short,
     from_each,
     lines_of,
@@ -219,7 +219,7 @@ def read_text(paths: Sequence[Path], given: Given) -> Imported:
 
 def _of_histogram(
     path: Path, rows: list[list[int]], summed: dict[str, list[int]], ns: int
-) -> tuple[list[Figures], list[Problem]]:
+) -> tuple[list[Figures], list[ImportProblem]]:
     threads = len(rows[0]) - 1
     whole = [row for row in rows if len(row) == threads + 1]
     table = np.array(whole, np.int64)
@@ -253,20 +253,20 @@ def _as_printed(number: str) -> int:
     return signed(value) if value < 2**64 else -1
 
 
-def _without_wrapped(path: Path, figures: Sequence[Figures]) -> tuple[list[Figures], list[Problem]]:
+def _without_wrapped(path: Path, figures: Sequence[Figures]) -> tuple[list[Figures], list[ImportProblem]]:
     """The figures without those that wrapped, and what is said of threads that were awake before their time.
 
     Such a wake-up is below 0. cyclictest takes it as unsigned, so that it is larger than all others: it becomes the
     maximum, spoils the mean, and counts as beyond the histogram (timerthread in cyclictest.c).
     """
-    found, problems = list[Figures](), list[Problem]()
+    found, problems = list[Figures](), list[ImportProblem]()
     for one in figures:
         told = [value for value in (one.min, one.max) if value is not None and value < 0]
         if told:
             wrapped = one.max is not None and one.max < 0
             one = replace(one, mean=None if wrapped else one.mean, max=None if wrapped else one.max)
             problems.append(
-                Problem(
+                ImportProblem(
                     "timestamps-possible",
                     "a thread woke before its timer was due",
                     "untrusted",
@@ -306,7 +306,7 @@ def _missed_periods(threads: Sequence[_Thread]) -> Iterator[str]:
 
 def _unit_problems(
     path: Path, figures: Sequence[Figures], threads: Mapping[int, _Thread], unit: Literal["ns", "us"], *, told: bool
-) -> Iterator[Problem]:
+) -> Iterator[ImportProblem]:
     """Figures that cannot be, or are unlikely, in the unit that they are taken to have.
 
     A thread whose every wake-up is later than its interval would miss a period each time.
@@ -314,7 +314,7 @@ def _unit_problems(
     for number, one in enumerate(figures):
         thread = threads.get(int(one.stream.rpartition("-")[2]) if threads else number)
         if unit == "ns" and one.mean is not None and 0 < one.mean < _IMPOSSIBLE_NS:
-            yield Problem(
+            yield ImportProblem(
                 "unit-possible",
                 "these nanoseconds are microseconds",
                 "untrusted",
@@ -327,7 +327,7 @@ def _unit_problems(
             continue
         remedy = "import it with --unit ns if cyclictest ran with -N, with --unit us if not"
         if thread and thread.interval_us and one.min >= thread.interval_us * MICROSECOND_NS:
-            yield Problem(
+            yield ImportProblem(
                 "unit-possible",
                 "these microseconds are nanoseconds",
                 "untrusted",
@@ -338,7 +338,7 @@ def _unit_problems(
                 f"{path.name}, {one.stream}",
             )
         elif not thread and one.min >= _UNLIKELY_US * MICROSECOND_NS:
-            yield Problem(
+            yield ImportProblem(
                 "unit-possible",
                 "these microseconds may be nanoseconds",
                 "suspect",
@@ -392,7 +392,7 @@ def read_json(paths: Sequence[Path], given: Given) -> Imported:
     if not isinstance(threads, dict) or not threads:
         raise nothing_in(path, "thread", "run cyclictest to its end: it writes the file there")
     ns = 1 if document.get("resolution_in_ns") else MICROSECOND_NS
-    figures, problems, odd = list[Figures](), list[Problem](), 0
+    figures, problems, odd = list[Figures](), list[ImportProblem](), 0
     for name, thread in list(threads.items())[:_MOST_THREADS]:
         found = _json_thread(str(name), thread, ns)
         odd += found is None
@@ -424,7 +424,7 @@ def _of_one_interval(document: Document, figures: Sequence[Figures]) -> bool:
     )
 
 
-def _damage(path: Path, figures: Figures) -> Problem | None:
+def _damage(path: Path, figures: Figures) -> ImportProblem | None:
     """What is said of bins that hold more than all cycles, or leave some out where no value is beyond them."""
     tally, cycles = figures.tally, figures.n or 0
     if tally is None or (abs(tally.n - cycles) <= _SLACK and not tally.above):

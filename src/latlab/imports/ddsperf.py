@@ -14,7 +14,7 @@ from typing import Final
 from latlab.analysis.words import counted
 from latlab.imports.base import COLOURS, Figures, Format, Given, Imported, lines_of, nothing_in
 from latlab.model.errors import UsageError
-from latlab.recordings.cell import Interval, LeftOut
+from latlab.recordings.cell import LeftOut, ToolInterval
 from latlab.recordings.ddsperf import SAMPLES, Second, seconds
 
 LATENCY: Final = (
@@ -111,9 +111,9 @@ def read(paths: Sequence[Path], given: Given) -> Imported:
     )
 
 
-def _interval(second: Second) -> Interval:
+def _interval(second: Second) -> ToolInterval:
     """The second, as intervals are kept."""
-    return Interval(
+    return ToolInterval(
         start_ns=second.start_ns,
         n=second.n,
         min=second.min,
@@ -125,7 +125,7 @@ def _interval(second: Second) -> Interval:
     )
 
 
-def _figures(peer: str, kind: str, size: int, kept: list[Interval], streams: int) -> Figures:
+def _figures(peer: str, kind: str, size: int, kept: list[ToolInterval], streams: int) -> Figures:
     """What holds for all seconds together: counts add, extremes are extremes, means weigh by count; no percentile."""
     n = sum(one.n for one in kept)
     heard = kind == "sublat"
@@ -171,7 +171,7 @@ def round_trips(told: Sequence[Second], stream: str, talker: str, listener: str,
     )
 
 
-def _doubled(one: Interval) -> Interval:
+def _doubled(one: ToolInterval) -> ToolInterval:
     double = {name: 2 * getattr(one, name) for name in ("min", "mean", "max", "p50", "p90", "p99")}
     return replace(one, **double)
 

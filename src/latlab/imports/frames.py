@@ -32,7 +32,7 @@ _CHECKSUMS: Final = {1: (2, 2), _TCP: (16, 2), _UDP: (6, 2), 58: (2, 2), 132: (8
 _OTHER, _PORTS, _ADDRESSES = 0, 1, 2
 
 
-class Found(NamedTuple):
+class FoundPayload(NamedTuple):
     """Of one frame: bytes that identify it in addition to its payload, which flow it is of, where its payload lies, how
     long that is, and how much of it was captured. padded: it may end in padding, so its length says nothing. checksum:
     where in the payload a checksum lies that does not count, (0, 0) without one. identification: of IPv4, by which
@@ -54,7 +54,7 @@ class Found(NamedTuple):
         return self.flow[:6] if self.flow[0] == _PORTS else self.flow[:3]
 
 
-def find_payload(data: memoryview, first: int, captured: int, wire: int, link: int) -> Found | None:
+def find_payload(data: memoryview, first: int, captured: int, wire: int, link: int) -> FoundPayload | None:
     """The payload of the frame in data[first : first + captured]; None if its headers were not captured whole.
 
     UDP: what follows its header, distinguished by both ports. Other IP, and fragments: what follows the IP header but
@@ -82,7 +82,7 @@ def find_payload(data: memoryview, first: int, captured: int, wire: int, link: i
         end, wire = end - _TRAILER, wire - _TRAILER
     left = max(wire - (place - first), end - place)
     ends = bytes(data[first + 6 : first + 12]) + bytes(data[first : first + 6]) if link == _ETHERNET else b""
-    return Found(kind, bytes([_OTHER]) + kind + ends, place, left, end - place, padded=True)
+    return FoundPayload(kind, bytes([_OTHER]) + kind + ends, place, left, end - place, padded=True)
 
 
 def _ends_in_check(frame: memoryview) -> bool:
@@ -98,7 +98,7 @@ def _ends_in_trailer(payload: memoryview) -> bool:
     return suffix == 0x88FB and size >> 12 in (0xA, 0xB) and size & 0xFFF == len(payload)
 
 
-def _ipv4(data: memoryview, place: int, end: int, wire_end: int) -> Found | None:
+def _ipv4(data: memoryview, place: int, end: int, wire_end: int) -> FoundPayload | None:
     header = (data[place] & 0x0F) * 4
     (total, identification, fragment) = struct.unpack_from(">HHH", data, place + 2)
     total = total or wire_end - place  # segments of 64 KiB and more have no length in the header
@@ -112,7 +112,7 @@ def _ipv4(data: memoryview, place: int, end: int, wire_end: int) -> Found | None
     return _other_ip(data, place + header, place + total, end, mark, protocol, addresses, fragment & 0x3FFF)
 
 
-def _ipv6(data: memoryview, place: int, end: int, wire_end: int) -> Found | None:
+def _ipv6(data: memoryview, place: int, end: int, wire_end: int) -> FoundPayload | None:
     (length,) = struct.unpack_from(">H", data, place + 4)
     following, addresses = data[place + 6], bytes(data[place + 8 : place + 40])
     if following == _UDP:
@@ -123,16 +123,16 @@ def _ipv6(data: memoryview, place: int, end: int, wire_end: int) -> Found | None
 
 def _other_ip(
     data: memoryview, place: int, last: int, end: int, mark: bytes, protocol: int, addresses: bytes, fragment: int
-) -> Found:
+) -> FoundPayload:
     """What follows the IP header at place, and ends at `last`. fragment: 0 for a whole packet."""
     flow = bytes([_ADDRESSES, protocol]) + addresses
     if protocol == _TCP and not fragment and end - place >= 4:
         flow = bytes([_PORTS, protocol]) + bytes(data[place : place + 4]) + addresses
     checksum = (0, 0) if fragment & 0x1FFF else _CHECKSUMS.get(protocol, (0, 0))
-    return Found(mark, flow, place, last - place, min(end, last) - place, checksum=checksum)
+    return FoundPayload(mark, flow, place, last - place, min(end, last) - place, checksum=checksum)
 
 
-def _udp(data: memoryview, place: int, end: int, addresses: bytes, identification: int = 0) -> Found | None:
+def _udp(data: memoryview, place: int, end: int, addresses: bytes, identification: int = 0) -> FoundPayload | None:
     if end - place < 8:
         return None
     ports, (length,) = bytes(data[place : place + 4]), struct.unpack_from(">H", data, place + 4)
@@ -141,10 +141,10 @@ def _udp(data: memoryview, place: int, end: int, addresses: bytes, identificatio
     captured = min(end, place + length) - (place + 8)
     flow = bytes([_PORTS, _UDP]) + ports + addresses
     number = struct.pack(">H", identification) if identification else b""
-    return Found(b"\x11" + ports, flow, place + 8, length - 8, captured, identification=number)
+    return FoundPayload(b"\x11" + ports, flow, place + 8, length - 8, captured, identification=number)
 
 
-def payload_of(data: memoryview, found: Found, at_most: int | None) -> bytes:
+def payload_of(data: memoryview, found: FoundPayload, at_most: int | None) -> bytes:
     """What is hashed: mark, length and payload, of which no more than `at_most` bytes count."""
     payload = bytes(data[found.first : found.first + found.captured])
     at, long = found.checksum
@@ -156,7 +156,7 @@ def payload_of(data: memoryview, found: Found, at_most: int | None) -> bytes:
     return found.mark + found.length.to_bytes(4, "big") + payload[:at_most]
 
 
-def untranslated(data: memoryview, found: Found, at_most: int | None) -> bytes:
+def untranslated(data: memoryview, found: FoundPayload, at_most: int | None) -> bytes:
     """What address and port translation (RFC 3022) leaves of a TCP or UDP packet; empty of any other.
 
     Of UDP what follows its header. Of TCP what follows the ports, without the checksum.

@@ -20,8 +20,8 @@ from latlab.imports.base import (
     Format,
     Given,
     Imported,
+    ImportProblem,
     PacketStream,
-    Problem,
     Stamps,
     cut_short,
     from_each,
@@ -207,7 +207,7 @@ def _notes(received: NDArray[np.void], count: int, n: int) -> tuple[str, ...]:
     return tuple(notes)
 
 
-def _unsynchronised(stream: PacketStream, path: Path) -> list[Problem]:
+def _unsynchronised(stream: PacketStream, path: Path) -> list[ImportProblem]:
     """isochron's own test (log.c, isochron_print_stats): a path delay beyond 1 s is no delay but two clocks."""
     left, came = stream.stamps["tx_hard"], stream.stamps["rx_hard"]
     both = left.there & came.there
@@ -217,7 +217,7 @@ def _unsynchronised(stream: PacketStream, path: Path) -> list[Problem]:
     if abs(delay_ns) <= SECOND_NS:
         return []
     return [
-        Problem(
+        ImportProblem(
             "cards-synchronised",
             "the two network cards' clocks are not synchronised",
             "untrusted",
@@ -418,12 +418,12 @@ def read_csv(paths: Sequence[Path], given: Given) -> Imported:
     )
 
 
-def _unit_problems(path: Path, stream: PacketStream) -> tuple[Problem, ...]:
+def _unit_problems(path: Path, stream: PacketStream) -> tuple[ImportProblem, ...]:
     """Packets that follow each other faster than any thread can be woken: their timestamps are no nanoseconds."""
     if len(stream.sent) < _LOOKED_AT or not 1 < stream.period_ns < _LEAST_PERIOD_NS:
         return ()
     return (
-        Problem(
+        ImportProblem(
             "unit-possible",
             "these nanoseconds are microseconds",
             "untrusted",

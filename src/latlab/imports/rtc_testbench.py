@@ -20,8 +20,8 @@ from latlab.imports.base import (
     Format,
     Given,
     Imported,
+    ImportProblem,
     PacketStream,
-    Problem,
     Stamps,
     cut_short,
     from_each,
@@ -202,12 +202,12 @@ def _unanswered(name: str, found: _Class) -> list[str]:
     return [f"{name}: {counted(most, 'frame')} not returned when the log ends, some of them in flight: {lost} are lost"]
 
 
-def _lost_problem(path: Path, name: str, found: _Class) -> list[Problem]:
+def _lost_problem(path: Path, name: str, found: _Class) -> list[ImportProblem]:
     least, most = _not_back(found)
     if not least:
         return []
     return [
-        Problem(
+        ImportProblem(
             "frames-returned",
             "frames were lost",
             "suspect",
@@ -381,16 +381,16 @@ def read_histogram(paths: Sequence[Path], given: Given) -> Imported:
     )
 
 
-def _whole(path: Path, whole: bool, bins: int) -> list[Problem]:
+def _whole(path: Path, whole: bool, bins: int) -> list[ImportProblem]:
     return [] if whole else [cut_short(path.name, f"{bins} bins, without the lines that end them")]
 
 
-def _ordered(path: Path, ordered: bool) -> list[Problem]:
+def _ordered(path: Path, ordered: bool) -> list[ImportProblem]:
     """It prints its bins ascending, each once, and no sum of them."""
     if ordered:
         return []
     return [
-        Problem(
+        ImportProblem(
             "rows-whole",
             "rows are out of order, or appear twice",
             "untrusted",

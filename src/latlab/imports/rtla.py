@@ -21,7 +21,7 @@ from latlab.imports.base import (
     Format,
     Given,
     Imported,
-    Problem,
+    ImportProblem,
     cut_short,
     from_each,
     lines_of,
@@ -188,7 +188,7 @@ def _of_histogram(path: Path, lines: list[str], tool: str, columns: list[tuple[s
     )
 
 
-def _unit_problems(path: Path, lines: list[str], figures: Sequence[Figures], unit_ns: int) -> list[Problem]:
+def _unit_problems(path: Path, lines: list[str], figures: Sequence[Figures], unit_ns: int) -> list[ImportProblem]:
     """Figures that cannot be in the unit that the heading names.
 
     Each cycle's latency lies within its period, or the period after it would be missed; and intervals of noise follow
@@ -213,7 +213,7 @@ def _unit_problems(path: Path, lines: list[str], figures: Sequence[Figures], uni
             continue
         remedy = "check what changed the line `# Time unit is …`: rtla prints nanoseconds with -n, microseconds else"
         where = f"{path.name}, {one.stream}"
-        problems.append(Problem("unit-possible", finding, "untrusted", expected, actual, remedy, where))
+        problems.append(ImportProblem("unit-possible", finding, "untrusted", expected, actual, remedy, where))
     return problems
 
 
@@ -238,13 +238,13 @@ def _ns(value: float | None, unit_ns: int) -> int | None:
     return None if value is None else int(value) * unit_ns
 
 
-def _missed(path: Path, lines: list[str]) -> list[Problem]:
+def _missed(path: Path, lines: list[str]) -> list[ImportProblem]:
     """rtla says itself when the tracer lost events: what they would have shown is not in any figure."""
     said = next((line.strip() for line in lines if _MISSED in line), None)
     if said is None:
         return []
     remedy = "give rtla separate CPUs (-H) or larger buffers (--trace-buffer-size)"
-    return [Problem("events-seen", "events were lost", "suspect", "no missed events", said, remedy, path.name)]
+    return [ImportProblem("events-seen", "events were lost", "suspect", "no missed events", said, remedy, path.name)]
 
 
 def _of_no_noise(path: Path, lines: list[str]) -> Imported:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from latlab import __version__
 from latlab.analysis.words import counted
-from latlab.imports.base import Imported, PacketStream, Problem, Stamps
+from latlab.imports.base import Imported, ImportProblem, PacketStream, Stamps
 from latlab.imports.capture import Capture, Point, points_of
 from latlab.imports.capture_pair import MOST_FLOWS, Matched, flows_of, match_points, stream_of, unmatched
 from latlab.imports.frames import flow_text
@@ -163,9 +163,9 @@ def _by_clock_of(
     return replace(second, point=point, until_ns=until_ns), int(offset.half_ns.max())
 
 
-def _seen(watch: Watched, folder: Path) -> tuple[list[_Seen], list[LeftOut], list[Problem]]:
+def _seen(watch: Watched, folder: Path) -> tuple[list[_Seen], list[LeftOut], list[ImportProblem]]:
     """Every point and direction that saw a packet, what is in none, and what is doubtful of the recordings."""
-    points, captures, problems = list[Watching](), list[Capture](), list[Problem]()
+    points, captures, problems = list[Watching](), list[Capture](), list[ImportProblem]()
     for number, kernel in enumerate(watch.kernels):
         path = folder / f"{kernel.recording}.watched.arrow"
         recording = read_recording(path, "watched", run_id=watch.run_id)
@@ -244,9 +244,9 @@ def _capture(name: str, rows: pl.DataFrame, lost: int) -> Capture:
     )
 
 
-def _of_recording(host: str, lost: int, *, complete: bool, gaps: bool) -> Iterator[Problem]:
+def _of_recording(host: str, lost: int, *, complete: bool, gaps: bool) -> Iterator[ImportProblem]:
     if lost:
-        yield Problem(
+        yield ImportProblem(
             "ring-full",
             "records were lost, as a ring was full",
             "untrusted",
@@ -257,7 +257,7 @@ def _of_recording(host: str, lost: int, *, complete: bool, gaps: bool) -> Iterat
             host,
         )
     if gaps or not complete:
-        yield Problem(
+        yield ImportProblem(
             "recordings-whole",
             "a recording is incomplete",
             "suspect",
@@ -268,11 +268,11 @@ def _of_recording(host: str, lost: int, *, complete: bool, gaps: bool) -> Iterat
         )
 
 
-def _gone(watch: Watched) -> Iterator[Problem]:
+def _gone(watch: Watched) -> Iterator[ImportProblem]:
     """Points whose interface was not at the end what it was at the beginning."""
     for point in watch.points:
         if point.became:
-            yield Problem(
+            yield ImportProblem(
                 "points-stayed",
                 "an interface changed",
                 "suspect",
@@ -283,12 +283,12 @@ def _gone(watch: Watched) -> Iterator[Problem]:
             )
 
 
-def _unseen(watch: Watched, every: Sequence[_Seen]) -> Iterator[Problem]:
+def _unseen(watch: Watched, every: Sequence[_Seen]) -> Iterator[ImportProblem]:
     """Points that saw no packet of the flow in any direction that was asked for, and what they saw instead."""
     for point in watch.points:
         if any(len(one.point.seen_ns) for one in every if one.name in point.each):
             continue
-        yield Problem(
+        yield ImportProblem(
             "packets-arrived",
             "a point saw no packet of the flow",
             "suspect",
@@ -368,9 +368,9 @@ def _is_turned(first: _Seen, second: _Seen, median_ns: float, bound_ns: int | No
 
 def _between(
     first: _Seen, second: _Seen, pair: Matched, bound_ns: int | None
-) -> tuple[list[PacketStream], list[LeftOut], list[Problem]]:
+) -> tuple[list[PacketStream], list[LeftOut], list[ImportProblem]]:
     """The flows of what both points saw, what is left out, and what is doubtful."""
-    streams, left_out, problems = list[PacketStream](), list[LeftOut](), list[Problem]()
+    streams, left_out, problems = list[PacketStream](), list[LeftOut](), list[ImportProblem]()
     one_clock = first.kernel == second.kernel
     flows = flows_of(pair)
     shown = set[int](), set[int]()
@@ -558,9 +558,9 @@ def _frame(capture: Capture, place: int) -> Frame | None:
     return frame_of(data, capture.wire[place], ethernet=capture.link[place] == _ETHERNET)
 
 
-def _nothing_between(seen: Sequence[_Seen]) -> Problem:
+def _nothing_between(seen: Sequence[_Seen]) -> ImportProblem:
     alike = [f"{int((~one.point.alone).sum())} of {len(one.point.seen_ns)} at {one.name}" for one in seen]
-    return Problem(
+    return ImportProblem(
         "packets-distinct",
         "no packet was recognised at two points",
         "suspect",
@@ -570,11 +570,11 @@ def _nothing_between(seen: Sequence[_Seen]) -> Problem:
     )
 
 
-def _told_apart(ambiguous: Mapping[str, int], seen: Sequence[_Seen]) -> Iterator[Problem]:
+def _told_apart(ambiguous: Mapping[str, int], seen: Sequence[_Seen]) -> Iterator[ImportProblem]:
     total = {one.name: len(one.point.seen_ns) for one in seen}
     told = [f"{count} of {total[name]} at {name}" for name, count in ambiguous.items() if count]
     if told and any(ambiguous.values()):
-        yield Problem(
+        yield ImportProblem(
             "packets-distinct",
             "packets are identical and cannot be distinguished",
             "suspect",

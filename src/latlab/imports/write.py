@@ -28,7 +28,7 @@ _PLAIN: Final = re.compile(r"[^A-Za-z0-9._-]+")
 
 
 @dataclass(frozen=True)
-class Cell:
+class ImportedCell:
     """One measurement that was read: its files, and its name among the cells of the run."""
 
     paths: tuple[Path, ...]
@@ -43,7 +43,7 @@ class Outcome:
 
     format: Format
     folder: RunFolder
-    cells: tuple[Cell, ...]
+    cells: tuple[ImportedCell, ...]
 
 
 def import_files(
@@ -108,11 +108,11 @@ def _measurement(kind: Format, group: Sequence[Source], given: Given) -> Importe
     return replace(found, notes=(*notes, *found.notes))
 
 
-def _named(read: Sequence[tuple[tuple[Source, ...], Imported]]) -> list[Cell]:
+def _named(read: Sequence[tuple[tuple[Source, ...], Imported]]) -> list[ImportedCell]:
     """Each measurement with a different name: its file's, with a number where two files have the same."""
     if len(read) == 1:
         sources, found = read[0]
-        return [Cell(tuple(source.given for source in sources), "all", {}, found)]
+        return [ImportedCell(tuple(source.given for source in sources), "all", {}, found)]
     names: list[str] = []
     for sources, _ in read:
         base = name = _PLAIN.sub("-", sources[0].name).strip("-.") or "file"
@@ -121,7 +121,7 @@ def _named(read: Sequence[tuple[tuple[Source, ...], Imported]]) -> list[Cell]:
             name, number = f"{base}-{number}", number + 1
         names.append(name)
     return [
-        Cell(tuple(source.given for source in sources), f"file={name}", {"file": name}, found)
+        ImportedCell(tuple(source.given for source in sources), f"file={name}", {"file": name}, found)
         for name, (sources, found) in zip(names, read, strict=True)
     ]
 
@@ -202,7 +202,7 @@ def write_imported_cell(
     )
 
 
-def _write_run(folder: RunFolder, name: str, kind: Format, cells: Sequence[Cell]) -> None:
+def _write_run(folder: RunFolder, name: str, kind: Format, cells: Sequence[ImportedCell]) -> None:
     first = cells[0].imported
     files = list(dict.fromkeys(str(path) for cell in cells for path in cell.paths))
     now = datetime.now(UTC).isoformat(timespec="seconds")

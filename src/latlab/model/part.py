@@ -23,7 +23,7 @@ Verdict = Literal["trusted", "suspect", "untrusted"]
 Status = Literal["ok", "failed", "interrupted", "not run", "unavailable"]
 
 
-class Part(BaseModel):
+class DocumentPart(BaseModel):
     """A part of a document. Keys that are not declared are an error: they would be lost."""
 
     model_config = ConfigDict(
@@ -39,7 +39,7 @@ class Part(BaseModel):
         return self.model_dump(mode="json", by_alias=True, exclude_unset=True)
 
 
-class Recorded(Part):
+class Recorded(DocumentPart):
     """A part that was written as the cell ran, by whichever version of latlab: what is not declared is kept, and the
     keys keep their order.
     """
@@ -69,7 +69,7 @@ class Told(Protocol):
         """It as a document."""
 
 
-class Failure(Part):
+class Failure(DocumentPart):
     """Why a cell failed, was interrupted, never ran or cannot be built here. problems: if it is made of several."""
 
     what: str

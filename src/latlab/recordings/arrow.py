@@ -146,7 +146,7 @@ _FIRST_ROW: Final = b"latlab.first_row"
 
 
 @dataclass(frozen=True)
-class Gap:
+class RecordingGap:
     """Rows of a recording that are damaged or missing.
 
     batch: the number of the first batch that is, from 1. first_row: the first row, from 1. rows: how many; None: all
@@ -169,7 +169,7 @@ class Recording:
     table: pl.DataFrame
     complete: bool
     metadata: dict[str, str]
-    gaps: tuple[Gap, ...] = ()
+    gaps: tuple[RecordingGap, ...] = ()
 
 
 def read_recording(path: Path, table: str, *, run_id: str | None = None) -> Recording:
@@ -210,7 +210,7 @@ def _read(path: Path, table: str, run_id: str | None) -> Recording:
             if key.startswith(b"latlab.")
         }
         _check_identity(path, table, run_id, reader.schema, metadata)
-        gaps: tuple[Gap, ...] = ()
+        gaps: tuple[RecordingGap, ...] = ()
         if metadata["latlab.format"] == FORMAT:
             batches, complete, gaps = _whole_batches(source, reader)
         else:
@@ -231,7 +231,7 @@ def _read(path: Path, table: str, run_id: str | None) -> Recording:
 
 def _whole_batches(
     source: pa.MemoryMappedFile, reader: ipc.RecordBatchStreamReader
-) -> tuple[list[pa.RecordBatch], bool, tuple[Gap, ...]]:
+) -> tuple[list[pa.RecordBatch], bool, tuple[RecordingGap, ...]]:
     """Every batch that is there to its last byte, whether the end-of-stream marker follows the last, and as a gap what
     follows the marker.
     """
@@ -247,7 +247,11 @@ def _whole_batches(
             if bytes(source.read(len(_END_OF_STREAM))) != _END_OF_STREAM:
                 return batches, False, ()
             rows = sum(one.num_rows for one in batches)
-            return batches, True, (Gap(len(batches) + 1, rows + 1, None),) if source.tell() < source.size() else ()
+            return (
+                batches,
+                True,
+                (RecordingGap(len(batches) + 1, rows + 1, None),) if source.tell() < source.size() else (),
+            )
         except (pa.ArrowInvalid, OSError):
             return batches, False, ()
         batches.append(pa.RecordBatch.from_arrays(batch.columns, names=batch.schema.names))
@@ -256,10 +260,10 @@ def _whole_batches(
 
 def _checked_batches(
     source: pa.MemoryMappedFile, reader: ipc.RecordBatchStreamReader
-) -> tuple[list[pa.RecordBatch], bool, tuple[Gap, ...]]:
+) -> tuple[list[pa.RecordBatch], bool, tuple[RecordingGap, ...]]:
     """Every batch that agrees with its checksum, whether the file ends with the end-of-stream marker, and the gaps."""
     batches: list[pa.RecordBatch] = []
-    gaps: list[Gap] = []
+    gaps: list[RecordingGap] = []
     size, begins = source.size(), source.tell()
     of_schema = zlib.crc32(source.read_at(begins, 0))
     number, row, bad = 1, 0, None
@@ -275,14 +279,14 @@ def _checked_batches(
             found = reader.read_next_batch_with_custom_metadata()
             first_row = int(found.custom_metadata[_FIRST_ROW])
             if bad or first_row > row:
-                gaps.append(Gap(bad or number, row + 1, first_row - row))
+                gaps.append(RecordingGap(bad or number, row + 1, first_row - row))
             batches.append(pa.RecordBatch.from_arrays(found.batch.columns, names=found.batch.schema.names))
             row, bad = first_row + found.batch.num_rows, None
         number, begins = number + 1, ends
     rest = bytes(source.read_at(size - begins, begins))
     complete = rest.endswith(_END_OF_STREAM)
     if bad or (len(rest) > len(_END_OF_STREAM) and not _is_cut(rest)):
-        gaps.append(Gap(bad or number, row + 1, None))
+        gaps.append(RecordingGap(bad or number, row + 1, None))
     return batches, complete, tuple(gaps)
 
 

@@ -98,7 +98,7 @@ class RecordedStream(Recorded):
 
 
 @dataclass(frozen=True)
-class Interval:
+class ToolInterval:
     """What a tool reported for one interval of time, ns; percentiles None where it reports none."""
 
     start_ns: int
@@ -131,7 +131,7 @@ class ToolFigures(Recorded):
     two_clocks: bool
     below: int | None
     above: int | None
-    intervals: list[Interval] = []
+    intervals: list[ToolInterval] = []
 
 
 @dataclass(frozen=True)
@@ -168,7 +168,7 @@ class ImportedFound(ToolFound):
     by_latlab: bool = False
 
 
-class Asked(Recorded):
+class AskedOfProbe(Recorded):
     """What the scenario asks of a probe."""
 
     transport: str | None = None
@@ -189,7 +189,7 @@ class RecordedProbe(Recorded):
     to: str
     period_ns: int | None = None
     timeout_ns: int | None = None
-    asked: Asked = Asked()
+    asked: AskedOfProbe = AskedOfProbe()
     version: str | None = None
     commands: list[str] = []
     cyclone: str | None = None

@@ -40,7 +40,7 @@ class Offset:
 
 
 @dataclass(frozen=True)
-class Window:
+class OffsetWindow:
     """The offset's interval at one instant, and the rates it changes by at least and at most before and after, ppb."""
 
     reference_ns: int
@@ -49,7 +49,7 @@ class Window:
     least_ppb: float
     most_ppb: float
 
-    def reversed(self) -> Window:
+    def reversed(self) -> OffsetWindow:
         """The same, of the other clock's offset, by that clock: θ' = −θ, whose rate is −d / (1 + d).
 
         The other clock read something between reference + lower and reference + upper then: over what may be missing to
@@ -58,10 +58,10 @@ class Window:
         middle = (self.lower_ns + self.upper_ns) // 2
         least, most = (-d / (1 + d * PPB) for d in (self.most_ppb, self.least_ppb))
         slack = _ceil(max(abs(least), abs(most)) * PPB * (self.upper_ns - middle))
-        return Window(self.reference_ns + middle, -self.upper_ns - slack, -self.lower_ns + slack, least, most)
+        return OffsetWindow(self.reference_ns + middle, -self.upper_ns - slack, -self.lower_ns + slack, least, most)
 
 
-_ONE_CLOCK: Final = Window(0, 0, 0, 0.0, 0.0)
+_ONE_CLOCK: Final = OffsetWindow(0, 0, 0, 0.0, 0.0)
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ class Edge:
 
     from_: str
     to: str
-    windows: tuple[Window, ...]
+    windows: tuple[OffsetWindow, ...]
     span_ns: tuple[int, int] | None = None
 
     def reversed(self) -> Edge:
@@ -185,7 +185,7 @@ def _edge(entry: ClockEdge) -> Edge | None:
     elif entry.lower_ns is None or entry.upper_ns is None:
         windows = []
     else:
-        windows = [Window(0, entry.lower_ns, entry.upper_ns, 0.0, 0.0)]
+        windows = [OffsetWindow(0, entry.lower_ns, entry.upper_ns, 0.0, 0.0)]
     return Edge(entry.from_, entry.to, tuple(windows), span) if windows else None
 
 
@@ -197,12 +197,12 @@ def _span(windows: Sequence[ClockWindow]) -> tuple[int, int] | None:
     return min(middle - half for middle, half in halves), max(middle + half for middle, half in halves)
 
 
-def _window(window: ClockWindow) -> Window | None:
+def _window(window: ClockWindow) -> OffsetWindow | None:
     """None: it does not bound the drift."""
     least, most = window.drift_lower_ppb, window.drift_upper_ppb
     if least is None or most is None:
         return None
-    return Window(window.reference_tai_ns, window.lower_ns, window.upper_ns, float(least), float(most))
+    return OffsetWindow(window.reference_tai_ns, window.lower_ns, window.upper_ns, float(least), float(most))
 
 
 def _ceil(value: float) -> int:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from latlab.model.part import Document
 from latlab.model.timestamps import CARDS, TIMESTAMPS
-from latlab.recordings.arrow import Gap, Recording
+from latlab.recordings.arrow import Recording, RecordingGap
 from latlab.recordings.cell import RecordedAgent, RecordedCell, StreamTotals, Totals
 from latlab.recordings.run_folder import PREFIX_OF_VERB
 from latlab.recordings.slots import Column, Mask
@@ -61,7 +61,7 @@ class RecordingFindings:
     launch_mismatched: int = 0
     unconverted: int = 0
     impossible: list[Impossible] = field(default_factory=list)
-    gaps: list[Gap] = field(default_factory=list)
+    gaps: list[RecordingGap] = field(default_factory=list)
 
     @property
     def is_short(self) -> bool:
@@ -84,7 +84,7 @@ class RecordingFindings:
         """Return what `asdict` made a dict of."""
         found = cls(**values)
         found.impossible = [Impossible(**one) for one in values.get("impossible", [])]
-        found.gaps = [Gap(**one) for one in values.get("gaps", [])]
+        found.gaps = [RecordingGap(**one) for one in values.get("gaps", [])]
         return found
 
 
@@ -218,7 +218,7 @@ class Readings:
 
 
 @dataclass(frozen=True)
-class Found:
+class ImpossibleAnywhere:
     """As Impossible, of whatever stream."""
 
     stamp: str
@@ -234,12 +234,12 @@ class Found:
 
 def drop_impossible(
     columns: Mapping[str, Column], rows: slice, stamps: Sequence[str], readings: Readings, *, due: bool
-) -> list[Found]:
+) -> list[ImpossibleAnywhere]:
     """Take the impossible ones of one stream's timestamps out of the columns; return what they were.
 
     stamps: as `wake`, all by one host's clock, or its card's. due: its thread sleeps until each packet's instant.
     """
-    found: list[Found] = []
+    found: list[ImpossibleAnywhere] = []
     for stamp in stamps:
         column = columns[f"{stamp}_tai_ns"]
         if not column.valid[rows].any():
@@ -249,7 +249,7 @@ def drop_impossible(
             if not len(places):
                 continue
             another_clock = stamp in CARDS and len(places) > MOST * np.count_nonzero(column.valid[rows])
-            found.append(Found(stamp, why, len(places), int(places[0]), left_out=not another_clock))
+            found.append(ImpossibleAnywhere(stamp, why, len(places), int(places[0]), left_out=not another_clock))
             if not another_clock:
                 # Two columns may share which rows have a value.
                 column.valid = column.valid.copy()

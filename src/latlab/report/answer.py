@@ -123,7 +123,7 @@ def _ends(summary: rows.Summary) -> list[str]:
     return [summary.stream.replace(", ", ": ", 1)] if summary.stream else []
 
 
-def load_of(summary: rows.Summary, row: rows.Row) -> str:
+def load_of(summary: rows.Summary, row: rows.StreamRow) -> str:
     """The load of the row's cell; empty where the matrix has none."""
     return row.dimensions[summary.headings.index(LOADS)] if LOADS in summary.headings else ""
 
@@ -136,12 +136,12 @@ def side_by_side(summaries: Sequence[rows.Summary]) -> list[str] | None:
 
 def grouped(
     summaries: Sequence[rows.Summary], values: Sequence[str] | None
-) -> tuple[list[str], list[list[str]], list[dict[str, list[rows.Row]]]]:
+) -> tuple[list[str], list[list[str]], list[dict[str, list[rows.StreamRow]]]]:
     """The rows of the table: headings of what differs between them, the labels of each, and load → its repetitions.
 
     values: of the loads that stand side by side; None: a row each, the key of its repetitions is empty.
     """
-    groups: dict[tuple[tuple[str, str], ...], dict[str, list[rows.Row]]] = {}
+    groups: dict[tuple[tuple[str, str], ...], dict[str, list[rows.StreamRow]]] = {}
     for summary in summaries:
         headings = summary.headings[:-1] if summary.shows_repeat else summary.headings
         for row in summary.rows:
@@ -184,7 +184,7 @@ def _table(
     return Table(headings_shown, found, range(first, len(headings_shown) - 1), "", above).filled()
 
 
-def _statistics(repetitions: Sequence[rows.Row], columns: Sequence[tuple[str, str]]) -> list[_Figure]:
+def _statistics(repetitions: Sequence[rows.StreamRow], columns: Sequence[tuple[str, str]]) -> list[_Figure]:
     """Over the repetitions the median of each statistic, and the largest maximum; of the median half of the interval
     of its mean over the repetitions, too.
     """
@@ -223,13 +223,13 @@ def _written(column: Sequence[_Figure]) -> list[str]:
     ]
 
 
-def _lost(repetitions: Sequence[rows.Row]) -> str:
+def _lost(repetitions: Sequence[rows.StreamRow]) -> str:
     counts = [row.statistics.lost for row in repetitions if row.statistics]
     known = [count for count in counts if count is not None]
     return str(sum(known)) if known else ""
 
 
-def _clocks(repetitions: Sequence[rows.Row]) -> str:
+def _clocks(repetitions: Sequence[rows.StreamRow]) -> str:
     bounds = [row.measured.uncertainty_ns for row in repetitions if row.measured]
     known = [ns for ns in bounds if ns is not None]
     return "" if not bounds else bound(None if len(known) < len(bounds) else max(known))
@@ -244,7 +244,7 @@ def _clocks_of_all(summaries: Sequence[rows.Summary]) -> str:
     return found.pop() if len(found) == 1 and found != {bound(None)} else ""
 
 
-def _remark(result: Result, repetitions: Sequence[rows.Row]) -> str:
+def _remark(result: Result, repetitions: Sequence[rows.StreamRow]) -> str:
     """What is to be known of a row: why it does not have figures, or that its verdict is worse than others'."""
     said = (row.remark for row in repetitions if row.remark not in (result.verdict, "trusted"))
     return ", ".join(dict.fromkeys(said))

@@ -77,7 +77,7 @@ def boxes(result: Result, metric: str) -> Boxes | None:
     )
 
 
-def _found(repetitions: Sequence[rows.Row]) -> _Found | None:
+def _found(repetitions: Sequence[rows.StreamRow]) -> _Found | None:
     """What is drawn of them; None: there is none, or one has no figures. Without a p99 the bar ends at the maximum."""
     whole: list[tuple[float, float, float, float]] = []
     for row in repetitions:

@@ -7,9 +7,9 @@ from dataclasses import asdict, dataclass, replace
 
 from latlab.analysis.frames import Frame
 from latlab.analysis.gate_checks import Warned, warnings
-from latlab.analysis.gate_port import GateLoad, Interference, Port, interference
-from latlab.analysis.gates import Entry, Schedule
-from latlab.analysis.promise import Flow, Handover, Launch, LaunchQueue, Promise
+from latlab.analysis.gate_port import GateLoad, GatePort, Interference, interference
+from latlab.analysis.gates import GateEntry, Schedule
+from latlab.analysis.promise import GatedStream, Handover, Launch, LaunchQueue, Promise
 from latlab.analysis.words import duration
 from latlab.model.errors import UsageError
 from latlab.model.part import Document
@@ -18,8 +18,7 @@ from latlab.report.document import bad_if
 from latlab.report.places import cell_title
 from latlab.report.text import exact
 from latlab.result.types import Gates, Result, Statistics
-from latlab.scenario import Cell, End, Etf, Route, Scenario, Taprio, format_rate
-from latlab.scenario import Flow as ScenarioFlow
+from latlab.scenario import End, Etf, Flow, MatrixCell, Route, Scenario, Taprio, format_rate
 from latlab.scenario.loads import Flood, LoadBetween
 from latlab.scenario.shapers import PRIORITIES
 
@@ -30,44 +29,44 @@ ANY_PRIORITY = 0
 
 
 @dataclass(frozen=True)
-class Group:
+class SameSchedules:
     """Cells whose ports have the same schedules and streams. cells: their slugs. ports: loads of any of them."""
 
     cells: tuple[str, ...]
-    ports: tuple[Port, ...]
+    ports: tuple[GatePort, ...]
 
 
 @dataclass(frozen=True)
 class Promised:
     """A port, each stream's bound and what may delay it, and the warnings."""
 
-    port: Port
+    port: GatePort
     promises: tuple[Promise, ...]
     interference: tuple[Interference, ...]
     warnings: tuple[Warned, ...]
 
     @classmethod
-    def of(cls, port: Port) -> Promised:
+    def of(cls, port: GatePort) -> Promised:
         """All of it, computed."""
         return cls(port, port.promises(), tuple(interference(port, flow) for flow in port.flows), warnings(port))
 
 
-def schedules(every: Sequence[Cell]) -> list[Group]:
+def schedules(every: Sequence[MatrixCell]) -> list[SameSchedules]:
     """The cells' schedules, each distinct set of ports once, in the cells' order; cells without any are in one, too.
 
     UsageError: no cell has a schedule.
     """
-    kept: list[Group] = []
+    kept: list[SameSchedules] = []
     for cell in every:
         ports = scenario_ports(cell.scenario)
         bare = tuple(replace(port, loads=()) for port in ports)
         place = next((n for n, group in enumerate(kept) if _bare(group) == bare), None)
         if place is None:
-            kept.append(Group((cell.slug,), ports))
+            kept.append(SameSchedules((cell.slug,), ports))
         else:
             before = kept[place]
             merged = tuple(_with_loads(one, other) for one, other in zip(before.ports, ports, strict=True))
-            kept[place] = Group((*before.cells, cell.slug), merged)
+            kept[place] = SameSchedules((*before.cells, cell.slug), merged)
     if not any(group.ports for group in kept):
         raise UsageError(
             "no interface has a gate schedule",
@@ -87,12 +86,12 @@ KEPT_BY = {
 }
 
 
-def promised_groups(every: Sequence[Cell]) -> Scheduled:
+def promised_groups(every: Sequence[MatrixCell]) -> Scheduled:
     """The cells' schedules, those of a group with their bounds. UsageError: no cell has one."""
     return [(group.cells, [Promised.of(port) for port in group.ports]) for group in schedules(every)]
 
 
-def port_title(port: Port) -> str:
+def port_title(port: GatePort) -> str:
     """The port, its cycle, its speed, and who keeps its gates, in a line."""
     schedule = port.schedule
     shift = f" + {exact(schedule.shift_ns)} µs" if schedule.shift_ns else ""
@@ -102,19 +101,19 @@ def port_title(port: Port) -> str:
     )
 
 
-def entry_rows(port: Port) -> Iterator[tuple[str, str, str, str]]:
+def entry_rows(port: GatePort) -> Iterator[tuple[str, str, str, str]]:
     """A row of ENTRY_HEADINGS for each entry of the schedule."""
     for start, entry in zip(port.schedule.starts_ns, port.schedule.entries, strict=True):
         opened = " · ".join(_class_with_names(port, one) for one in entry.open) or "none"
         yield exact(start), exact(start + entry.length_ns), exact(entry.length_ns), opened
 
 
-def _class_with_names(port: Port, traffic_class: int) -> str:
+def _class_with_names(port: GatePort, traffic_class: int) -> str:
     names = [*streams_of(port, traffic_class), *load_titles(port, traffic_class)]
     return f"{traffic_class} ({', '.join(names)})" if names else str(traffic_class)
 
 
-def scenario_ports(scenario: Scenario) -> tuple[Port, ...]:
+def scenario_ports(scenario: Scenario) -> tuple[GatePort, ...]:
     """The ports of a scenario that have a gate schedule, with the streams and loads that leave there."""
     return tuple(
         _port(scenario, End(*interface.split(".", 1)), shaper)
@@ -164,17 +163,17 @@ def as_document(one: Promised) -> Document:
     }
 
 
-def streams_of(port: Port, traffic_class: int) -> list[str]:
+def streams_of(port: GatePort, traffic_class: int) -> list[str]:
     """The names of the streams in a class."""
     return [flow.name for flow in port.flows if flow.traffic_class == traffic_class]
 
 
-def loads_of(port: Port, traffic_class: int) -> list[str]:
+def loads_of(port: GatePort, traffic_class: int) -> list[str]:
     """The names of the loads in a class."""
     return [load.name for load in port.loads if load.traffic_class == traffic_class]
 
 
-def load_titles(port: Port, traffic_class: int) -> list[str]:
+def load_titles(port: GatePort, traffic_class: int) -> list[str]:
     """What the loads in a class are called."""
     return [load.title for load in port.loads if load.traffic_class == traffic_class]
 
@@ -192,7 +191,7 @@ def short(ns: int) -> str:
     return duration(ns) if ns else "0"
 
 
-def _promise(port: Port, promised: Promise, meets: Interference) -> Document:
+def _promise(port: GatePort, promised: Promise, meets: Interference) -> Document:
     flow = port.flow(promised.stream)
     return {
         "name": promised.stream,
@@ -217,16 +216,16 @@ def _promise(port: Port, promised: Promise, meets: Interference) -> Document:
     }
 
 
-def _bare(group: Group) -> tuple[Port, ...]:
+def _bare(group: SameSchedules) -> tuple[GatePort, ...]:
     return tuple(replace(port, loads=()) for port in group.ports)
 
 
-def _with_loads(one: Port, other: Port) -> Port:
+def _with_loads(one: GatePort, other: GatePort) -> GatePort:
     """The port with the other's loads, too."""
     return replace(one, loads=tuple(dict.fromkeys((*one.loads, *other.loads))))
 
 
-def _port(scenario: Scenario, end: End, shaper: Taprio) -> Port:
+def _port(scenario: Scenario, end: End, shaper: Taprio) -> GatePort:
     mtu = scenario.segment_of(end).mtu
     largest = Frame.largest(mtu, vlan=True)
     beneath = {number: queue for number in range(shaper.class_count) if (queue := _beneath(shaper, number)) is not None}
@@ -241,10 +240,10 @@ def _port(scenario: Scenario, end: End, shaper: Taprio) -> Port:
     )
     load_ways = ((name, one, scenario.load_route(name)) for name, one in scenario.sent_loads.items())
     loads = [way for way in load_ways if scenario.parent_of(way[2].talker_end) == end]
-    return Port(
+    return GatePort(
         interface=str(end),
         mode=shaper.mode,
-        schedule=Schedule(tuple(Entry(gate.open, gate.for_) for gate in shaper.gates), shaper.shift),
+        schedule=Schedule(tuple(GateEntry(gate.open, gate.for_) for gate in shaper.gates), shaper.shift),
         speed_bps=scenario.speed_at(end),
         largest=largest,
         flows=tuple(
@@ -289,12 +288,12 @@ def _is_tagged(way: Route) -> bool:
     return way.segment.vlan is not None
 
 
-def _flow(flow: ScenarioFlow, shaper: Taprio, beneath: dict[int, LaunchQueue], mtu: int, *, is_tagged: bool) -> Flow:
+def _flow(flow: Flow, shaper: Taprio, beneath: dict[int, LaunchQueue], mtu: int, *, is_tagged: bool) -> GatedStream:
     traffic_class = shaper.class_of(flow.priority)
     asked = flow.launch_time
     launch = Launch(asked.lead, asked.deadline) if asked else None
     assert flow.period is not None, flow.name
-    return Flow(
+    return GatedStream(
         name=flow.name,
         traffic_class=traffic_class,
         offset_ns=flow.offset,
@@ -304,7 +303,7 @@ def _flow(flow: ScenarioFlow, shaper: Taprio, beneath: dict[int, LaunchQueue], m
     )
 
 
-def _flow_frame(flow: ScenarioFlow, mtu: int, *, is_tagged: bool) -> Frame:
+def _flow_frame(flow: Flow, mtu: int, *, is_tagged: bool) -> Frame:
     """The largest frame of a flow: what does not fit into one is sent in several, the first as large as can be."""
     largest = Frame.largest(mtu, beside=is_tagged)
     if flow.transport == "tcp" or flow.transport == "dds" or flow.size is None:

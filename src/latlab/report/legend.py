@@ -17,7 +17,7 @@ REPEAT: Final = "repeat"
 
 
 @dataclass(frozen=True)
-class Entry:
+class LegendEntry:
     """One value, how its lines look, and the cells that have it, as `SLUG/rN`.
 
     colour: index into COLOURS; None where lines of any colour have the value.
@@ -35,7 +35,7 @@ class Key:
     """One dimension's values. heading: the dimension; empty where the entries are whole cells."""
 
     heading: str
-    entries: tuple[Entry, ...]
+    entries: tuple[LegendEntry, ...]
 
 
 @dataclass(frozen=True)
@@ -82,7 +82,7 @@ class Looks:
             self._looks = _own_looks(dimensions[0], [cell.key for cell in cells])
             names = {cell.key: cell_name(result, cell) for cell in cells}
             entries = [
-                Entry(names[key], look.colour, look.dash, look.marker, frozenset({key}))
+                LegendEntry(names[key], look.colour, look.dash, look.marker, frozenset({key}))
                 for key, look in self._looks.items()
             ]
             self._keys = (Key("", tuple(entries)),)
@@ -149,7 +149,7 @@ def _key(place: int, dimension: _Dimension) -> Key:
     return Key(
         dimension.heading,
         tuple(
-            Entry(
+            LegendEntry(
                 value,
                 number if place == 0 else None,
                 DASHES[number] if place == 1 else (),

@@ -47,7 +47,7 @@ def headline_tables(result: Result, metric: str) -> Iterator[Table]:
     if metric != headline(result):
         return
     tables = rows.summaries(result, metric)
-    measured: dict[tuple[int, tuple[str, ...]], list[rows.Row]] = {}
+    measured: dict[tuple[int, tuple[str, ...]], list[rows.StreamRow]] = {}
     for number, table in enumerate(tables):
         for row in filter(lambda row: row.measured, table.rows):
             measured.setdefault((number, (row.label, row.stream, *table.dimensions(row))), []).append(row)

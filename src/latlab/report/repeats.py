@@ -16,7 +16,7 @@ from latlab.analysis.comparison.effect import over_repetitions
 from latlab.analysis.repetitions import Pooled, pooled
 from latlab.analysis.statistics import PERCENTILES
 from latlab.report.charts.sheet import ANY_COLOUR, Look
-from latlab.report.rows import Row, Summary
+from latlab.report.rows import StreamRow, Summary
 from latlab.report.text import microseconds, whole
 from latlab.report.view import Trace, View
 
@@ -183,7 +183,7 @@ def spreads(table: Summary) -> tuple[Spread, ...]:
 
     A repetition that did not run to its end is left out: it is no measurement of the same length.
     """
-    groups: dict[tuple[str, str], list[Row]] = {}
+    groups: dict[tuple[str, str], list[StreamRow]] = {}
     for row in table.rows:
         if row.statistics and row.statistics.n and row.status == "ok":
             groups.setdefault((row.slug, row.stream), []).append(row)
@@ -219,7 +219,7 @@ def drawn(shown: View) -> Strips:
     return Strips(low, high, shown.axis.kind, shown.edges_ns, strips_of)
 
 
-def _spread(table: Summary, rows: Sequence[Row]) -> Spread:
+def _spread(table: Summary, rows: Sequence[StreamRow]) -> Spread:
     found = [row.statistics for row in rows if row.statistics]
     means = [one.mean or 0.0 for one in found]
     figures = {name: [getattr(one, name) for one in found] for name in FIGURES}

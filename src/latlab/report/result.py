@@ -15,7 +15,7 @@ from pydantic import ValidationError
 from latlab.analysis.accept import evaluate
 from latlab.analysis.anomalies import NAMES, Anomalies
 from latlab.analysis.anomalies.context import ClockStep, host_records
-from latlab.analysis.cell_anomalies import Beside, Series, cell_anomalies
+from latlab.analysis.cell_anomalies import Series, StreamRecords, cell_anomalies
 from latlab.analysis.counts import stream_rows
 from latlab.analysis.described import ONE_KERNEL, clock_source
 from latlab.analysis.evidence import Evidence, Thresholds
@@ -225,7 +225,7 @@ def _summarised(
     folder: CellFolder,
     cell: RecordedCell,
     scenario: Scenario | None,
-    known: Mapping[str, Beside],
+    known: Mapping[str, StreamRecords],
     later: Sequence[Named],
 ) -> Cell:
     """The cell without how far it is trusted; its files are written."""
@@ -417,13 +417,13 @@ def beside(
     facts_before: Facts,
     facts_after: Facts,
     clocks: Mapping[str, pl.DataFrame],
-) -> dict[str, Beside]:
+) -> dict[str, StreamRecords]:
     """{stream: what is on record next to its packets}.
 
     cell: cell.json; ports: PTP's; facts: {host: facts}; clocks: {`talker-HOST`: its clocks table}.
     """
     return {
-        stream.name: Beside(
+        stream.name: StreamRecords(
             ptp=ptp_offset(cell, stream, ports),
             systems=_systems(cell, stream),
             cards=_cards(cell, stream),

@@ -82,7 +82,7 @@ NO_TIMESTAMPS: Final = "no such timestamps"
 
 
 @dataclass(frozen=True)
-class Row:
+class StreamRow:
     """One cell's repeat and stream. `statistics` is None where it has no such timestamps.
 
     clock: where the figures' ± is known from, as in the result: one clock where both timestamps are one host's; for
@@ -138,7 +138,7 @@ class Summary:
     metric: str
     stream: str
     headings: tuple[str, ...]
-    rows: tuple[Row, ...]
+    rows: tuple[StreamRow, ...]
     shows_stream: bool
     shows_repeat: bool
     notes: tuple[str, ...] = ()
@@ -188,13 +188,13 @@ class Summary:
         """Where the rows' ± are known from."""
         return _clocks(self.rows)
 
-    def labels(self, row: Row) -> tuple[str, ...]:
+    def labels(self, row: StreamRow) -> tuple[str, ...]:
         """The leading columns of one row, as many as there are headings."""
         stream = (row.stream,) if self.shows_stream else ()
         repeat = (str(row.repeat),) if self.shows_repeat else ()
         return row.dimensions + stream + repeat
 
-    def dimensions(self, row: Row) -> tuple[str, ...]:
+    def dimensions(self, row: StreamRow) -> tuple[str, ...]:
         """What distinguishes the row from others, apart from its repetition, each a word: without loads it is idle, and
         a value that says nothing alone has its heading with it.
         """
@@ -236,7 +236,7 @@ def summaries(result: Result, metric: str) -> tuple[Summary, ...]:
     return tuple(table for table in tables if any(row.statistics for row in table.rows))
 
 
-def _told_apart(keys: Sequence[str], rows: Sequence[Row]) -> tuple[tuple[str, ...], tuple[Row, ...]]:
+def _told_apart(keys: Sequence[str], rows: Sequence[StreamRow]) -> tuple[tuple[str, ...], tuple[StreamRow, ...]]:
     """The headings of those of the matrix's keys that any of the rows has, and the rows with these dimensions only.
 
     Keys of one thing of different streams or probes, of which no row has two, are one column: `probes.a.size` and
@@ -281,7 +281,7 @@ def _summary(
     metric: str,
     stream: str,
     headings: tuple[str, ...],
-    rows: tuple[Row, ...],
+    rows: tuple[StreamRow, ...],
     shows_repeat: bool,
     *,
     shows_stream: bool = False,
@@ -298,18 +298,18 @@ def _summary(
     return Summary(metric, stream, headings, rows, shows_stream, shows_repeat, said)
 
 
-def stream_rows(result: Result, stream: str, metric: str) -> tuple[Row, ...]:
+def stream_rows(result: Result, stream: str, metric: str) -> tuple[StreamRow, ...]:
     """The rows of one stream and metric, in the order of the matrix: of every cell that has the stream."""
     keys = dimension_keys(result)
     return tuple(_row(cell, stream, metric, keys) for cell in ordered_cells(result) if stream in cell.streams)
 
 
-def largest_uncertainty(rows: Sequence[Row]) -> str:
+def largest_uncertainty(rows: Sequence[StreamRow]) -> str:
     """The largest ± of these rows in µs, with where it is known from; empty where none has figures."""
     return _uncertainty(rows, lambda known: bound(max(known)))
 
 
-def _uncertainty(rows: Sequence[Row], told: Callable[[Sequence[int]], str]) -> str:
+def _uncertainty(rows: Sequence[StreamRow], told: Callable[[Sequence[int]], str]) -> str:
     """The bounds that are known, in ns, as `told` writes them, with where they are from and whether some are not."""
     bounds = [row.measured.uncertainty_ns for row in rows if row.measured]
     known = [ns for ns in bounds if ns is not None]
@@ -324,7 +324,7 @@ def _ends(known: Sequence[int]) -> str:
     return " to ".join(dict.fromkeys((bound(min(known)), bound(max(known)))))
 
 
-def _clocks(rows: Sequence[Row]) -> tuple[str, ...]:
+def _clocks(rows: Sequence[StreamRow]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(row.clock for row in rows if row.measured and row.clock))
 
 
@@ -431,12 +431,12 @@ def difference(end: str, begin: str) -> str:
     return f"{end} − ({begin})" if " " in begin else f"{end} − {begin}"
 
 
-def _row(cell: Cell, stream: str, metric: str, keys: Sequence[str]) -> Row:
+def _row(cell: Cell, stream: str, metric: str, keys: Sequence[str]) -> StreamRow:
     block = cell.streams[stream]
     known = METRICS_BY_NAME.get(metric)
     statistics = block.metrics.get(metric)
     clock = block.clock if known is None or known.crosses_hosts else ONE_CLOCK
-    return Row(
+    return StreamRow(
         tuple(dimension_text(cell.cell[key]) if key in cell.cell else "" for key in keys),
         cell.slug,
         cell.repeat,

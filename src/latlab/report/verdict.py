@@ -106,7 +106,7 @@ def turned_off(trust: Trust | None, waived: Iterable[Reason]) -> list[TurnedOff]
 
 
 @dataclass(frozen=True)
-class Line:
+class ThresholdLine:
     """One threshold as people read it: its key in a scenario, its value, the default, whether the scenario says it."""
 
     name: str
@@ -115,10 +115,10 @@ class Line:
     given: bool
 
 
-def threshold_lines(result: Result) -> list[Line]:
+def threshold_lines(result: Result) -> list[ThresholdLine]:
     """Every threshold of a result; none of one that was made by a latlab that did not record them."""
     return [
-        Line(_key(name), _text(name, one.value), _text(name, one.default), one.given)
+        ThresholdLine(_key(name), _text(name, one.value), _text(name, one.default), one.given)
         for name, one in result.thresholds.items()
     ]
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from latlab.model.part import Part
+from latlab.model.part import DocumentPart
 from latlab.result.metrics import Confidence, Statistics
 
 Evidence = dict[str, Any]
 """Figures of an episode, by its class (docs/reference/anomaly-classes.md)."""
 
 
-class Episode(Part):
+class Episode(DocumentPart):
     """Something that happened, not noise. packets: how many of its class are in it. evidence: figures of its kind."""
 
     number: int
@@ -26,7 +26,7 @@ class Episode(Part):
     text: str
 
 
-class Anomaly(Part):
+class Anomaly(DocumentPart):
     """All episodes of one class. packets: of the class; worst: the text of the most severe; shown: the most severe."""
 
     title: str
@@ -37,7 +37,7 @@ class Anomaly(Part):
     shown: list[Episode]
 
 
-class Range(Part):
+class Range(DocumentPart):
     """A figure that changes over the stream."""
 
     least: int
@@ -45,7 +45,7 @@ class Range(Part):
     greatest: int
 
 
-class Gap(Part):
+class Gap(DocumentPart):
     """Packets beyond a gap in the distribution."""
 
     packets: int
@@ -54,7 +54,7 @@ class Gap(Part):
     begins_ns: int
 
 
-class Bursts(Part):
+class Bursts(DocumentPart):
     """Packets that came together. regular: at equal intervals; usual: that is how this path works."""
 
     packets: int
@@ -67,7 +67,7 @@ class Bursts(Part):
     share: float
 
 
-class LateLimits(Part):
+class LateLimits(DocumentPart):
     """From when on a packet is late (docs/explanation/anomalies.md). until: the timestamp that latencies count to."""
 
     packets: int
@@ -88,7 +88,7 @@ class LateLimits(Part):
     out_of_reach: bool
 
 
-class KeptWindow(Part):
+class KeptWindow(DocumentPart):
     """A clean window."""
 
     from_tai_ns: int
@@ -96,7 +96,7 @@ class KeptWindow(Part):
     packets: int
 
 
-class Cut(Part):
+class Cut(DocumentPart):
     """Launch times that no clean window has. reason: a class of anomalies; text: its episodes."""
 
     from_tai_ns: int
@@ -106,7 +106,7 @@ class Cut(Part):
     packets: int
 
 
-class PacketsKept(Part):
+class PacketsKept(DocumentPart):
     """Packets after the warm-up, those within the windows, and the others."""
 
     whole: int
@@ -120,14 +120,14 @@ class CleanStatistics(Statistics):
     confidence: Confidence | None = None
 
 
-class Beside(Part):
+class Beside(DocumentPart):
     """The whole run and its clean windows."""
 
     whole: Statistics
     clean: CleanStatistics
 
 
-class ChosenWindow(Part):
+class ChosenWindow(DocumentPart):
     """A user-defined window, ns from the start of the streams."""
 
     from_ns: int
@@ -137,14 +137,14 @@ class ChosenWindow(Part):
     metrics: dict[str, Statistics]
 
 
-class PassedOver(Part):
+class PassedOver(DocumentPart):
     """An episode that a chosen window does not cut."""
 
     class_: str
     text: str
 
 
-class Chosen(Part):
+class Chosen(DocumentPart):
     """User-defined windows, of the scenario or chosen after the run, and statistics of all of them together."""
 
     after_the_fact: bool
@@ -155,7 +155,7 @@ class Chosen(Part):
     metrics: dict[str, Statistics]
 
 
-class Windows(Part):
+class Windows(DocumentPart):
     """Clean windows next to the whole run; chosen: user-defined windows."""
 
     kept: list[KeptWindow]

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Literal
 
-from latlab.model.part import Part, Verdict
+from latlab.model.part import DocumentPart, Verdict
 
 Outcome = Literal["regression", "no regression", "not judged", "no figure"]
 
 
-class ComparedSide(Part):
+class ComparedSide(DocumentPart):
     """One of the two configurations that are compared."""
 
     name: str
@@ -19,7 +19,7 @@ class ComparedSide(Part):
     verdict: Verdict
 
 
-class Regression(Part):
+class Regression(DocumentPart):
     """What becomes of one comparison with a baseline. threshold: how much worse it may be, in words, and in ns.
 
     coarse: nothing is shown, and a change of the threshold's size could not have been.
@@ -32,7 +32,7 @@ class Regression(Part):
     sentence: str
 
 
-class Compared(Part):
+class Compared(DocumentPart):
     """B − A of one statistic, ns, with its interval. shown: it is significant (docs/explanation/comparing.md).
 
     key: of the matrix, in which cells of one result differ. regression: of `latlab compare`; None without a baseline.
@@ -78,7 +78,7 @@ class Compared(Part):
         return (self.regression or self).sentence
 
 
-class MainFamily(Part):
+class MainFamily(DocumentPart):
     """The comparisons of the figure that the question is about, judged apart from all others. comparisons: how many."""
 
     metric: str
@@ -86,7 +86,7 @@ class MainFamily(Part):
     comparisons: int
 
 
-class Comparison(Part):
+class Comparison(DocumentPart):
     """How cells differ by one metric. family: comparisons whose p-values are adjusted together, but for `main`."""
 
     metric: str
@@ -97,7 +97,7 @@ class Comparison(Part):
     notes: list[str]
 
 
-class ComparedRun(Part):
+class ComparedRun(DocumentPart):
     """A run that is compared, or one cell of it."""
 
     name: str
@@ -109,7 +109,7 @@ class ComparedRun(Part):
     verdict: Verdict
 
 
-class AllRepetitions(Part):
+class AllRepetitions(DocumentPart):
     """What all repetitions of one configuration show together, ns: of percentiles the smallest and largest possible."""
 
     name: str
@@ -128,7 +128,7 @@ class AllRepetitions(Part):
     max: int | None
 
 
-class SideLosses(Part):
+class SideLosses(DocumentPart):
     """What one side lost of a stream. shares: of each repetition."""
 
     name: str
@@ -137,7 +137,7 @@ class SideLosses(Part):
     shares: list[float]
 
 
-class ComparedLosses(Part):
+class ComparedLosses(DocumentPart):
     """What the two sides lost of one stream. more: each repetition of b lost a larger share than any of a."""
 
     cell: str
@@ -149,7 +149,7 @@ class ComparedLosses(Part):
     sentence: str
 
 
-class Differing(Part):
+class Differing(DocumentPart):
     """One thing that is so in one group of cells and otherwise in another.
 
     kind: `stream` (what is sent: a comparison of figures of other things), `scenario`, `version` or `fact`.
@@ -166,7 +166,7 @@ class Differing(Part):
         return f"{self.what}: {'; '.join(f'{name} {value}' for name, value in self.values.items())}"
 
 
-class ComparisonDocument(Part):
+class ComparisonDocument(DocumentPart):
     """What `latlab compare --json` prints. together: all repetitions of each side; lost: the new run's failed cells.
 
     unmatched: cells that only one side has; left_out: repetitions that are not in any figure; differs: circumstances.

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Literal
 
-from latlab.model.part import Part
+from latlab.model.part import DocumentPart
 
 
-class Statistics(Part):
+class Statistics(DocumentPart):
     """Order statistics of n values, ns; a percentile that n does not support is None.
 
     min_sequence, max_sequence: the packets that have the extremes.
@@ -41,14 +41,14 @@ class LowPercentiles(Statistics):
     undefined: int
 
 
-class Variation(Part):
+class Variation(DocumentPart):
     """Packet delay variation (RFC 5481): between neighbours, and against the smallest delay."""
 
     ipdv: LowPercentiles
     pdv: Statistics
 
 
-class Interval(Part):
+class Interval(DocumentPart):
     """A statistic and its confidence interval, ns; those of percentiles are values that were measured, whole ones.
 
     effective_n: the effective sample size. block: length of the bootstrap's
@@ -64,7 +64,7 @@ class Interval(Part):
     why: str | None
 
 
-class LargestValue(Part):
+class LargestValue(DocumentPart):
     """The maximum. share_above: with 95 % confidence at most this share of packets is above it."""
 
     value: int | None
@@ -72,7 +72,7 @@ class LargestValue(Part):
     effective_n: int | None
 
 
-class Confidence(Part):
+class Confidence(DocumentPart):
     """Confidence intervals of a metric's statistics, at the level `confidence`. supports: what n supports, in words."""
 
     n: int
@@ -89,7 +89,7 @@ class Confidence(Part):
     supports: str
 
 
-class Buckets(Part):
+class Buckets(DocumentPart):
     """How many values lie in each fixed bucket (docs/explanation/statistics.md): those of any runs merge exactly."""
 
     format: str
@@ -100,7 +100,7 @@ class Buckets(Part):
     buckets: str
 
 
-class TailFit(Part):
+class TailFit(DocumentPart):
     """A generalized Pareto distribution fitted to the peaks over a threshold (docs/explanation/statistics.md).
 
     level_ns: the value of one episode in `level_packets`; None where that is below the threshold.
@@ -124,7 +124,7 @@ class TailFit(Part):
     level_high_ns: float | None
 
 
-class TailLevel(Part):
+class TailLevel(DocumentPart):
     """The value that one of so many packets exceeds. beyond: times as many packets as were measured."""
 
     packets: int
@@ -135,14 +135,14 @@ class TailLevel(Part):
     why: str | None
 
 
-class Peaks(Part):
+class Peaks(DocumentPart):
     """Peaks above the threshold, and the share of packets at or above each."""
 
     value_ns: list[int]
     share: list[float]
 
 
-class Tail(Part):
+class Tail(DocumentPart):
     """What lies beyond the sample. fit: one of `stability`; why: there is none."""
 
     n: int
@@ -158,7 +158,7 @@ class Tail(Part):
 # Where the time went
 
 
-class Stage(Part):
+class Stage(DocumentPart):
     """How long one packet took from one timestamp to the next."""
 
     from_: str
@@ -166,14 +166,14 @@ class Stage(Part):
     ns: int
 
 
-class WorstPacket(Part):
+class WorstPacket(DocumentPart):
     """The packet that took longest; its stages add up to the maximum."""
 
     sequence: int
     intervals: list[Stage]
 
 
-class Growth(Part):
+class Growth(DocumentPart):
     """A stage that was the dominant one. packets: of how many; ns: of one packet; share: of what it was late by."""
 
     from_: str
@@ -183,7 +183,7 @@ class Growth(Part):
     share: float
 
 
-class CameTo(Part):
+class CameTo(DocumentPart):
     """What an interrupt interrupted, or who asked for it. vcpu: where the vCPU was then."""
 
     what: str | None = None
@@ -192,7 +192,7 @@ class CameTo(Part):
     vcpu: str | None = None
 
 
-class StagesOfGroup(Part):
+class StagesOfGroup(DocumentPart):
     """Mean stages of the packets between two latencies. split: how many had all timestamps."""
 
     name: str
@@ -204,7 +204,7 @@ class StagesOfGroup(Part):
     ns: list[int | float] | None
 
 
-class StagesOfPacket(Part):
+class StagesOfPacket(DocumentPart):
     """Stages of one packet. stops: where they are others than the chain's. interrupted: by its interrupt, if traced."""
 
     sequence: int
@@ -215,7 +215,7 @@ class StagesOfPacket(Part):
     interrupted: CameTo | None = None
 
 
-class WorstStages(Part):
+class WorstStages(DocumentPart):
     """The worst packets: how many, how many of them late, their dominant stages, and some one by one."""
 
     packets: int
@@ -224,7 +224,7 @@ class WorstStages(Part):
     each: list[StagesOfPacket]
 
 
-class Chain(Part):
+class Chain(DocumentPart):
     """The stages that a metric adds up from (docs/explanation/where-the-time-went.md).
 
     stops: timestamps in their order; clocks: of each stage whose clock; split: packets that have all timestamps;
@@ -248,7 +248,7 @@ class Chain(Part):
 # Metrics
 
 
-class Series(Part):
+class Series(DocumentPart):
     """How many intervals a tool reported of, and the least and the greatest of each figure that all have."""
 
     count: int
@@ -261,7 +261,7 @@ class Series(Part):
     max: list[int] = []
 
 
-class Counted(Part):
+class Counted(DocumentPart):
     """What is known of a metric beside its statistics.
 
     from_, to: its two timestamps. missing: packets without one of them; unbounded: whose clocks nothing bounds.

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from latlab.model.part import Failure, Part
+from latlab.model.part import DocumentPart, Failure
 from latlab.result.anomalies import Anomaly, LateLimits, Windows
 from latlab.result.metrics import CameTo, Chain, Metric, Statistics
 
 
-class Silent(Part):
+class Silent(DocumentPart):
     """Packets with launch times that the kernel dropped silently."""
 
     count: int
@@ -15,7 +15,7 @@ class Silent(Part):
     last_sequence: int
 
 
-class Unstamped(Part):
+class Unstamped(DocumentPart):
     """Packets without a timestamp. later: how many of them are among the latest by `until`; late: chance does not
     explain that.
     """
@@ -29,7 +29,7 @@ class Unstamped(Part):
     late: bool
 
 
-class Bound(Part):
+class Bound(DocumentPart):
     """What a gate schedule guarantees."""
 
     earliest_ns: int
@@ -39,7 +39,7 @@ class Bound(Part):
     guard_ns: int
 
 
-class Gates(Part):
+class Gates(DocumentPart):
     """When packets left through a gate, after the warm-up. missed: in a later window than their own."""
 
     left: int
@@ -57,7 +57,7 @@ class Gates(Part):
     in_slot: dict[str, Statistics]
 
 
-class ProbeOf(Part):
+class ProbeOf(DocumentPart):
     """Of which probe these figures are. leg: `up`, `down`, or None of the whole; period_ns: None of a closed loop."""
 
     name: str
@@ -70,7 +70,7 @@ class ProbeOf(Part):
     told: str
 
 
-class TimerWindow(Part):
+class TimerWindow(DocumentPart):
     """A timer's figures in one window, ns from its start."""
 
     from_ns: int
@@ -82,7 +82,7 @@ class TimerWindow(Part):
     above: int
 
 
-class TimerHandler(Part):
+class TimerHandler(DocumentPart):
     """The interrupt's handler of a timer. above: later than the threshold."""
 
     n: int
@@ -90,7 +90,7 @@ class TimerHandler(Part):
     windows: list[TimerWindow] | None
 
 
-class TimerLimits(Part):
+class TimerLimits(DocumentPart):
     """What a timer's instants are held against, and the windows that they are counted in."""
 
     threshold_ns: int
@@ -105,7 +105,7 @@ class Timer(TimerHandler, TimerLimits):
     trace_problem: Failure | None
 
 
-class TraceStage(Part):
+class TraceStage(DocumentPart):
     """A stage between interrupt and thread, over the packets or instants of which it is known, ns."""
 
     from_: str
@@ -119,7 +119,7 @@ class TraceStage(Part):
     max: int
 
 
-class MissingStage(Part):
+class MissingStage(DocumentPart):
     """Why stages of n packets or instants are not known."""
 
     id: str
@@ -127,7 +127,7 @@ class MissingStage(Part):
     reason: str
 
 
-class Entry(Part):
+class Entry(DocumentPart):
     """How interrupts came into a guest, as its VM host's kernel reports. told: of how many packets or instants."""
 
     told: int
@@ -136,7 +136,7 @@ class Entry(Part):
     ran: list[CameTo] = []
 
 
-class FlightRecord(Part):
+class FlightRecord(DocumentPart):
     """What a flight recorder kept of a host's trace. judged: by its listener, of which late were late, or may have been
     as the clocks were known then; typical: others, kept to be compared with; unjudged: the clocks were not known then.
     overran: windows of which events were no longer held.
@@ -151,7 +151,7 @@ class FlightRecord(Part):
     overran: int
 
 
-class TracedOn(Part):
+class TracedOn(DocumentPart):
     """Where it was traced. events, lost: of the host's trace. flight: if a flight recorder kept little of it."""
 
     host: str
@@ -160,7 +160,7 @@ class TracedOn(Part):
     flight: FlightRecord | None = None
 
 
-class Breakdown(Part):
+class Breakdown(DocumentPart):
     """The path of packets or instants from the interrupt to the thread (docs/explanation/where-the-time-went.md).
 
     told: the wake-up is known; awake: the thread did not sleep; untold: unknown. whole: every stage is known; missing:
@@ -185,7 +185,7 @@ class Trace(Breakdown, TracedOn):
     """The path of packets or instants from the interrupt to the thread, and where it was traced."""
 
 
-class LostAt(Part):
+class LostAt(DocumentPart):
     """Lost packets that one kernel dropped at one place for one reason.
 
     place: in words, as "at tap0 of vmhost". host: in whose network namespace; device: at which interface. reason: as
@@ -200,7 +200,7 @@ class LostAt(Part):
     packets: int
 
 
-class Losses(Part):
+class Losses(DocumentPart):
     """Where lost packets were dropped, warm-up left out. unplaced: no kernel that was watched dropped them."""
 
     lost: int
@@ -208,7 +208,7 @@ class Losses(Part):
     places: list[LostAt]
 
 
-class Stream(Part):
+class Stream(DocumentPart):
     """A stream, a probe or one of its legs, a timer, or what a tool measured.
 
     clock: where the offset of the two hosts' clocks is known from. counts: packets, warm-up included. anomalies: by

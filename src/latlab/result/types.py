@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from latlab.model.part import Failure, Keys, Part, Status, Verdict
+from latlab.model.part import DocumentPart, Failure, Keys, Status, Verdict
 from latlab.model.rules import IDS, Severity
 from latlab.recordings.cell import Bridge, Guest, LeftOut, Load
 from latlab.result.anomalies import (
@@ -156,7 +156,7 @@ __all__ = [
 ]
 
 
-class Reason(Part):
+class Reason(DocumentPart):
     """Why a verdict is not `trusted`.
 
     id: the rule's, which stays the same. check: its name. finding: what is so where it is broken. where: host, file,
@@ -180,7 +180,7 @@ class Reason(Part):
         return cls.model_validate({"id": document.get("id") or IDS[document["check"]], **document})
 
 
-class TurnedOff(Part):
+class TurnedOff(DocumentPart):
     """A rule that the scenario turns off. found: the number of reasons that it would have given."""
 
     id: str
@@ -189,7 +189,7 @@ class TurnedOff(Part):
     found: int
 
 
-class Threshold(Part):
+class Threshold(DocumentPart):
     """A threshold of trust. value, default: ns, or a share. given: the scenario says it."""
 
     value: int | float
@@ -197,7 +197,7 @@ class Threshold(Part):
     given: bool
 
 
-class Limit(Part):
+class Limit(DocumentPart):
     """A limit of `accept` in one cell. limit, actual: ns, or packets. reason: None where it was kept."""
 
     cell: str
@@ -209,7 +209,7 @@ class Limit(Part):
     reason: Literal["over the limit", "not measured"] | None
 
 
-class Talker(Part):
+class Talker(DocumentPart):
     """What sending cost a talker: CPU time, and how often its thread woke."""
 
     host: str
@@ -218,7 +218,7 @@ class Talker(Part):
     wakeups: int
 
 
-class StampsCompared(Part):
+class StampsCompared(DocumentPart):
     """By how much eBPF's timestamps are later than the socket's of the same packets, ns."""
 
     stamp: str
@@ -230,7 +230,7 @@ class StampsCompared(Part):
     max_ns: int
 
 
-class StampsTaken(Part):
+class StampsTaken(DocumentPart):
     """Who took the kernel's timestamps for an agent: `ebpf`, `socket` or `both`; None: not asked for.
 
     clock: of the BPF programs. missing: what they should have taken and did not, and why. lost: records for which their
@@ -247,7 +247,7 @@ class StampsTaken(Part):
     compared: list[StampsCompared] = []
 
 
-class DropsWatched(Part):
+class DropsWatched(DocumentPart):
     """A kernel, and whether it was recorded where it drops packets. host: where it was watched; hosts: that share it.
 
     drops: of packets of ours, which need not be lost: copies are dropped, too. unrecorded: drops for which a ring had
@@ -263,7 +263,7 @@ class DropsWatched(Part):
     missing: list[str]
 
 
-class Spread(Part):
+class Spread(DocumentPart):
     """A figure of a clock over the readings."""
 
     n: int
@@ -274,7 +274,7 @@ class Spread(Part):
     stddev: float
 
 
-class Unlocked(Part):
+class Unlocked(DocumentPart):
     """A time in which a port was not locked, ns from the first reading; to_ns: None until the end."""
 
     from_ns: int
@@ -282,7 +282,7 @@ class Unlocked(Part):
     why: str
 
 
-class PtpCheck(Part):
+class PtpCheck(DocumentPart):
     """PTP's offset against our own readings of both clocks."""
 
     n: int
@@ -293,7 +293,7 @@ class PtpCheck(Part):
     apart: int
 
 
-class PtpPort(Part):
+class PtpPort(DocumentPart):
     """A port of ptp4l over the time of the streams."""
 
     port: str
@@ -316,7 +316,7 @@ class PtpPort(Part):
     checked: PtpCheck | None
 
 
-class Imported(Part):
+class Imported(DocumentPart):
     """Where an imported cell's figures come from. latency: what the tool's latency is, in one sentence. by_latlab: it
     was watched, and no other program measured it."""
 
@@ -332,7 +332,7 @@ class Imported(Part):
     by_latlab: bool = False
 
 
-class FlowWatched(Part):
+class FlowWatched(DocumentPart):
     """A flow whose packets were watched. flow: which, as the scenario has it. hosts: of each kernel the one whose agent
     watched. packets: seen at each point, by direction; None: the recordings were not read.
     """
@@ -345,7 +345,7 @@ class FlowWatched(Part):
     left_out: list[LeftOut]
 
 
-class Cell(Part):
+class Cell(DocumentPart):
     """One repetition of a cell. cell: the matrix' keys; instructions_per_ns: of a board in virtual time."""
 
     cell: Keys
@@ -381,7 +381,7 @@ class Cell(Part):
         return self.streams[stream].metrics.get(metric) if stream in self.streams else None
 
 
-class Published(Part):
+class Published(DocumentPart):
     """A published row to compare with, ns."""
 
     source: str
@@ -397,7 +397,7 @@ class Published(Part):
     p99: int | float | None
 
 
-class Repeats(Part):
+class Repeats(DocumentPart):
     """How far the repetitions of a cell are apart (`--check-repeat`): the timestamp that differs most."""
 
     slug: str
@@ -411,7 +411,7 @@ class Repeats(Part):
     timestamp: str | None
 
 
-class Result(Part):
+class Result(DocumentPart):
     """A run's result, as result.json has it."""
 
     format: str

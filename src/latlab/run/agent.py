@@ -14,7 +14,7 @@ from latlab.hosts import Host, Process, signal_group
 from latlab.model.errors import LabError, rejection_remedy
 from latlab.model.part import Document, Failure
 from latlab.recordings.cell import Ready, RecordedAgent, Totals
-from latlab.run.events import Interval, Late, Latencies, Listener, Packets, Seen, Window, ignore
+from latlab.run.events import Interval, Late, Latencies, Listener, Packets, Seen, TimerWindowEnded, ignore
 from latlab.testbed.apply import TestBed
 from latlab.testbed.step import Spec
 
@@ -216,11 +216,11 @@ class Agent:
                 where = ": ".join(filter(None, (self._where(), self.verb, error.where)))
                 self._fail(LabError(error.what, where=where, remedy=self._rejected(error) or error.remedy))
 
-    def _window(self, event: Document) -> Window:
+    def _window(self, event: Document) -> TimerWindowEnded:
         told = {key: event[key] for key in ("from_tai_ns", "to_tai_ns", "n", "mean_ns", "stddev_ns")}
         told |= {key: event[key] for key in ("min_ns", "max_ns", "above", "threshold_ns", "overdue")}
         timer = self.known.said.timer
-        return Window(self.host.name, self.probe or "", **told, tick_ns=timer.tick_ns if timer else None)
+        return TimerWindowEnded(self.host.name, self.probe or "", **told, tick_ns=timer.tick_ns if timer else None)
 
     def _rejected(self, error: Failure) -> str:
         """What to do where packets that it sent were rejected; empty where the error is another."""

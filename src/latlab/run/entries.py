@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from latlab.recordings.cell import Asked, LaunchTime, RecordedProbe, RecordedStream, TimerSettings
+from latlab.recordings.cell import AskedOfProbe, LaunchTime, RecordedProbe, RecordedStream, TimerSettings
 from latlab.scenario import Flow, Scenario
 from latlab.scenario.flows import dds_domains
 from latlab.scenario.models import TCP_HEADERS
@@ -42,7 +42,7 @@ def probe_entries(scenario: Scenario) -> list[RecordedProbe]:
                 to=hosts[-1],
                 period_ns=getattr(probe, "period", None),
                 timeout_ns=getattr(probe, "timeout", None),
-                asked=Asked.model_validate({key: value for key, value in written.items() if value is not None}),
+                asked=AskedOfProbe.model_validate({key: value for key, value in written.items() if value is not None}),
             )
         )
     return entries

@@ -144,7 +144,7 @@ class Late:
 
 
 @dataclass(frozen=True)
-class Window:
+class TimerWindowEnded:
     """What a timer's agent said of one interval of time: of the n instants due in [from_tai_ns, to_tai_ns).
 
     Lateness in ns: mean and population standard deviation, least, largest, and how many were above threshold_ns.
@@ -176,7 +176,9 @@ class CellEnded:
     cell: RecordedCell
 
 
-Event = Cleaned | RunStarted | CellStarted | Phase | Waiting | Packets | ClockBound | Late | Window | CellEnded
+Event = (
+    Cleaned | RunStarted | CellStarted | Phase | Waiting | Packets | ClockBound | Late | TimerWindowEnded | CellEnded
+)
 Listener = Callable[[Event], None]
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 import polars as pl
 
 from latlab.hosts import Host
-from latlab.imports.base import Imported, PacketStream, Problem
+from latlab.imports.base import Imported, ImportProblem, PacketStream
 from latlab.imports.packets import packet_table
 from latlab.imports.watched import NothingSeenError, read_watched
 from latlab.imports.write import packets_entry
@@ -222,8 +222,8 @@ def _read(flow: WatchedFlow, folder: CellFolder, clocks: Sequence[ClockEdge]) ->
         return read_watched(flow, folder.path, clocks)
     except NothingSeenError as error:
         finding, expected = "no packet of a flow was seen", f"packets of {flow.flow!r}"
-        problem = Problem("packets-arrived", finding, "suspect", expected, error.what, error.remedy)
+        problem = ImportProblem("packets-arrived", finding, "suspect", expected, error.what, error.remedy)
     except LabError as error:
         finding, expected = "a recording of a flow cannot be read", "a complete recording of each kernel"
-        problem = Problem("recordings-whole", finding, "suspect", expected, error.what, error.remedy, error.where)
+        problem = ImportProblem("recordings-whole", finding, "suspect", expected, error.what, error.remedy, error.where)
     return Imported(TOOL, "", "", notes=tuple(flow.notes), problems=(problem,))

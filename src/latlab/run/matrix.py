@@ -36,8 +36,8 @@ from latlab.run.events import (
     Packets,
     Phase,
     RunStarted,
+    TimerWindowEnded,
     Waiting,
-    Window,
     ignore,
 )
 from latlab.run.flows import flow_kernels, flow_recording, planned_point
@@ -45,7 +45,7 @@ from latlab.run.probe_specs import ping_spec, pings, pong_spec, timer_spec, time
 from latlab.run.room import available_memory, check_room
 from latlab.run.specs import Bed, entry_spec, listen_spec, listeners, talk_spec, talkers, trace_spec, waking_spec
 from latlab.run.watching import watch_spec
-from latlab.scenario import BoardHost, Cell, Loaded, Run, Scenario, cells, runs
+from latlab.scenario import BoardHost, Loaded, MatrixCell, Run, Scenario, cells, runs
 from latlab.scenario.watched import parse_flow
 from latlab.testbed import make_hosts
 from latlab.testbed.agent_binary import find_agent, find_agents
@@ -68,7 +68,7 @@ ANY_RUN = "0" * 16
 """The run id in a plan: a run has a random one."""
 
 
-def check(loaded: Loaded, root: Path, repeat: int) -> list[Cell]:
+def check(loaded: Loaded, root: Path, repeat: int) -> list[MatrixCell]:
     """The scenario's cells. UsageError, LabError: all that would keep them from running here; nothing is changed.
 
     root: where the run's folder is to be. repeat: how often each is to be measured.
@@ -151,7 +151,7 @@ async def run(
     return folder
 
 
-def at_once(found: Sequence[Cell], jobs: int | None) -> int:
+def at_once(found: Sequence[MatrixCell], jobs: int | None) -> int:
     """Return how many of these cells are measured at once. UsageError: more than one was asked for, and they cannot be.
 
     Only boards in virtual time do not notice each other. Each takes a CPU and its memory, which it may need twice: once
@@ -226,7 +226,7 @@ def followed(scenario: Scenario) -> Iterator[Followed]:
 
 def _of_cell(listener: Listener, number: int, event: Event) -> None:
     """Pass an event of a cell on, with which cell it is."""
-    if isinstance(event, Phase | Waiting | Packets | ClockBound | Window):
+    if isinstance(event, Phase | Waiting | Packets | ClockBound | TimerWindowEnded):
         event = replace(event, order=number)
     listener(event)
 
@@ -253,7 +253,7 @@ async def until_told(work: Any) -> bool:
     return True
 
 
-def _planned(cell: Cell) -> PlannedCell:
+def _planned(cell: MatrixCell) -> PlannedCell:
     scenario = cell.scenario
     site = planned_site(scenario)
     hosts = make_hosts(scenario, site)

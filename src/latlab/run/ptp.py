@@ -17,7 +17,7 @@ from latlab.scenario import Scenario
 from latlab.scenario.parts import parse_end
 from latlab.testbed.apply import TestBed
 from latlab.testbed.places import Places
-from latlab.testbed.ptp import Port, absent_ports, ptp_ports
+from latlab.testbed.ptp import ClockPort, absent_ports, ptp_ports
 from latlab.testbed.ptp.port import longest_sync_interval_ns
 from latlab.testbed.site import Site
 from latlab.testbed.step import Spec
@@ -104,7 +104,7 @@ class PtpWatch:
             self._entry(port, why) for port, why in absent_ports(self._scenario, self._site)
         ]
 
-    def _entry(self, port: Port, absent: str | None = None) -> RecordedPort:
+    def _entry(self, port: ClockPort, absent: str | None = None) -> RecordedPort:
         started = {port.end for port in self._ports if port.role}
         master = self._scenario.ptp_master_of(port.end)
         return RecordedPort(
@@ -121,7 +121,7 @@ class PtpWatch:
             start_tai_ns=self._starts.get(str(port.end)),
         )
 
-    def _inquiry_spec(self, port: Port, run_id: str, recording: str) -> Spec:
+    def _inquiry_spec(self, port: ClockPort, run_id: str, recording: str) -> Spec:
         """The spec of the agent that queries the port's ptp4l."""
         return {
             "run_id": run_id,

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from latlab.model.errors import LabError
 from latlab.run.probe_specs import timers
-from latlab.scenario import Cell, Flow, Scenario
+from latlab.scenario import Flow, MatrixCell, Scenario
 
 DISK_BYTES = 200
 """Of a packet in recordings and packet table together, about."""
@@ -19,7 +19,7 @@ SHORTEST_LOOP_NS = 20_000
 _MEMINFO = Path("/proc/meminfo")
 
 
-def check_room(cells: Sequence[Cell], repeat: int, root: Path) -> None:
+def check_room(cells: Sequence[MatrixCell], repeat: int, root: Path) -> None:
     """Check that the run fits. LabError: the runs' disk, or the memory, cannot hold it, with the numbers."""
     packets = [_packets(cell.scenario) for cell in cells]
     folder = next(path for path in (root.absolute(), *root.absolute().parents) if path.exists())

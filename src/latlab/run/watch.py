@@ -24,7 +24,7 @@ from latlab.run.agent import Agent
 from latlab.run.events import Listener, Phase, ignore
 from latlab.run.fetch import Recordings
 from latlab.run.matrix import until_told
-from latlab.run.watching import RING, SNAP, Found, Kernel, find, merged, notes_of, points_of
+from latlab.run.watching import RING, SNAP, FoundInterface, Kernel, find, merged, notes_of, points_of
 from latlab.scenario.watched import Flow, WatchPoint, parse_flow, parse_point
 from latlab.testbed.agent_binary import find_agent, find_agents
 from latlab.testbed.apply import TestBed
@@ -42,7 +42,7 @@ _LABEL: Final = "measured"
 
 
 @dataclass(frozen=True)
-class Asked:
+class WatchRequest:
     """What is to be watched: the flow and the points as they were written, for how long, ns, None: until Ctrl-C; bytes
     of each packet that are kept; records that the kernel's ring holds; how far clocks of machines differ at most, ns;
     the configuration of ssh, None: the user's.
@@ -57,7 +57,7 @@ class Asked:
     ssh_config: str | None = None
 
 
-async def watch(asked: Asked, root: Path, listener: Listener = ignore, *, name: str = "watch") -> RunFolder:
+async def watch(asked: WatchRequest, root: Path, listener: Listener = ignore, *, name: str = "watch") -> RunFolder:
     """The run's folder, its packets analysed; SIGINT and SIGTERM end it in order.
 
     UsageError: the flow, a point or an interface cannot be. LabError: a machine is not reached, the kernel does not
@@ -83,7 +83,7 @@ async def watch(asked: Asked, root: Path, listener: Listener = ignore, *, name: 
 
 
 async def _watched(
-    asked: Asked,
+    asked: WatchRequest,
     flow: Flow,
     points: Sequence[WatchPoint],
     folder: RunFolder,
@@ -160,7 +160,7 @@ def _watched_of(folder: RunFolder) -> Watched:
     return Watched.model_validate(folder.run()["watch"])
 
 
-async def _find(point: WatchPoint, machine: Host) -> Found:
+async def _find(point: WatchPoint, machine: Host) -> FoundInterface:
     """The interface, looked for where it is to be. UsageError: it is not there."""
     host: Host = machine
     if point.namespace is not None:
@@ -172,7 +172,7 @@ async def _find(point: WatchPoint, machine: Host) -> Found:
 
 
 async def _record(
-    asked: Asked,
+    asked: WatchRequest,
     flow: Flow,
     kernels: Sequence[Kernel],
     bed: TestBed,
@@ -207,7 +207,7 @@ async def _record(
         folder.write_run({**run, "ended": datetime.now(UTC).isoformat(timespec="seconds"), "status": status})
 
 
-def _known(asked: Asked, flow: Flow, run_id: str, kernels: Sequence[Kernel]) -> Watched:
+def _known(asked: WatchRequest, flow: Flow, run_id: str, kernels: Sequence[Kernel]) -> Watched:
     """`watch` of run.json.
 
     from_tai_ns, until_tai_ns: by each kernel's clock, between them all of them were watched, and what was seen had time

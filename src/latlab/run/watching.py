@@ -25,7 +25,7 @@ _TAKEN_IN_BELOW: Final = ("vlan", "macvlan", "macvtap", "ipvlan", "ipvtap", "bon
 
 
 @dataclass(frozen=True)
-class Found:
+class FoundInterface:
     """An interface that is there. name: of the point, for people. host: in whose network namespace it is. directions:
     that are watched. netns: the inode of that namespace; ifindex: its number in it. note: what is to be known of it.
     became: what was the matter with it at the end; empty: nothing.
@@ -55,7 +55,7 @@ class Kernel:
     host: Host
     agent_path: str
     recording: str
-    found: list[Found] = field(default_factory=list)
+    found: list[FoundInterface] = field(default_factory=list)
     agent: Agent | None = None
     done: Totals | None = None
     done_at: float = 0.0
@@ -127,7 +127,7 @@ def notes_of(kernels: Sequence[Kernel]) -> list[str]:
     return [one.note for kernel in kernels for one in kernel.found if one.note]
 
 
-async def find(name: str, host: Host, interface: str, directions: tuple[str, ...], where: str) -> Found:
+async def find(name: str, host: Host, interface: str, directions: tuple[str, ...], where: str) -> FoundInterface:
     """The interface, looked for on its host. UsageError: it is not there. where: what asks for it."""
     inode = (await host.run(("stat", "-Lc", "%i", "/proc/self/ns/net"))).stdout
     links = await _links(host)
@@ -135,7 +135,7 @@ async def find(name: str, host: Host, interface: str, directions: tuple[str, ...
     if link is None:
         remedy = f"it has {', '.join(one['ifname'] for one in links)}"
         raise UsageError(f"there is no interface {interface!r}", where=name, remedy=remedy)
-    found = Found(name, host, interface, directions, int(inode), link["ifindex"])
+    found = FoundInterface(name, host, interface, directions, int(inode), link["ifindex"])
     kind = link.get("linkinfo", {}).get("info_kind", "")
     if kind not in _TAKEN_IN_BELOW or "in" not in directions:
         return found
@@ -145,9 +145,9 @@ async def find(name: str, host: Host, interface: str, directions: tuple[str, ...
     return replace(found, directions=("out",), note=f"{what}; packets that leave are")
 
 
-def merged(found: Sequence[Found]) -> list[Found]:
+def merged(found: Sequence[FoundInterface]) -> list[FoundInterface]:
     """Each interface once, with all directions that are asked for."""
-    once: dict[tuple[int, int], Found] = {}
+    once: dict[tuple[int, int], FoundInterface] = {}
     for one in found:
         key = one.netns, one.ifindex
         before = once.get(key, one)
@@ -162,7 +162,7 @@ async def _links(host: Host) -> list[dict[str, Any]]:
     return links
 
 
-async def _looked_at_again(found: Found) -> Found:
+async def _looked_at_again(found: FoundInterface) -> FoundInterface:
     """The interface, with what has become of it."""
     if await found.host.is_gone():
         return replace(found, became=f"the network namespace {found.namespace!r} no longer exists")

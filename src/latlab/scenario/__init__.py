@@ -8,7 +8,7 @@ from latlab.scenario.limits import Limit
 from latlab.scenario.links import Link, Vlan
 from latlab.scenario.load import Loaded, cells, load_scenario, load_text, with_trigger
 from latlab.scenario.loads import Busy, Flood, Iperf3, Load, LoadBetween, LoadOn, Netperf, StressNg
-from latlab.scenario.matrix import Cell, Run, runs
+from latlab.scenario.matrix import MatrixCell, Run, runs
 from latlab.scenario.models import Clock, Scenario, Window
 from latlab.scenario.network import Route, Segment
 from latlab.scenario.parse import Parsed, parse
@@ -42,7 +42,6 @@ __all__ = [
     "BoardHost",
     "Busy",
     "Cbs",
-    "Cell",
     "Clock",
     "End",
     "Etf",
@@ -65,6 +64,7 @@ __all__ = [
     "LoadTuning",
     "Loaded",
     "LocalHost",
+    "MatrixCell",
     "Mqprio",
     "NetnsHost",
     "Netperf",

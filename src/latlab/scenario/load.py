@@ -18,7 +18,7 @@ from latlab.model.errors import UsageError
 from latlab.scenario.findings import Finding, Problem, Raw, ScenarioErrors, show_path, shown
 from latlab.scenario.findings import Path as Place
 from latlab.scenario.limits import parse_trigger
-from latlab.scenario.matrix import Cell, expand
+from latlab.scenario.matrix import MatrixCell, expand
 from latlab.scenario.models import Scenario
 from latlab.scenario.parse import parse
 
@@ -224,10 +224,10 @@ class Loaded:
     text: str
     raw: Raw
     scenario: Scenario
-    combinations: tuple[Cell, ...]
+    combinations: tuple[MatrixCell, ...]
     document: Document
 
-    def where(self, place: Place, cell: Cell | None = None) -> str:
+    def where(self, place: Place, cell: MatrixCell | None = None) -> str:
         """`file:line: path` of a place in the scenario; in a cell, of the value that the matrix or an override puts
         there."""
         for path, source in (cell.sources if cell else {}).items():
@@ -293,7 +293,7 @@ def _is_line(text: str, position: Position, value: str) -> bool:
     return line.startswith("trigger:") and value in line
 
 
-def cells(loaded: Loaded) -> list[Cell]:
+def cells(loaded: Loaded) -> list[MatrixCell]:
     """Every combination of the matrix's values, each with its own scenario, in the matrix's order."""
     return list(loaded.combinations)
 

@@ -57,7 +57,7 @@ def path_of(key: str, shapers: Iterable[str]) -> tuple[str, ...]:
 
 
 @dataclass(frozen=True)
-class Cell:
+class MatrixCell:
     """One combination of values.
 
     label: matrix key → value chosen; for `loads` and `probes` the list of names, `["none"]` for none; for a mapping, or
@@ -134,12 +134,12 @@ class Run:
     seed: of what differs between its repetitions in virtual time; None on a clock that differs anyway.
     """
 
-    cell: Cell
+    cell: MatrixCell
     repeat: int
     seed: int | None = None
 
 
-def runs(cells: Sequence[Cell], repeat: int, seed: int, *, copies: bool = False) -> list[Run]:
+def runs(cells: Sequence[MatrixCell], repeat: int, seed: int, *, copies: bool = False) -> list[Run]:
     """Return every repetition of every cell, in the order to run them: shuffled, the same for the same seed.
 
     Each repetition is shuffled apart, so that what drifts over the whole run meets all cells alike. copies: all
@@ -161,7 +161,7 @@ def _seed(scenario: Scenario, repeat: int) -> int | None:
     return (1 if scenario.seed is None else scenario.seed) + repeat - 1
 
 
-def expand(raw: Raw, base: Parsed) -> tuple[list[Cell], list[Finding]]:
+def expand(raw: Raw, base: Parsed) -> tuple[list[MatrixCell], list[Finding]]:
     """The cells of a scenario in its matrix's order, and what is wrong with the matrix, its overrides and in any cell.
 
     raw: the plain data, base: what became of it. What is wrong without the matrix is not reported again. While anything
@@ -205,8 +205,8 @@ def _every_cell(
     paths: Mapping[str, tuple[str, ...]],
     overrides: Sequence[_Override],
     excluded: Sequence[Mapping[str, int]],
-) -> tuple[list[Cell], list[Finding]]:
-    cells: list[Cell] = []
+) -> tuple[list[MatrixCell], list[Finding]]:
+    cells: list[MatrixCell] = []
     findings: dict[Finding, Finding] = {}
     slugs: set[str] = set()
     seen: set[frozenset[tuple[str, int]]] = set()
@@ -229,7 +229,7 @@ def _every_cell(
         varied = [("matrix", key, matrix[key].at(index)) for key, index in picked.items() if key not in CHOSEN]
         parsed = parse(data)
         if parsed.scenario is not None:
-            cells.append(Cell(label, slug, parsed.scenario, sources))
+            cells.append(MatrixCell(label, slug, parsed.scenario, sources))
         for finding in parsed.findings:
             path = _cause(finding, sources, varied[0] if len(varied) == 1 else ("matrix",))
             # The same mistake is in other cells too: it is reported for the first one.

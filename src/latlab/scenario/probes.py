@@ -105,7 +105,7 @@ def _transport(given: Raw) -> Literal["udp", "tcp", "ethernet"]:
     return "udp" if given.get("vlan") is None else "ethernet"
 
 
-class Asked(Between):
+class QuestionProbe(Between):
     """latlab's own question and answer; every packet of both directions is recorded."""
 
     is_recorded: ClassVar[bool] = True
@@ -127,7 +127,7 @@ def _timestamps(given: Raw) -> Literal["kernel", "user"]:
     return "user" if given.get("transport") == "tcp" else "kernel"
 
 
-class PingProbe(Asked):
+class PingProbe(QuestionProbe):
     """latlab's own question and answer over UDP, TCP or in raw frames."""
 
     probe: Literal["ping"]
@@ -166,7 +166,7 @@ class OverDds(Between):
     reliable: bool = Field(default=True, description="lost samples are sent again; false: best effort")
 
 
-class DdsProbe(Asked, OverDds):
+class DdsProbe(QuestionProbe, OverDds):
     """latlab's own question and answer over DDS."""
 
     probe: Literal["dds"]

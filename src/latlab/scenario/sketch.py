@@ -318,7 +318,7 @@ def _asked(field: FieldInfo, part: Part) -> set[str]:
     if not field.default_factory_takes_validated_data:
         return asked
 
-    class Asked(Raw):
+    class Noted(Raw):
         def __getitem__(self, name: str) -> Any:
             asked.add(name)
             return super().__getitem__(name)
@@ -327,7 +327,7 @@ def _asked(field: FieldInfo, part: Part) -> set[str]:
             asked.add(name)
             return super().get(name, default)
 
-    field.get_default(call_default_factory=True, validated_data=Asked(part.__dict__))
+    field.get_default(call_default_factory=True, validated_data=Noted(part.__dict__))
     return asked
 
 

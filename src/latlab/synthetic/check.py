@@ -24,7 +24,7 @@ from latlab.synthetic.way import GUARD_NS
 
 
 @dataclass(frozen=True)
-class Problem:
+class DescriptionProblem:
     """What is wrong with a description, and what to write instead. path: fields' names, and the ingredient's number."""
 
     path: tuple[str | int, ...]
@@ -41,44 +41,46 @@ def check(description: Description) -> None:
         raise UsageError("the description is impossible", parts=found)
 
 
-def problems(description: Description) -> list[Problem]:
+def problems(description: Description) -> list[DescriptionProblem]:
     """All that is wrong with it."""
     found = [*_whole(description), *_noise(description.noise)]
     for number, one in enumerate(description.ingredients):
-        found += [Problem(("ingredients", number), *said) for said in _ingredient(one, description)]
+        found += [DescriptionProblem(("ingredients", number), *said) for said in _ingredient(one, description)]
     return found
 
 
-def _where(one: Problem, description: Description) -> str:
+def _where(one: DescriptionProblem, description: Description) -> str:
     if isinstance(one.path[-1], int):
         return f"ingredients[{one.path[-1]}], {type(description.ingredients[one.path[-1]]).__name__}"
     return ".".join(map(str, one.path))
 
 
-def _whole(one: Description) -> Iterator[Problem]:
+def _whole(one: Description) -> Iterator[DescriptionProblem]:
     if one.packets < 1:
-        yield Problem(("packets",), f"{one.packets} packets", "give 1 or more")
+        yield DescriptionProblem(("packets",), f"{one.packets} packets", "give 1 or more")
     if one.period_ns < 1:
-        yield Problem(("period_ns",), f"a period of {one.period_ns} ns", "give 1 or more")
+        yield DescriptionProblem(("period_ns",), f"a period of {one.period_ns} ns", "give 1 or more")
     if not 0 <= one.warmup <= one.packets:
-        yield Problem(("warmup",), f"{one.warmup} of {one.packets} packets", "give no more than there are")
+        yield DescriptionProblem(("warmup",), f"{one.warmup} of {one.packets} packets", "give no more than there are")
     if not 0 <= one.drain_ns < max(one.period_ns, 1):
         what = f"{one.drain_ns} ns between packets every {one.period_ns} ns"
-        yield Problem(("drain_ns",), what, "give less than a period, else they never arrive in time")
+        yield DescriptionProblem(("drain_ns",), what, "give less than a period, else they never arrive in time")
     if one.clock_bound_ns is not None and one.clock_bound_ns < 0:
-        yield Problem(("clock_bound_ns",), f"{one.clock_bound_ns} ns", "give 0 or more, or None")
+        yield DescriptionProblem(("clock_bound_ns",), f"{one.clock_bound_ns} ns", "give 0 or more, or None")
     if len(one.least_ns) != len(STAGES) or min(one.least_ns, default=0) < 0:
-        yield Problem(("least_ns",), f"{one.least_ns}", f"give a delay, 0 or more, for each of {', '.join(STAGES)}")
+        yield DescriptionProblem(
+            ("least_ns",), f"{one.least_ns}", f"give a delay, 0 or more, for each of {', '.join(STAGES)}"
+        )
     if (gates := one.gates) is not None and not GUARD_NS <= gates.open_ns <= gates.cycle_ns:
         what = f"open for {gates.open_ns} of {gates.cycle_ns} ns"
-        yield Problem(("gates",), what, f"open them for {GUARD_NS} ns at least, and no more than a cycle")
+        yield DescriptionProblem(("gates",), what, f"open them for {GUARD_NS} ns at least, and no more than a cycle")
 
 
-def _noise(one: Noise) -> Iterator[Problem]:
+def _noise(one: Noise) -> Iterator[DescriptionProblem]:
     if min(one.spread_ns, one.slow_ns, one.slow_correlation_ns, one.lattice_ns) < 0:
-        yield Problem(("noise",), "a negative duration", "give 0 or more")
+        yield DescriptionProblem(("noise",), "a negative duration", "give 0 or more")
     if sum(weight for weight, _ in one.modes) > 1:
-        yield Problem(("noise",), "the modes' weights add up to more than 1", "give shares of all packets")
+        yield DescriptionProblem(("noise",), "the modes' weights add up to more than 1", "give shares of all packets")
 
 
 def _ingredient(one: Ingredient, description: Description) -> Iterator[tuple[str, str]]:

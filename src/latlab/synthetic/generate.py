@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from latlab.analysis.anomalies.context import Context
 from latlab.analysis.frames import Frame
-from latlab.analysis.gate_port import Port
-from latlab.analysis.promise import Flow
+from latlab.analysis.gate_port import GatePort
+from latlab.analysis.promise import GatedStream
 from latlab.model.units import RATES
 from latlab.synthetic.check import check
 from latlab.synthetic.clocks import comparison, offset_ns, ptp_series, steps
@@ -42,17 +42,17 @@ class Synthetic:
     throttled: bool
 
     @property
-    def port(self) -> Port | None:
+    def port(self) -> GatePort | None:
         """The port with the gates, as a scenario would describe it; None without gates."""
         gates = self.description.gates
         if gates is None:
             return None
-        return Port("sensor.eth0", "software", schedule_of(gates), SPEED_BPS, Frame.largest(1500), (self.flow,))
+        return GatePort("sensor.eth0", "software", schedule_of(gates), SPEED_BPS, Frame.largest(1500), (self.flow,))
 
     @property
-    def flow(self) -> Flow:
+    def flow(self) -> GatedStream:
         """The stream as a gate schedule meets it."""
-        return Flow("control", 0, 0, self.description.period_ns, Frame.of(64, "udp"))
+        return GatedStream("control", 0, 0, self.description.period_ns, Frame.of(64, "udp"))
 
     def context(self) -> Context:
         """What is known of the run next to its packets, as `find_anomalies` takes it."""

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from latlab.analysis.gates import Entry, Openings, Schedule
+from latlab.analysis.gates import GateEntry, Openings, Schedule
 from latlab.model.timestamps import STAGES
 from latlab.synthetic.description import (
     NOISE_SHARES,
@@ -196,8 +196,8 @@ def walk(
 
 def schedule_of(gates: Gates) -> Schedule:
     """The gates as a schedule of traffic class 0."""
-    closed = Entry((), gates.cycle_ns - gates.open_ns)
-    return Schedule((Entry((0,), gates.open_ns), closed), gates.shift_ns)
+    closed = GateEntry((), gates.cycle_ns - gates.open_ns)
+    return Schedule((GateEntry((0,), gates.open_ns), closed), gates.shift_ns)
 
 
 def openings_of(gates: Gates) -> Openings:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from latlab.analysis.anomalies import CODE
 from latlab.analysis.anomalies.limit import Usual
-from latlab.analysis.anomalies.parts import SIDE, Beside, beside_neighbours
+from latlab.analysis.anomalies.parts import SIDE, Neighbours, beside_neighbours
 from latlab.analysis.anomalies.thresholds import THRESHOLDS
 from latlab.synthetic import Synthetic
 from latlab.synthetic.description import LateWakes, Noise, Spikes
@@ -24,7 +24,7 @@ def correlated(*ingredients: object, seed: int = 1) -> Synthetic:
     return stream(*ingredients, noise=CORRELATED, seed=seed, clock_bound_ns=0, least_ns=(120_000,) * 8)  # type: ignore[arg-type]
 
 
-def beside(late: Float64) -> Beside | None:
+def beside(late: Float64) -> Neighbours | None:
     usual = Usual.of(late.copy(), 100, None, THRESHOLDS, THRESHOLDS.false_alarms)
     return beside_neighbours(usual, None, 0, THRESHOLDS, THRESHOLDS.false_alarms)
 
@@ -101,7 +101,7 @@ def test_rows_that_begin_without_a_step_are_excursions_where_most_begin_with_one
     late[600:640] = slope
     late[800:840] = 4 * slope
     flat = np.full(10, 3_000.0, np.float32)
-    one = Beside(late, late, flat, flat, 100)
+    one = Neighbours(late, late, flat, flat, 100)
     which = np.flatnonzero(late > 4_000)
     # The one that is as late as they are may be something else, and stays.
     assert set(which) - set(one.without_excursions(which)) == set(np.flatnonzero(late[:640] > 4_000)[13:])

@@ -33,7 +33,7 @@ from latlab.testbed.bridges.ovs_switch import (
     KERNEL,
     TOOLS,
     USER_SPACE,
-    Entry,
+    OvsPort,
     Switch,
     interface_types,
     known_address,
@@ -146,7 +146,7 @@ def test_a_port_that_cannot_be_made_is_reported_in_the_switchs_own_words(here: S
 
     async def session() -> None:
         async with await build(made, here) as bed:
-            step = switch.port(Entry("nosuch0"))
+            step = switch.port(OvsPort("nosuch0"))
             assert step.check
             await bed.apply([replace(step, check=replace(step.check, within_ms=0))])
 

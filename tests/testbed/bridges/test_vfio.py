@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 from bridge_bed import TAG, joint_of, on_a_cable, with_guest
 
-from latlab.testbed.bridges.base import Joint, Port
+from latlab.testbed.bridges.base import GuestPort, Joint
 from latlab.testbed.bridges.vfio import Vfio, interface_state
 from latlab.testbed.machine import Machine
 from latlab.testbed.site import Site
@@ -145,6 +145,6 @@ def test_state_mtu_and_addresses_of_an_interface_are_noted() -> None:
     assert interface_state(shown) == {"state": "up", "mtu": "1400", "addresses": "192.168.1.2/24"}
 
 
-def with_device(joint: Joint, address: str) -> Port:
+def with_device(joint: Joint, address: str) -> GuestPort:
     (port,) = joint.ports
     return replace(port, wants=port.wants.model_copy(update={"device": address}))

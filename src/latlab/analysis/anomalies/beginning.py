@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from latlab.analysis.anomalies.blocks import block_spreads
 from latlab.analysis.anomalies.classes import NONE
 from latlab.analysis.anomalies.clock_records import records_of
-from latlab.analysis.anomalies.found import Found, Seen, packets
+from latlab.analysis.anomalies.found import FoundEpisode, Seen, packets
 from latlab.analysis.words import duration
 from latlab.model.timestamps import PATH, PLACES
 
@@ -28,7 +28,7 @@ BESIDE = 0.2
 MOST, HALF, ABOUT = 0.9, 0.5, 0.25
 
 
-def find_warm_up(seen: Seen) -> Iterator[Found]:
+def find_warm_up(seen: Seen) -> Iterator[FoundEpisode]:
     """The slow beginning, if there is one (`slow_start.find_slow_start`), and some of it plainly late."""
     signals = seen.signals
     end, usual = signals.slow_start, signals.usual_ns
@@ -60,7 +60,7 @@ def find_warm_up(seen: Seen) -> Iterator[Found]:
         f"afterwards, in {PLACES[where]}"
     )
     row = signals.row
-    yield Found("warm_up", int(row[0]), int(row[end - 1]), row[:end].copy(), most, evidence, text)
+    yield FoundEpisode("warm_up", int(row[0]), int(row[end - 1]), row[:end].copy(), most, evidence, text)
 
 
 def _is_as_most(seen: Seen, end: int, over: Float64) -> bool:

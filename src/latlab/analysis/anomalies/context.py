@@ -8,8 +8,8 @@ from typing import Any, Final
 import polars as pl
 
 from latlab.analysis.evidence import fact
-from latlab.analysis.gate_port import Port
-from latlab.analysis.promise import Flow
+from latlab.analysis.gate_port import GatePort
+from latlab.analysis.promise import GatedStream
 from latlab.analysis.words import duration
 from latlab.model.part import Facts
 from latlab.model.timestamps import APPLICATION, DRIVER, KERNEL, PATH, QDISC, SOCKET, TALKER
@@ -146,8 +146,8 @@ class Context:
     """
 
     period_ns: int
-    port: Port | None = None
-    flow: Flow | None = None
+    port: GatePort | None = None
+    flow: GatedStream | None = None
     cycle_ns: int | None = None
     ptp: pl.DataFrame | None = None
     ptp_of: str = ""

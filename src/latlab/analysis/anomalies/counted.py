@@ -9,7 +9,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from latlab.analysis.anomalies.blocks import ranges, run_starts, runs
-from latlab.analysis.anomalies.found import Found, Seen, Several, Told, packets
+from latlab.analysis.anomalies.found import FoundEpisode, Seen, Several, Told, packets
 from latlab.analysis.counts import lost
 from latlab.analysis.words import duration
 
@@ -94,11 +94,11 @@ def find_reordered(seen: Seen) -> Iterator[Several]:
     yield found
 
 
-def find_duplicates(seen: Seen) -> Iterator[Found]:
+def find_duplicates(seen: Seen) -> Iterator[FoundEpisode]:
     """Copies, of which the recording has a count and no more."""
     copies = seen.signals.context.duplicated
     if copies:
         evidence = {"copies": copies, "received": len(seen.signals.row)}
         text = f"{copies} extra {'copy' if copies == 1 else 'copies'} arrived; it was not recorded of which packets"
         last = max(seen.signals.rows.height - 1, 0)
-        yield Found("duplicate", 0, last, np.empty(0, np.int64), float(copies), evidence, text, packets=copies)
+        yield FoundEpisode("duplicate", 0, last, np.empty(0, np.int64), float(copies), evidence, text, packets=copies)

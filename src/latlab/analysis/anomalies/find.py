@@ -16,12 +16,12 @@ from latlab.analysis.anomalies.blocks import spread_over
 from latlab.analysis.anomalies.classes import CLASSES, CODE
 from latlab.analysis.anomalies.context import Context
 from latlab.analysis.anomalies.counted import find_duplicates, find_loss_bursts, find_reordered
-from latlab.analysis.anomalies.found import Found, Holds, Seen, Several
+from latlab.analysis.anomalies.found import FoundEpisode, Holds, Seen, Several
 from latlab.analysis.anomalies.held import find_holds, find_stalls, find_throttled
 from latlab.analysis.anomalies.levels import find_levels
 from latlab.analysis.anomalies.limit import MIXED
 from latlab.analysis.anomalies.oscillation import fast_wave_ns, find_oscillation, line_of, note_oscillation
-from latlab.analysis.anomalies.parts import Part
+from latlab.analysis.anomalies.parts import PathPart
 from latlab.analysis.anomalies.regular import find_periodic
 from latlab.analysis.anomalies.shifts import find_shifts
 from latlab.analysis.anomalies.signals import Signals, make_signals
@@ -32,7 +32,7 @@ from latlab.result.types import Anomaly, Episode, Gap, LateLimits, Range
 
 Int64 = NDArray[np.int64]
 Float64 = NDArray[np.float64]
-Detector = Callable[[Seen], Iterator[Found] | Iterator[Several]]
+Detector = Callable[[Seen], Iterator[FoundEpisode] | Iterator[Several]]
 
 DETECTORS: Final[tuple[Detector, ...]] = (
     find_loss_bursts,
@@ -130,7 +130,7 @@ class Episodes(Sequence[Episode]):
         )
 
 
-def _columns(seen: Seen, one: Found | Several) -> tuple[Int64, Int64, Int64, Float64]:
+def _columns(seen: Seen, one: FoundEpisode | Several) -> tuple[Int64, Int64, Int64, Float64]:
     """The first and the last row, the packets, and the severity of each of these."""
     if isinstance(one, Several):
         own = seen.class_of[one.rows] == CODE[one.name]
@@ -171,7 +171,7 @@ def find_anomalies(rows: pl.DataFrame, context: Context, thresholds: Thresholds 
     note_oscillation(seen, line)
     for detector in DETECTORS:
         # All of a detector's findings before any is taken: its own claims do not block it.
-        found: list[Found | Several] = list(detector(seen))
+        found: list[FoundEpisode | Several] = list(detector(seen))
         for one in found:
             seen.take(one)
     episodes = Episodes(seen)
@@ -255,7 +255,7 @@ def late_limits(signals: Signals) -> LateLimits | None:
     )
 
 
-def _senders(signals: Signals, sender: Part) -> NDArray[np.float32]:
+def _senders(signals: Signals, sender: PathPart) -> NDArray[np.float32]:
     """More than how much late packets have lost at their talker, at each judged packet, float32 [n]."""
     own = spread_over(sender.limits, sender.size, len(signals.row))
     found: NDArray[np.float32] = np.minimum(signals.thresholds.sender * signals.limit_ns, own)

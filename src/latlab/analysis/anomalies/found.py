@@ -21,7 +21,7 @@ Told = tuple[Evidence, str]
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class FoundEpisode:
     """One episode, as its detector leaves it.
 
     name: its class. first, last: the rows it goes from and to, both included. rows: those that are in it, ascending;
@@ -146,11 +146,11 @@ class Seen:
     signals: Signals
     holds: Holds
     started: int = 0
-    oscillation: Found | None = None
+    oscillation: FoundEpisode | None = None
     class_of: NDArray[np.uint8] = field(init=False)
     taken_by: NDArray[np.uint32] = field(init=False)
     usual: NDArray[np.bool_] = field(init=False)
-    found: list[Found | Several] = field(default_factory=list)
+    found: list[FoundEpisode | Several] = field(default_factory=list)
     count: int = 0
 
     def __post_init__(self) -> None:
@@ -158,7 +158,7 @@ class Seen:
         self.taken_by = np.zeros(self.signals.rows.height, np.uint32)
         self.usual = np.zeros(len(self.signals.row), np.bool_)
 
-    def take(self, one: Found | Several) -> None:
+    def take(self, one: FoundEpisode | Several) -> None:
         """Note an episode, or several; rows of theirs that have no class yet are their class's."""
         self.found.append(one)
         if isinstance(one, Several):

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from latlab.analysis.anomalies.blocks import block_quantiles, filled, running_median, runs, scatter_about_line, shorth
 from latlab.analysis.anomalies.clock_records import Records, records_of
-from latlab.analysis.anomalies.found import Found, Seen, packets
+from latlab.analysis.anomalies.found import FoundEpisode, Seen, packets
 from latlab.analysis.anomalies.limit import change_point, lattice_ns
 from latlab.analysis.anomalies.parts import one_way_stamps
 from latlab.analysis.words import duration
@@ -41,7 +41,7 @@ class Moved:
     kind: str
 
 
-def find_levels(seen: Seen) -> Iterator[Found]:
+def find_levels(seen: Seen) -> Iterator[FoundEpisode]:
     """Clock swings, drifts and steps, and changes of the path."""
     one_way = one_way_ns(seen)
     course = course_of(seen, one_way)
@@ -71,7 +71,7 @@ def find_levels(seen: Seen) -> Iterator[Found]:
 
 def _near_the_ends(
     seen: Seen, course: Course, one_way: Float64, spans: list[tuple[int, int]], shifts: Int64
-) -> Iterator[Found]:
+) -> Iterator[FoundEpisode]:
     """Steps that readings of a clock show, too near to an end of the stream to leave a level that lasts."""
     signals = seen.signals
     n, size, second = len(signals.row), course.size, course.per * course.size
@@ -101,11 +101,11 @@ def _near_the_ends(
 
 def _shifts(seen: Seen) -> Int64:
     """The first and the last row of each shift that was found, int64 [k, 2]."""
-    found = [one for one in seen.found if isinstance(one, Found) and "kind" in one.evidence]
+    found = [one for one in seen.found if isinstance(one, FoundEpisode) and "kind" in one.evidence]
     return np.array([(one.first, one.last) for one in found], np.int64).reshape(-1, 2)
 
 
-def _is_told(shifts: Int64, one: Found) -> bool:
+def _is_told(shifts: Int64, one: FoundEpisode) -> bool:
     """Whether half of it is in shifts that were found already."""
     both = np.minimum(one.last, shifts[:, 1]) + 1 - np.maximum(one.first, shifts[:, 0])
     return 2 * int(np.maximum(both, 0).sum()) > one.last + 1 - one.first
@@ -183,7 +183,7 @@ def _is_sharp(off: Float64, place: int, plateau: float, per: int) -> bool:
     return most >= SHARP * plateau
 
 
-def _told(seen: Seen, course: Course, moved: Moved, one_way: Float64, fast_ns: Float64) -> Found:
+def _told(seen: Seen, course: Course, moved: Moved, one_way: Float64, fast_ns: Float64) -> FoundEpisode:
     """The episode, with what the clocks' records say of it. fast_ns: how far the fastest packets moved, by interval."""
     return told(seen, course, moved, _places(course, moved, one_way, len(seen.signals.row)), one_way, fast_ns)
 
@@ -196,7 +196,7 @@ def told(
     one_way: Float64,
     fast_ns: Float64,
     rows: Int64 | None = None,
-) -> Found:
+) -> FoundEpisode:
     """The same, of judged packets from one place to another (excluded); rows: those that are in it, None for all."""
     signals = seen.signals
     begin, end = places
@@ -231,7 +231,7 @@ def told(
     stays = "until" if begin == 0 < len(signals.row) - end else "from" if end == len(signals.row) and begin else ""
     text = _text(name, moved.kind, peak, evidence, lasted, records, stays)
     first = signals.warmup if begin == 0 and not seen.started else int(row[begin])
-    return Found(name, first, int(row[end - 1]), rows, abs(peak), evidence, text)
+    return FoundEpisode(name, first, int(row[end - 1]), rows, abs(peak), evidence, text)
 
 
 def _text(name: str, kind: str, peak: float, evidence: Evidence, lasted: int, records: Records, stays: str) -> str:

@@ -464,7 +464,7 @@ EVERY: Final = 2_000
 
 
 @dataclass(frozen=True)
-class Gap:
+class SpreadGap:
     """Where packets part, in spreads.
 
     ends, begins: the last packet below and the first beyond. far: where late begins, between the two. beyond: how many
@@ -479,7 +479,7 @@ class Gap:
     reach: float
 
 
-def find_gap(values: Float64, place: Int64 | None, thresholds: Thresholds, chance: float) -> Gap | None:
+def find_gap(values: Float64, place: Int64 | None, thresholds: Thresholds, chance: float) -> SpreadGap | None:
     """The gap that noise is least likely to make, with at most `gap_share` of the packets beyond it; None without one.
 
     values: how late packets were, in spreads [n]; place: their places in the stream, ascending [n], None if they are
@@ -505,7 +505,7 @@ def find_gap(values: Float64, place: Int64 | None, thresholds: Thresholds, chanc
     summed = np.concatenate(([0.0], np.cumsum(logs)))
     outer = None
     allowed = log(len(BETWEEN) ** 2) + log(np.pi**2 / 6 / chance)
-    best: tuple[float, Gap] | None = None
+    best: tuple[float, SpreadGap] | None = None
     few = _too_far(head[: int(np.clip(n * TAIL_SHARE, *TAIL_PACKETS)) + 1]) + FEW_CHANCE
     # Of many packets beyond a few more or less make no other gap, as some may lie in it.
     every = np.unique(np.geomspace(1, most, EVERY).astype(np.int64))
@@ -547,7 +547,7 @@ def find_gap(values: Float64, place: Int64 | None, thresholds: Thresholds, chanc
     return whole if _surprise(x, logs, summed, cut, cut)[0] > allowed else best[1]
 
 
-def _whole(x: Float64, gap: Gap, most: int, thresholds: Thresholds) -> Gap | None:
+def _whole(x: Float64, gap: SpreadGap, most: int, thresholds: Thresholds) -> SpreadGap | None:
     """The gap below this one that is more than twice as wide: what is beyond is a part of what is beyond that."""
     inside = x[gap.beyond - 1 : min(2 * gap.beyond, most) + 1]
     widths = inside[:-1] - inside[1:]
@@ -617,7 +617,7 @@ def _too_far(head: Float64) -> Float64:
     return likelihood(beyond) - likelihood(beyond - 1)
 
 
-def _gap(x: Float64, beyond: int, edge: int, thresholds: Thresholds) -> Gap | None:
+def _gap(x: Float64, beyond: int, edge: int, thresholds: Thresholds) -> SpreadGap | None:
     """The widest gap between these two; None where what is beyond is too near to be another group.
 
     So is its nearest part before a gap that is more than twice as wide: the last one of several groups of noise.
@@ -633,4 +633,4 @@ def _gap(x: Float64, beyond: int, edge: int, thresholds: Thresholds) -> Gap | No
     wider = GROUP_LEAST + np.flatnonzero(np.diff(nearest[GROUP_LEAST - 1 :]) > 2 * (begins - ends))
     if len(wider) and float(nearest[wider[0] // 2]) - middle < thresholds.gap_reaches * reach:
         return None
-    return Gap(ends, begins, (ends + begins) / 2, cut, len(x), reach)
+    return SpreadGap(ends, begins, (ends + begins) / 2, cut, len(x), reach)

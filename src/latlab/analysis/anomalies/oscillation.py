@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from latlab.analysis.anomalies.blocks import block_quantiles, filled, running_median
 from latlab.analysis.anomalies.clock_records import records_of
-from latlab.analysis.anomalies.found import Found, Seen
+from latlab.analysis.anomalies.found import FoundEpisode, Seen
 from latlab.analysis.anomalies.limit import either
 from latlab.analysis.anomalies.signals import Signals
 from latlab.analysis.words import duration
@@ -54,13 +54,13 @@ AROUND: Final = 8
 """Packets on either side of one, whose median is what is usual at an end of the stream."""
 
 
-def find_oscillation(seen: Seen) -> Iterator[Found]:
+def find_oscillation(seen: Seen) -> Iterator[FoundEpisode]:
     """The oscillation that was noted in `seen`: the class of all packets that nothing else is the matter with."""
     if seen.oscillation is not None:
         yield seen.oscillation
 
 
-def note_oscillation(seen: Seen, line: Line | None) -> None:
+def note_oscillation(seen: Seen, line: SpectralLine | None) -> None:
     """Note in `seen` the oscillation of the whole stream, and who is late at its ends for nothing else.
 
     line: `line_of` its signals.
@@ -111,7 +111,7 @@ class Wave:
         return found
 
 
-def fast_wave_ns(signals: Signals, line: Line | None) -> Float64 | None:
+def fast_wave_ns(signals: Signals, line: SpectralLine | None) -> Float64 | None:
     """What of an oscillation the line of the usual latency cannot follow, at each packet, ns, float64 [n].
 
     None: there is none, or the line follows it. The line lies next to a sine by an eighth of the square of what that
@@ -148,7 +148,7 @@ def _medians(signals: Signals, size: int) -> Float64:
 
 
 @dataclass(frozen=True)
-class Line:
+class SpectralLine:
     """The wave that has most of the level's variance, all the time; that share; the medians less a straight line.
 
     others: further waves, the largest first; the share is of all of them together, and they are not in the medians.
@@ -160,7 +160,7 @@ class Line:
     others: tuple[Wave, ...] = ()
 
 
-def line_of(signals: Signals) -> Line | None:
+def line_of(signals: Signals) -> SpectralLine | None:
     """The line in the level's spectrum, all through the stream; None: there is none."""
     n, period_ns = len(signals.row), signals.context.period_ns
     size = max(PACKETS_LEAST, STRETCH_NS // period_ns)
@@ -189,10 +189,10 @@ def line_of(signals: Signals) -> Line | None:
     if wave.pk_pk_ns < least_ns or not _all_the_time(medians, wave.frequency):
         return None
     several = _several(medians, size, least_ns)
-    return several if several is not None and several.others else Line(wave, share, medians)
+    return several if several is not None and several.others else SpectralLine(wave, share, medians)
 
 
-def _several(medians: Float64, size: int, least_ns: float) -> Line | None:
+def _several(medians: Float64, size: int, least_ns: float) -> SpectralLine | None:
     """The waves that have most of the variance together; None: they do not, or one of them comes and goes."""
     at, left = np.arange(len(medians), dtype=np.float64), medians
     waves: list[Wave] = []
@@ -213,7 +213,7 @@ def _several(medians: Float64, size: int, least_ns: float) -> Line | None:
         _all_the_time(left + own, one.frequency) for own, one in zip(fitted, waves, strict=True)
     ):
         return None
-    return Line(waves[0], share, left + fitted[0], tuple(waves[1:]))
+    return SpectralLine(waves[0], share, left + fitted[0], tuple(waves[1:]))
 
 
 def _is_line(medians: Float64, cycles: int) -> bool:
@@ -236,7 +236,7 @@ def _strongest(medians: Float64) -> tuple[int, float, float]:
     return cycles, float((near * power[near]).sum() / max(line, 1e-300)), line / max(float(power.sum()), 1e-300)
 
 
-def _found(signals: Signals, line: Line) -> Found:
+def _found(signals: Signals, line: SpectralLine) -> FoundEpisode:
     """The oscillation of the whole stream: its period, amplitude and place."""
     wave, medians, share = line.wave, line.medians, line.share
     pk_pk, every = wave.pk_pk_ns, wave.size * signals.context.period_ns / wave.frequency
@@ -267,7 +267,7 @@ def _found(signals: Signals, line: Line) -> Found:
         f"the usual latency oscillates throughout the run, every {duration(every)} by {duration(pk_pk)} from peak to "
         f"peak{beside}, in {PLACES[where]}{records.text if where == PATH else ''}"
     )
-    return Found(name, signals.warmup, int(signals.row[-1]), None, pk_pk, evidence, text)
+    return FoundEpisode(name, signals.warmup, int(signals.row[-1]), None, pk_pk, evidence, text)
 
 
 def _is_harmonic(one: Wave, of: Wave, medians: int) -> bool:

@@ -26,7 +26,7 @@ Bools = NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
-class Part:
+class PathPart:
     """One place alone, of some judged packets [m], which are late in all or at one place.
 
     places int64 [m]: which they are, ascending. late_ns float64 [m]: how much longer than usual each was there. late
@@ -45,7 +45,7 @@ class Part:
         """From where on that is no noise of the place's, at each of these packets, float32 [m]."""
         return self.limits[self.places // self.size]
 
-    def at(self, places: Int64) -> Part:
+    def at(self, places: Int64) -> PathPart:
         """The same, of some of these packets."""
         which = np.searchsorted(self.places, places)
         return replace(self, places=places, late_ns=self.late_ns[which], late=self.late[which])
@@ -61,7 +61,7 @@ def find_parts(
     *,
     late: Bools,
     elsewhere: Container[str] = (),
-) -> tuple[Int64, dict[str, Part]]:
+) -> tuple[Int64, dict[str, PathPart]]:
     """The packets that are late in all or at one place, ascending; and {place: their lateness there}, of the places
     that timestamps show, none of a single one.
 
@@ -103,7 +103,7 @@ def find_parts(
         every[which] = True
     places = np.flatnonzero(every)
     return places, {
-        place: Part(places, late_ns[place][places], np.isin(places, own[place]), limits[place], size)
+        place: PathPart(places, late_ns[place][places], np.isin(places, own[place]), limits[place], size)
         for place in late_ns
     }
 
@@ -321,7 +321,7 @@ _AT_ONCE: Final = 1 << 20
 
 
 @dataclass(frozen=True)
-class Beside:
+class Neighbours:
     """How packets stand next to their neighbours.
 
     late_ns, above_ns float64 [n]: how late each is, and how much later than the later of its two sides: the medians of
@@ -369,7 +369,7 @@ class Beside:
 
 def beside_neighbours(
     usual: Usual, aside: Bools | None, slow_start: int, thresholds: Thresholds, false_alarms: float
-) -> Beside | None:
+) -> Neighbours | None:
     """How packets stand next to their neighbours; None where these are not alike.
 
     aside: packets that say nothing of noise, bool [n]; so do the first slow_start.
@@ -384,7 +384,7 @@ def beside_neighbours(
     spreads = local_spreads(above, usual.size, left_out, usual.step_ns)
     noise = Usual(usual.level_ns, above, spreads, usual.size, usual.step_ns, None, left_out)
     limits, steps = (noise.limits_ns(None, slow_start, thresholds, chance) for chance in (false_alarms, 1.0))
-    return Beside(late, above, limits, steps, usual.size)
+    return Neighbours(late, above, limits, steps, usual.size)
 
 
 def _are_alike(late: Float64, left_out: Bools | None) -> bool:

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from latlab.analysis.anomalies.blocks import chain_lengths, reached, run_starts
-from latlab.analysis.anomalies.found import Float64, Found, Int64, Seen, Several
+from latlab.analysis.anomalies.found import Float64, FoundEpisode, Int64, Seen, Several
 from latlab.analysis.anomalies.singles import late_where
 from latlab.analysis.anomalies.thresholds import Thresholds
 from latlab.analysis.words import duration
@@ -173,7 +173,7 @@ class Events:
         return Events(*(getattr(self, one.name)[which] for one in fields(self)))
 
 
-def find_periodic(seen: Seen) -> Iterator[Found]:
+def find_periodic(seen: Seen) -> Iterator[FoundEpisode]:
     """Combs among all that was late at one place, an episode each.
 
     Late packets without a class are its packets. Stalls, late sends and missed slots stay what they are, and have
@@ -220,7 +220,7 @@ def _by_time(parts: list[Events]) -> Events:
     return every[np.argsort(every.at_ns, kind="stable")]
 
 
-def _told(seen: Seen, where: str, events: Events, comb: Comb) -> Found:
+def _told(seen: Seen, where: str, events: Events, comb: Comb) -> FoundEpisode:
     every = round(comb.every_ns)
     kinds: Counter[str] = Counter()
     for order in events.found[np.sort(np.unique(events.found, return_index=True)[1])].tolist():
@@ -246,7 +246,7 @@ def _told(seen: Seen, where: str, events: Events, comb: Comb) -> Found:
     size = f"{'of' if kinds['stall'] else 'by'} {duration(late)} usually"
     text = f"every {interval} {_what(kinds)} in {PLACES[where]}, {size}: {len(events.row)} times"
     first, last = int(events.row[0]), int(events.row[-1])
-    return Found("periodic", first, last, own, float(len(events.row)), evidence, text)
+    return FoundEpisode("periodic", first, last, own, float(len(events.row)), evidence, text)
 
 
 def _whole_packets(rows: Int64, every: float) -> int | None:

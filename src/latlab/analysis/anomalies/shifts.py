@@ -25,7 +25,7 @@ from latlab.analysis.anomalies.blocks import (
     scatter_about_line,
 )
 from latlab.analysis.anomalies.classes import NONE
-from latlab.analysis.anomalies.found import Found, Seen
+from latlab.analysis.anomalies.found import FoundEpisode, Seen
 from latlab.analysis.anomalies.levels import Course, Moved, one_way_ns, told
 from latlab.analysis.anomalies.limit import Ordered, lattice_ns, tail_limit
 from latlab.analysis.anomalies.thresholds import Thresholds
@@ -94,7 +94,7 @@ class Look:
         return {side: np.sort(side * self.off_ns / self.scatter_ns) for side in (1, -1)}
 
 
-def find_shifts(seen: Seen) -> Iterator[Found]:
+def find_shifts(seen: Seen) -> Iterator[FoundEpisode]:
     """Shifts of all packets that last from half an interval to `level_length_ns`, and end where they began.
 
     And sudden ones at either end of the stream, of which one side is all there is.
@@ -177,7 +177,7 @@ def _look(seen: Seen) -> Look | None:
     )
 
 
-def _told(seen: Seen, look: Look, begin: int, end: int) -> Iterator[Found]:
+def _told(seen: Seen, look: Look, begin: int, end: int) -> Iterator[FoundEpisode]:
     """The shift in these intervals, if it is one: long enough, of packets that nothing else happened to, no chance."""
     course, thresholds, off = look.course, seen.signals.thresholds, look.off_ns[begin:end]
     peak = float(off[np.argmax(np.abs(off))])

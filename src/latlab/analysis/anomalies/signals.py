@@ -18,8 +18,8 @@ from latlab.analysis.anomalies.context import Context
 from latlab.analysis.anomalies.limit import Usual, crowded, either
 from latlab.analysis.anomalies.parts import (
     NO_TRAINS,
-    Beside,
-    Part,
+    Neighbours,
+    PathPart,
     Spans,
     Stages,
     beside_neighbours,
@@ -66,7 +66,7 @@ class Signals:
     trains: Spans
     held: Bools | None
     apart: Bools | None
-    beside: Beside | None
+    beside: Neighbours | None
     bursts: Bursts | None
     slow_start: int
     usual_ns: float
@@ -100,12 +100,12 @@ class Signals:
         return Stages.of(self.rows, self.row if aside is None else self.row[~aside])
 
     @property
-    def parts(self) -> dict[str, Part]:
+    def parts(self) -> dict[str, PathPart]:
         """{place: how late the late packets were there by itself}; empty where timestamps show one place only."""
         return self._late[1]
 
     @cached_property
-    def _late(self) -> tuple[Int64, dict[str, Part]]:
+    def _late(self) -> tuple[Int64, dict[str, PathPart]]:
         # What waits for a gate is judged by its slots.
         late = self.late_ns > self.limit_ns
         if self.beside is not None:

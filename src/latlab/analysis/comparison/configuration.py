@@ -180,7 +180,7 @@ class Lost:
 
 
 @dataclass(frozen=True)
-class Losses:
+class PairLosses:
     """What the two sides of a pair lost of one stream."""
 
     stream: str
@@ -193,13 +193,13 @@ class Losses:
         return min(self.b.shares) > max(self.a.shares)
 
 
-def losses(a: Configuration, b: Configuration, streams: Sequence[str] = ()) -> Iterator[Losses]:
+def losses(a: Configuration, b: Configuration, streams: Sequence[str] = ()) -> Iterator[PairLosses]:
     """Of each stream that both sent packets of and either lost some. streams: only these, where any is named."""
     for names in streams_of_both(a, b):
         if not streams or any(name in streams for name in names):
             both = [_lost(one.counts(name)) for one, name in zip((a, b), names, strict=True)]
             if both[0] and both[1] and (both[0].lost or both[1].lost):
-                yield Losses(", ".join(dict.fromkeys(names)), both[0], both[1])
+                yield PairLosses(", ".join(dict.fromkeys(names)), both[0], both[1])
 
 
 def _lost(counts: Mapping[int, Mapping[str, int | None]]) -> Lost | None:

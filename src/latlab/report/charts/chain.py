@@ -91,7 +91,7 @@ _GUESTS_ENTRY_COLOUR: Final = 8
 
 
 @dataclass(frozen=True)
-class Interval:
+class ChainInterval:
     """What happens between two timestamps: its name, and its colour as an index into WAY_COLOURS."""
 
     from_: str
@@ -125,7 +125,7 @@ class Segment:
     free_ns: from where on an interval behind it is drawn over it; its end where none is.
     """
 
-    interval: Interval
+    interval: ChainInterval
     from_ns: float
     to_ns: float
     free_ns: float
@@ -197,7 +197,7 @@ class ChainView:
     title: str
     start: str
     cells: tuple[CellBars, ...]
-    intervals: tuple[Interval, ...]
+    intervals: tuple[ChainInterval, ...]
     scales: tuple[Scale, ...]
 
     @property
@@ -240,7 +240,7 @@ def chain_view(stream: str, metric: str, found: Sequence[tuple[str, Chain]]) -> 
     )
 
 
-def _in_order(intervals: Collection[Interval]) -> tuple[Interval, ...]:
+def _in_order(intervals: Collection[ChainInterval]) -> tuple[ChainInterval, ...]:
     """The intervals as they are passed; an answer's behind all of its question's own."""
     answers = [one for one in intervals if one.to.startswith("answer")]
     own = [one for one in intervals if one not in answers]
@@ -249,7 +249,7 @@ def _in_order(intervals: Collection[Interval]) -> tuple[Interval, ...]:
     return (*_along(way, own), *_along(ROUND_TRIP_WAY, answers))
 
 
-def _along(way: tuple[str, ...], intervals: Collection[Interval]) -> list[Interval]:
+def _along(way: tuple[str, ...], intervals: Collection[ChainInterval]) -> list[ChainInterval]:
     return sorted(intervals, key=lambda one: (way.index(one.to), way.index(one.from_)))
 
 
@@ -273,7 +273,7 @@ def _segments(stops: Sequence[str], ns: Sequence[float]) -> tuple[Segment, ...]:
     # The least instant from each stop on: what comes after one that goes back begins there.
     least_ns = list(accumulate(reversed(at_ns), min))[::-1]
     return tuple(
-        Segment(Interval(*ends), at_ns[number], at_ns[number + 1], least_ns[number + 1])
+        Segment(ChainInterval(*ends), at_ns[number], at_ns[number + 1], least_ns[number + 1])
         for number, ends in enumerate(pairwise(stops))
     )
 

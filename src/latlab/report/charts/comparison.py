@@ -30,7 +30,7 @@ _ROOM: Final = 1.15
 
 
 @dataclass(frozen=True)
-class Row:
+class ComparedCell:
     """One cell against the first: places on the axis, 0 to 100.
 
     low, high: its 95 % interval alone; least, most: as wide as all comparisons of its family demand, so that it
@@ -60,7 +60,7 @@ class Panel:
     less: str
     more: str
     ticks: tuple[tuple[float, str], ...]
-    rows: tuple[Row, ...]
+    rows: tuple[ComparedCell, ...]
 
 
 def panel(entries: Sequence[Compared], key: str = "") -> Panel | None:
@@ -92,10 +92,10 @@ def _extent(found: Sequence[Compared]) -> float:
     return _ROOM * max(*differences, median(ends) if ends else 0.0, 1.0)
 
 
-def _row(one: Compared, extent: float, key: str) -> Row:
+def _row(one: Compared, extent: float, key: str) -> ComparedCell:
     low, high = _interval(one)
     wider = max(one.smallest_ns - (one.half_ns or 0.0), 0.0) if one.smallest_ns is not None else 0.0
-    return Row(
+    return ComparedCell(
         name=one.b.name.removeprefix(f"{key} "),
         where=one.cell,
         kind=_kind(one),
@@ -235,7 +235,7 @@ def _panel(sheet: Sheet, one: Panel, left: float, width_in: float) -> float:
     return bottom + 0.36
 
 
-def _draw_interval(sheet: Sheet, row: Row, places: Sequence[float], y: float) -> None:
+def _draw_interval(sheet: Sheet, row: ComparedCell, places: Sequence[float], y: float) -> None:
     colour = COLOURS[0] if row.kind == SHOWN else on.QUIET
     least, low, point, high, most = places
     alone = row.kind == ALONE
@@ -268,7 +268,7 @@ _SINGLY: Final = 3
 
 
 @dataclass(frozen=True)
-class Group:
+class StreamByKey:
     """One stream's cells by one matrix key. title: "control, by bridge: each against tap"; panels: one a statistic;
     blocks: one for each two cells, whose `lines` are sentences and whose `rows` are figures.
     """
@@ -306,7 +306,7 @@ class ComparedMetric:
 
     metric: str
     summary: str
-    groups: tuple[Group, ...]
+    groups: tuple[StreamByKey, ...]
     notes: tuple[str, ...]
     differences: tuple[str, ...]
 
@@ -335,10 +335,10 @@ def _placed(one: Compared) -> str:
     return f"{', '.join(filter(None, (one.stream, one.cell)))}: "
 
 
-def _group(stream: str, heading: str, entries: Sequence[Compared]) -> Group:
+def _group(stream: str, heading: str, entries: Sequence[Compared]) -> StreamByKey:
     first = dict.fromkeys(one.a.name for one in entries)
     drawn = (panel([one for one in entries if one.statistic == name], heading) for name in STATISTICS)
-    return Group(
+    return StreamByKey(
         stream,
         f"{stream}, by {heading}: each against {' or '.join(first)}",
         tuple(one for one in drawn if one is not None),

@@ -9,9 +9,9 @@ from typing import Final
 
 import numpy as np
 
-from latlab.analysis.gate_port import GateLoad, Port
+from latlab.analysis.gate_port import GateLoad, GatePort
 from latlab.analysis.gates import Int64, Openings
-from latlab.analysis.promise import Flow, Promise, accepted_launches, lattice_of, openings_of, survive
+from latlab.analysis.promise import GatedStream, Promise, accepted_launches, lattice_of, openings_of, survive
 from latlab.model.units import TIMES_SHOWN
 from latlab.recordings.run_folder import RunFolder
 from latlab.report.charts import sheet as on
@@ -39,7 +39,7 @@ class _Row:
     traffic_class: int
     below_in: float
     first: bool
-    who: Flow | GateLoad | None
+    who: GatedStream | GateLoad | None
 
 
 def run_schedules(folder: RunFolder) -> Scheduled:
@@ -94,7 +94,9 @@ def _port_sheet(one: Promised, width_in: float) -> Sheet:
             if row.first:
                 at = left - 0.1 - (names_in + 0.14 if names_in else 0)
                 sheet.text(at, middle, f"class {row.traffic_class}", weight="bold", ha="right")
-            sheet.text(left - 0.1, middle, name, colour=on.INK if isinstance(row.who, Flow) else on.QUIET, ha="right")
+            sheet.text(
+                left - 0.1, middle, name, colour=on.INK if isinstance(row.who, GatedStream) else on.QUIET, ha="right"
+            )
             for number, line in enumerate(note.splitlines()):
                 sheet.text(right + 0.1, middle - 0.07 + 0.14 * number, line, colour=on.QUIET)
         else:
@@ -104,7 +106,7 @@ def _port_sheet(one: Promised, width_in: float) -> Sheet:
             for number, line in enumerate(note.splitlines()):
                 sheet.text(left, top + 0.15 * (number + 1), line, colour=on.QUIET, size=on.SMALL_PT)
         match row.who:
-            case Flow():
+            case GatedStream():
                 place.stream(row.who, next(each for each in one.promises if each.stream == row.who.name), middle)
             case GateLoad():
                 place.load(row.who, middle)
@@ -186,7 +188,7 @@ class _Place:
                 for start, end in _wrapped(window.start_ns + length_ns - shown_ns, shown_ns, self.cycle_ns):
                     _hatch(self.sheet, (self.x(start), self.x(end)), top, height, colour)
 
-    def stream(self, flow: Flow, promised: Promise, middle: float) -> None:
+    def stream(self, flow: GatedStream, promised: Promise, middle: float) -> None:
         """Draw its launches, and when each departs; of many phases, the intervals that they fill."""
         port, cycle_ns, sheet = self.one.port, self.cycle_ns, self.sheet
         lattice = lattice_of(port.schedule, flow)
@@ -244,10 +246,10 @@ def _cross(sheet: Sheet, x: float, y: float) -> None:
     sheet.lines(lines, LOST_COLOUR, 1.4, name="dropped")
 
 
-def _rows(port: Port) -> list[_Row]:
+def _rows(port: GatePort) -> list[_Row]:
     rows, below = [], 0.0
     for traffic_class in port.classes:
-        inside: list[Flow | GateLoad | None] = [one for one in port.flows if one.traffic_class == traffic_class]
+        inside: list[GatedStream | GateLoad | None] = [one for one in port.flows if one.traffic_class == traffic_class]
         inside += [one for one in port.loads if one.traffic_class == traffic_class]
         for number, who in enumerate(inside or [None]):
             rows.append(_Row(traffic_class, below, number == 0, who))
@@ -256,14 +258,14 @@ def _rows(port: Port) -> list[_Row]:
     return rows
 
 
-def _row_name(who: Flow | GateLoad) -> str:
-    return who.name if isinstance(who, Flow) else who.title
+def _row_name(who: GatedStream | GateLoad) -> str:
+    return who.name if isinstance(who, GatedStream) else who.title
 
 
-def _row_note(one: Promised, who: Flow | GateLoad | None) -> str:
+def _row_note(one: Promised, who: GatedStream | GateLoad | None) -> str:
     """What is said at the right of a stream's or load's row."""
     match who:
-        case Flow():
+        case GatedStream():
             return _note(next(each for each in one.promises if each.stream == who.name))
         case GateLoad():
             return _load_note(one.port, who)
@@ -271,7 +273,7 @@ def _row_note(one: Promised, who: Flow | GateLoad | None) -> str:
 
 
 def _notes(one: Promised) -> Iterator[str]:
-    rows: tuple[Flow | GateLoad, ...] = (*one.port.flows, *one.port.loads)
+    rows: tuple[GatedStream | GateLoad, ...] = (*one.port.flows, *one.port.loads)
     return (_row_note(one, who) for who in rows)
 
 
@@ -283,17 +285,17 @@ def _note(promised: Promise) -> str:
     return f"departs {when}{dropped}\nframe {short(promised.frame_ns)}, phases: {promised.phases}"
 
 
-def _load_note(port: Port, load: GateLoad) -> str:
+def _load_note(port: GatePort, load: GateLoad) -> str:
     return f"frames up to {load.frame.size} B,\n{short(load.frame.serialisation_ns(port.speed_bps))} each"
 
 
-def _title(port: Port) -> str:
+def _title(port: GatePort) -> str:
     shift = f" shifted by {exact(port.schedule.shift_ns)} µs" if port.schedule.shift_ns else ""
     cycle = f"cycle {exact(port.schedule.cycle_ns)} µs{shift}"
     return f"{port.interface}: taprio {port.mode}, {cycle}, {format_rate(port.speed_bps)}"
 
 
-def _told(port: Port, traffic_class: int) -> str:
+def _told(port: GatePort, traffic_class: int) -> str:
     windows = port.schedule.windows(traffic_class)
     if port.schedule.is_always_open(traffic_class):
         opened = "its gate never closes"
@@ -307,7 +309,7 @@ def _told(port: Port, traffic_class: int) -> str:
     return "; ".join((opened, *launched, *loads))
 
 
-def _departure_ns(openings: Openings, flow: Flow, launch_ns: int) -> int:
+def _departure_ns(openings: Openings, flow: GatedStream, launch_ns: int) -> int:
     """From launch to departure, the upper bound."""
     handover = flow.handover
     ready = launch_ns + handover.ready_ns
@@ -315,7 +317,7 @@ def _departure_ns(openings: Openings, flow: Flow, launch_ns: int) -> int:
 
 
 def _stretches(
-    openings: Openings, accepted: tuple[Int64, Int64] | None, flow: Flow, cycle_ns: int
+    openings: Openings, accepted: tuple[Int64, Int64] | None, flow: GatedStream, cycle_ns: int
 ) -> Iterator[tuple[int, int]]:
     """From when to when packets of any phase depart; of launch times, those that are taken."""
     if accepted is not None:

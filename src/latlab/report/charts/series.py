@@ -21,7 +21,7 @@ from latlab.analysis.anomalies.classes import BY_NAME
 from latlab.analysis.bins import binned, ccdf, histogram
 from latlab.model.units import SECOND_NS
 from latlab.report.charts.sheet import COLOURS, INK, LOST_COLOUR, QUIET, Plotted, text_in
-from latlab.report.legend import REPEAT, Entry, Key
+from latlab.report.legend import REPEAT, Key, LegendEntry
 from latlab.report.marks import CHOSEN_LABEL, CIRCLE, CUT_LABEL, DIAMOND, GLYPHS, HEXAGON, SQUARE, Mark, Marks
 from latlab.report.text import plain, short_count
 from latlab.report.view import Trace, View
@@ -300,7 +300,7 @@ class _LegendKey:
     """One key of the legend, laid out. rows: its entries, line by line; left: where its samples begin, of the width."""
 
     heading: str
-    rows: tuple[tuple[Entry, ...], ...]
+    rows: tuple[tuple[LegendEntry, ...], ...]
     left: float
 
 
@@ -311,7 +311,7 @@ def _legend(keys: Sequence[Key], width: float) -> tuple[_LegendKey, ...]:
     return tuple(_LegendKey(key.heading, _lines(key.entries, (0.98 - left) * width), left) for key in keys)
 
 
-def _lines(entries: tuple[Entry, ...], room_in: float) -> tuple[tuple[Entry, ...], ...]:
+def _lines(entries: tuple[LegendEntry, ...], room_in: float) -> tuple[tuple[LegendEntry, ...], ...]:
     """The entries line by line, as many side by side as there is room for."""
     sample_in = _LEGEND_PT * (_LEGEND_HANDLE + _LEGEND_GAPS) / 72
     for columns in range(len(entries), 0, -1):
@@ -359,7 +359,7 @@ def _draw_legend(figure: Figure, keys: Sequence[_LegendKey], below_in: float) ->
         top -= _LEGEND_LINE_IN * len(key.rows)
 
 
-def _sample(entry: Entry) -> Line2D:
+def _sample(entry: LegendEntry) -> Line2D:
     """What a line with this value looks like; grey where lines of any colour have it."""
     return Line2D(
         [],

@@ -79,7 +79,7 @@ class Point:
 
 
 @dataclass(frozen=True)
-class Line:
+class SweepLine:
     """The cells that differ in the key alone, by its value. name: their values of the keys that distinguish a panel's
     lines; empty where it has one only.
     """
@@ -115,7 +115,7 @@ class Panel:
     """Lines with axes to themselves. title: what they share that other panels do not. rooms: of their packets."""
 
     title: str
-    lines: tuple[Line, ...]
+    lines: tuple[SweepLine, ...]
     rooms: tuple[Room, ...]
 
 
@@ -396,7 +396,7 @@ class _Place:
             ha = {"first": "left", "last": "right"}.get(end.anchor, "center")
             self.sheet.text(x, self.top - 0.05, end.text, size=on.SMALL_PT, ha=ha, va="bottom")
 
-    def _line(self, line: Line) -> None:
+    def _line(self, line: SweepLine) -> None:
         colour = on.QUIET if line.look.colour == ANY_COLOUR else COLOURS[line.look.colour]
         for run in line.band() if self.shown.drawn == FIGURES else ():
             ends = [(at, high) for at, _, high in run] + [(at, low) for at, low, _ in reversed(run)]

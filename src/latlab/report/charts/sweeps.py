@@ -17,7 +17,7 @@ from latlab.model.metrics import METRICS_BY_NAME
 from latlab.recordings.run_folder import RunFolder
 from latlab.report import rows
 from latlab.report.charts.sheet import ANY_COLOUR, COLOURS, DASHES, Look
-from latlab.report.charts.sweep import FIGURES, Line, Panel, Point, Reach, Sweep, on_common_axes
+from latlab.report.charts.sweep import FIGURES, Panel, Point, Reach, Sweep, SweepLine, on_common_axes
 from latlab.report.legend import Looks, is_of_bridges
 from latlab.report.places import dimension_text, short_headings
 from latlab.report.testbed import label_text
@@ -243,12 +243,12 @@ def _text(cell: Cell, key: str) -> str:
     return dimension_text(cell.cell[key]) if key in cell.cell else ""
 
 
-def _line(name: str, look: Look, key: str, found: Sequence[tuple[int, _Measured]]) -> Line:
+def _line(name: str, look: Look, key: str, found: Sequence[tuple[int, _Measured]]) -> SweepLine:
     at_each: dict[int, list[_Measured]] = {}
     for at, one in found:
         at_each.setdefault(at, []).append(one)
     points = (_point(at, key, at_each[at]) for at in sorted(at_each))
-    return Line(name, look, tuple(points))
+    return SweepLine(name, look, tuple(points))
 
 
 def _point(at: int, key: str, found: Sequence[_Measured]) -> Point:
@@ -277,7 +277,7 @@ def _reach(name: str, found: Sequence[Metric]) -> Reach | None:
     return Reach(min(low for low, _ in each), max(high for _, high in each), None)
 
 
-def _reached(line: Line, drawn: Sequence[str]) -> Iterator[int]:
+def _reached(line: SweepLine, drawn: Sequence[str]) -> Iterator[int]:
     for point in line.points:
         for name, reach in point.reaches.items():
             if name in drawn:

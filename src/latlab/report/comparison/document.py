@@ -34,7 +34,7 @@ from latlab.report.comparison.entry import (
     together_entries,
 )
 from latlab.report.comparison.sides import (
-    Group,
+    ComparedCells,
     Side,
     Wanted,
     check_streams,
@@ -69,7 +69,7 @@ class _Asked:
     question: Question
     sides: Sequence[Side]
     pairs: Sequence[Pair]
-    groups: Sequence[Group]
+    groups: Sequence[ComparedCells]
     explained: Collection[str] = ()
     unmatched: Sequence[str] = ()
 
@@ -322,9 +322,9 @@ def _compared_run(side: Side) -> ComparedRun:
     )
 
 
-def _group(name: str, side: Side, found: Sequence[Configuration]) -> Group:
+def _group(name: str, side: Side, found: Sequence[Configuration]) -> ComparedCells:
     folders = (side.folder.cell(one.slug, repeat) for one in found for repeat in one.repetitions)
-    return Group(name, tuple(folders))
+    return ComparedCells(name, tuple(folders))
 
 
 def _title(one: Configuration) -> str:

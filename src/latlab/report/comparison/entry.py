@@ -7,7 +7,7 @@ from math import sqrt
 from typing import Final
 
 from latlab.analysis.comparison.compare import Difference, Pair, level_to_show
-from latlab.analysis.comparison.configuration import Configuration, Losses, Lost, losses
+from latlab.analysis.comparison.configuration import Configuration, Lost, PairLosses, losses
 from latlab.analysis.comparison.effect import ALPHA, critical
 from latlab.analysis.comparison.words import VIRTUAL, Judged, Names, sentence
 from latlab.analysis.statistics import PERCENTILES
@@ -122,7 +122,7 @@ def loss_entries(
             )
 
 
-def _sentence(one: Losses, names: Names) -> str:
+def _sentence(one: PairLosses, names: Names) -> str:
     more = f"; each repetition of {names.b} lost more than any of {names.a}" if one.more else ""
     return f"{names.b} lost {_share(one.b)}, {names.a} {_share(one.a)}{more}"
 

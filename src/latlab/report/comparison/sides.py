@@ -131,14 +131,14 @@ _NOT_MEASURED: Final = ("name", "description", "matrix", "repeat", "seed", "acce
 
 
 @dataclass(frozen=True)
-class Group:
+class ComparedCells:
     """One of the things compared, and the folders of its cells' repetitions."""
 
     name: str
     cells: tuple[CellFolder, ...]
 
 
-def differing_streams(groups: Sequence[Group], explained: Collection[str] = ()) -> list[Differing]:
+def differing_streams(groups: Sequence[ComparedCells], explained: Collection[str] = ()) -> list[Differing]:
     """What the groups' cells say otherwise of their streams, their duration and their clock.
 
     explained: paths of the scenario that are what is compared, such as `streams.control.period`.
@@ -147,7 +147,7 @@ def differing_streams(groups: Sequence[Group], explained: Collection[str] = ()) 
     return [one for one in listed if not {f"streams.{one.what}", one.what} & set(explained)]
 
 
-def differing_facts(groups: Sequence[Group]) -> list[Differing]:
+def differing_facts(groups: Sequence[ComparedCells]) -> list[Differing]:
     """What the groups' machines say otherwise of themselves, of all that stayed the same within each group."""
     return _otherwise("fact", groups, [_steady(group) for group in groups])
 
@@ -155,7 +155,7 @@ def differing_facts(groups: Sequence[Group]) -> list[Differing]:
 def differing_versions(runs: Mapping[str, RunFolder]) -> list[Differing]:
     """Versions of latlab and Python with which the runs were made, {name: run's folder}, where they differ."""
     found = [flatten(folder.run().get("versions", {})) for folder in runs.values()]
-    return _otherwise("version", [Group(name, ()) for name in runs], found)
+    return _otherwise("version", [ComparedCells(name, ()) for name in runs], found)
 
 
 def differing_scenarios(runs: Mapping[str, RunFolder]) -> list[Differing]:
@@ -172,10 +172,10 @@ def differing_scenarios(runs: Mapping[str, RunFolder]) -> list[Differing]:
         varied = tuple(key for key in scenario.matrix if key not in CHOSEN)
         flat = flatten(scenario.model_dump(mode="json", by_alias=True, exclude=set(_NOT_MEASURED)))
         found.append({path: value for path, value in flat.items() if not path.startswith(varied)})
-    return _otherwise("scenario", [Group(name, ()) for name in runs], found)
+    return _otherwise("scenario", [ComparedCells(name, ()) for name in runs], found)
 
 
-def _otherwise(kind: Kind, groups: Sequence[Group], found: Sequence[Mapping[str, str]]) -> list[Differing]:
+def _otherwise(kind: Kind, groups: Sequence[ComparedCells], found: Sequence[Mapping[str, str]]) -> list[Differing]:
     """What all groups have, and not alike."""
     everywhere = [path for path in found[0] if all(path in one for one in found)] if found else []
     names = [group.name for group in groups]
@@ -186,7 +186,7 @@ def _otherwise(kind: Kind, groups: Sequence[Group], found: Sequence[Mapping[str,
     ]
 
 
-def _all_settings(group: Group) -> dict[str, str]:
+def _all_settings(group: ComparedCells) -> dict[str, str]:
     """{path: the values that it has in the group's cells}."""
     found: dict[str, dict[str, None]] = {}
     for cell in group.cells:
@@ -219,7 +219,7 @@ def _written(key: str, value: Any) -> str:
     return flatten({key: value})[key]
 
 
-def _steady(group: Group) -> dict[str, str]:
+def _steady(group: ComparedCells) -> dict[str, str]:
     """The facts that every cell of the group has alike, before and after; paths begin with the host's name."""
     taken = [flatten(facts) for cell in group.cells for when in ("before", "after") if (facts := cell.facts(when))]
     first, others = (taken[0], taken[1:]) if taken else ({}, [])

@@ -34,7 +34,7 @@ class Lacking:
 
 
 @dataclass(frozen=True)
-class Port:
+class GuestPort:
     """One guest at a bridge. number: its place among all guests of the scenario. mac: of its network card."""
 
     guest: str
@@ -76,7 +76,7 @@ class Joint:
     uplink: str | None
     kind: str
     segment: Segment
-    ports: tuple[Port, ...]
+    ports: tuple[GuestPort, ...]
     made: bool
     mac: str
     address: IPv4Interface
@@ -132,7 +132,7 @@ class Bridge(ABC):
         """What is made before the guests start."""
 
     @abstractmethod
-    def plug(self, joint: Joint, port: Port, site: Site) -> Plug:
+    def plug(self, joint: Joint, port: GuestPort, site: Site) -> Plug:
         """How QEMU plugs the guest in."""
 
     def after_guests(self, joint: Joint, site: Site) -> Sequence[Step | Service]:
@@ -143,11 +143,11 @@ class Bridge(ABC):
         """The interface that has the host's address on the segment; None where the uplink keeps it."""
         return None
 
-    def takes_groups(self, joint: Joint, port: Port, site: Site) -> Sequence[Step]:
+    def takes_groups(self, joint: Joint, port: GuestPort, site: Site) -> Sequence[Step]:
         """What is done so that frames to groups reach a guest; nothing where all of them do."""
         return ()
 
-    def tap(self, port: Port, site: Site) -> str | None:
+    def tap(self, port: GuestPort, site: Site) -> str | None:
         """The tap that all packets of a guest pass; None where there is none."""
         return None
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Set
 from latlab.model.bridges import KINDS
 from latlab.scenario import BoardHost, End, Guest, Scenario, Segment
 from latlab.scenario.network import uplink_of
-from latlab.testbed.bridges.base import Joint, Neighbour, Port
+from latlab.testbed.bridges.base import GuestPort, Joint, Neighbour
 from latlab.testbed.site import board_address, guest_address, hardware_address, inner_address
 
 USER = "user"
@@ -120,11 +120,11 @@ def _beside(scenario: Scenario, first: Guest) -> list[str]:
     return [bridge for host, uplink, bridge in found if host == first.host and (uplink, bridge) != here]
 
 
-def _port(scenario: Scenario, tag: str, segment: Segment, name: str) -> Port:
+def _port(scenario: Scenario, tag: str, segment: Segment, name: str) -> GuestPort:
     guest = scenario.guests[name]
     end = End(name, guest.interface)
     number = list(scenario.guests).index(name)
-    return Port(name, end, guest, number, guest_address(tag, number), segment.address(end))
+    return GuestPort(name, end, guest, number, guest_address(tag, number), segment.address(end))
 
 
 def _uplink(scenario: Scenario, guest: Guest) -> tuple[End, Segment]:

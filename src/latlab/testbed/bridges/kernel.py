@@ -8,11 +8,11 @@ from collections.abc import Callable, Sequence
 from latlab.model import bridges
 from latlab.testbed.bridges.base import (
     Bridge,
+    GuestPort,
     Joint,
     Lacking,
     Neighbour,
     Plug,
-    Port,
     lacking_tools,
     lacking_vhost,
     vhost,
@@ -29,7 +29,7 @@ def bridge_device(joint: Joint, site: Site) -> str:
     return site.device(f"br{joint.number}")
 
 
-def tap_device(port: Port, site: Site) -> str:
+def tap_device(port: GuestPort, site: Site) -> str:
     """The name of a guest's tap."""
     return site.device(f"t{port.number}")
 
@@ -59,7 +59,7 @@ class TapBridge(Bridge):
         steps += host_address(joint, bridge)
         return [*steps, *_known_addresses(joint, site)]
 
-    def plug(self, joint: Joint, port: Port, site: Site) -> Plug:
+    def plug(self, joint: Joint, port: GuestPort, site: Site) -> Plug:
         """The guest's tap, with vhost-net where there is one."""
         return tap_plug(port, site)
 
@@ -67,12 +67,12 @@ class TapBridge(Bridge):
         """The bridge itself."""
         return bridge_device(joint, site)
 
-    def tap(self, port: Port, site: Site) -> str | None:
+    def tap(self, port: GuestPort, site: Site) -> str | None:
         """The bridge's port."""
         return tap_device(port, site)
 
 
-def tap_plug(port: Port, site: Site, device: tuple[str, ...] = ()) -> Plug:
+def tap_plug(port: GuestPort, site: Site, device: tuple[str, ...] = ()) -> Plug:
     """A tap made before."""
     kernel = vhost(port.wants, site)
     queues = f",queues={port.wants.queues}" if port.wants.queues > 1 else ""
@@ -80,7 +80,7 @@ def tap_plug(port: Port, site: Site, device: tuple[str, ...] = ()) -> Plug:
     return Plug(netdev, device, form="vhost" if kernel else "tap")
 
 
-def tap_steps(joint: Joint, port: Port, site: Site) -> list[Step]:
+def tap_steps(joint: Joint, port: GuestPort, site: Site) -> list[Step]:
     """The guest's tap, up."""
     tap = tap_device(port, site)
     queues = ("multi_queue",) if port.wants.queues > 1 else ()

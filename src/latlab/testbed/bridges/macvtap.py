@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from latlab.model import bridges
-from latlab.testbed.bridges.base import Bridge, Joint, Lacking, Plug, Port, lacking_tools, lacking_vhost, vhost
+from latlab.testbed.bridges.base import Bridge, GuestPort, Joint, Lacking, Plug, lacking_tools, lacking_vhost, vhost
 from latlab.testbed.bridges.kernel import no_ipv6, up
 from latlab.testbed.bridges.offloads import every_vlan
 from latlab.testbed.site import Site
@@ -17,7 +17,7 @@ FIRST_FD, LAST_FD = 3, 9
 MAKE_NODE = 'set -- $(cat "/sys/class/net/$1/tap"*/dev | tr : " ") "$2"; mknod -m 600 "$3" c "$1" "$2"'
 
 
-def macvtap_device(port: Port, site: Site) -> str:
+def macvtap_device(port: GuestPort, site: Site) -> str:
     """The name of a guest's macvtap."""
     return site.device(f"m{port.number}")
 
@@ -41,7 +41,7 @@ class Macvtap(Bridge):
             steps += macvtap_steps(joint, port, site, joint.uplink or "", ("address", port.mac), "bridge")
         return steps
 
-    def takes_groups(self, joint: Joint, port: Port, site: Site) -> Sequence[Step]:
+    def takes_groups(self, joint: Joint, port: GuestPort, site: Site) -> Sequence[Step]:
         """The macvtap takes all of them: by default it takes those that the host has joined there, not the guest."""
         device = macvtap_device(port, site)
         return (
@@ -52,7 +52,7 @@ class Macvtap(Bridge):
             ),
         )
 
-    def plug(self, joint: Joint, port: Port, site: Site) -> Plug:
+    def plug(self, joint: Joint, port: GuestPort, site: Site) -> Plug:
         """The macvtap's node, opened once for each queue."""
         return macvtap_plug(port, site)
 
@@ -66,7 +66,7 @@ def lacking_macvtap(joint: Joint, site: Site) -> Lacking | None:
 
 
 def macvtap_steps(
-    joint: Joint, port: Port, site: Site, lower: str, address: tuple[str, ...], mode: str
+    joint: Joint, port: GuestPort, site: Site, lower: str, address: tuple[str, ...], mode: str
 ) -> list[Step | Service]:
     """A macvtap in that mode for the guest on the interface `lower`, up, and a device node for it.
 
@@ -97,7 +97,7 @@ def macvtap_steps(
     ]
 
 
-def macvtap_plug(port: Port, site: Site) -> Plug:
+def macvtap_plug(port: GuestPort, site: Site) -> Plug:
     """The node of the guest's macvtap, opened once for each queue."""
     kernel = vhost(port.wants, site)
     numbers = range(FIRST_FD, FIRST_FD + port.wants.queues)
@@ -107,5 +107,5 @@ def macvtap_plug(port: Port, site: Site) -> Plug:
     return Plug(netdev, fds=tuple((number, node) for number in numbers), form="vhost" if kernel else "tap")
 
 
-def _node(port: Port, site: Site) -> str:
+def _node(port: GuestPort, site: Site) -> str:
     return f"{site.guest_state(port.guest)}/tap"

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from latlab.model import bridges
-from latlab.testbed.bridges.base import CHECKSUM_OFFLOADS_OFF, Bridge, Joint, Lacking, Plug, Port, lacking_vhost
+from latlab.testbed.bridges.base import CHECKSUM_OFFLOADS_OFF, Bridge, GuestPort, Joint, Lacking, Plug, lacking_vhost
 from latlab.testbed.bridges.kernel import tap_device, tap_plug, tap_steps
 from latlab.testbed.bridges.offloads import whole_frames
 from latlab.testbed.bridges.ovs_switch import (
     KERNEL,
     SHARED,
     USER_SPACE,
-    Entry,
+    OvsPort,
     Switch,
     heard_once,
     lacking_switch,
@@ -50,11 +50,11 @@ class OvsBridge(Bridge):
         steps += map(switch.port, (*self._uplink_entries(joint, site), *guests.values()))
         return [*steps, *switch.after_ports({guest: entry.device for guest, entry in guests.items()})]
 
-    def plug(self, joint: Joint, port: Port, site: Site) -> Plug:
+    def plug(self, joint: Joint, port: GuestPort, site: Site) -> Plug:
         """The guest's tap; before the datapath in user space the guest computes every checksum itself."""
         return tap_plug(port, site, CHECKSUM_OFFLOADS_OFF if self.datapath(joint, site) == USER_SPACE else ())
 
-    def tap(self, port: Port, site: Site) -> str | None:
+    def tap(self, port: GuestPort, site: Site) -> str | None:
         """The switch's port."""
         return tap_device(port, site)
 
@@ -82,10 +82,10 @@ class OvsBridge(Bridge):
         """The switch of the bridge."""
         return Switch(joint, site, self.datapath(joint, site), self.detail(joint, site))
 
-    def _uplink_entries(self, joint: Joint, site: Site) -> list[Entry]:
+    def _uplink_entries(self, joint: Joint, site: Site) -> list[OvsPort]:
         """How the uplink becomes a port of it; nothing without one."""
-        return [Entry(joint.uplink)] if joint.uplink else []
+        return [OvsPort(joint.uplink)] if joint.uplink else []
 
-    def _guest_entries(self, joint: Joint, site: Site) -> Mapping[str, Entry]:
+    def _guest_entries(self, joint: Joint, site: Site) -> Mapping[str, OvsPort]:
         """Guest → its port: a tap, which is made first, or what the switch makes itself."""
-        return {port.guest: Entry(tap_device(port, site)) for port in joint.ports}
+        return {port.guest: OvsPort(tap_device(port, site)) for port in joint.ports}

@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 
 from latlab.model import bridges
 from latlab.scenario import Guest
-from latlab.testbed.bridges.base import CHECKSUM_OFFLOADS_OFF, Joint, Lacking, Plug, Port, lacking_vhost
+from latlab.testbed.bridges.base import CHECKSUM_OFFLOADS_OFF, GuestPort, Joint, Lacking, Plug, lacking_vhost
 from latlab.testbed.bridges.offloads import lacking_tags, tags_in_frames
 from latlab.testbed.bridges.ovs import OvsBridge
-from latlab.testbed.bridges.ovs_switch import SWITCHD, USER_SPACE, Entry, Switch, lacking_switch, switch_log
+from latlab.testbed.bridges.ovs_switch import SWITCHD, USER_SPACE, OvsPort, Switch, lacking_switch, switch_log
 from latlab.testbed.site import Site
 from latlab.testbed.step import Service, Step
 
@@ -69,7 +69,7 @@ class OvsAfxdp(OvsBridge):
         switch = self._switch(joint, site)
         return [switch.link_is_up(entry.device, guest) for guest, entry in self._guest_entries(joint, site).items()]
 
-    def plug(self, joint: Joint, port: Port, site: Site) -> Plug:
+    def plug(self, joint: Joint, port: GuestPort, site: Site) -> Plug:
         """vhost-user, over memory that the switch maps; or the guest's tap. The guest computes every checksum."""
         if not dpdk_build(site):
             return super().plug(joint, port, site)
@@ -115,11 +115,11 @@ class OvsAfxdp(OvsBridge):
         settings = _dpdk_settings(joint, site)
         return Switch(joint, site, USER_SPACE, making, build, settings, (AF_XDP, VHOST_USER, "internal"))
 
-    def _uplink_entries(self, joint: Joint, site: Site) -> list[Entry]:
+    def _uplink_entries(self, joint: Joint, site: Site) -> list[OvsPort]:
         options = (f"options:n_rxq={_queues(joint, site)}", "options:xdp-mode=best-effort")
-        return [Entry(entry.device, AF_XDP, options) for entry in super()._uplink_entries(joint, site)]
+        return [OvsPort(entry.device, AF_XDP, options) for entry in super()._uplink_entries(joint, site)]
 
-    def _guest_entries(self, joint: Joint, site: Site) -> Mapping[str, Entry]:
+    def _guest_entries(self, joint: Joint, site: Site) -> Mapping[str, OvsPort]:
         if not dpdk_build(site):
             return super()._guest_entries(joint, site)
         return {port.guest: _vhost_entry(port, site) for port in joint.ports}
@@ -143,9 +143,9 @@ def xdp_mode(device: str, log: str) -> str | None:
     return said[-1] if said else None
 
 
-def _vhost_entry(port: Port, site: Site) -> Entry:
+def _vhost_entry(port: GuestPort, site: Site) -> OvsPort:
     device = site.device(f"v{port.number}")
-    return Entry(device, VHOST_USER, (f"options:vhost-server-path={_socket(port, site)}",))
+    return OvsPort(device, VHOST_USER, (f"options:vhost-server-path={_socket(port, site)}",))
 
 
 def _dpdk_settings(joint: Joint, site: Site) -> tuple[str, ...]:
@@ -197,5 +197,5 @@ def _uplink_program(joint: Joint) -> list[Step]:
 NO_PROGRAM = 'ip link set dev "$1" xdp off; ip link set dev "$1" xdpgeneric off'
 
 
-def _socket(port: Port, site: Site) -> str:
+def _socket(port: GuestPort, site: Site) -> str:
     return f"{site.guest_state(port.guest)}/vhost.sock"

@@ -44,7 +44,7 @@ done
 
 
 @dataclass(frozen=True)
-class Entry:
+class OvsPort:
     """One port of the bridge: an interface that is there, or one the switch makes by the type and options given."""
 
     device: str
@@ -82,7 +82,7 @@ class Switch:
         """The daemons run, and the bridge is there, without ports."""
         return [*self._daemons(), self._bridge()]
 
-    def port(self, entry: Entry) -> Step:
+    def port(self, entry: OvsPort) -> Step:
         """The interface is a port of the bridge."""
         kind = (f"type={entry.kind}",) if entry.kind else ()
         more = ("--", "set", "interface", entry.device, *kind, *entry.options) if kind or entry.options else ()

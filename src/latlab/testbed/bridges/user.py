@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from latlab.model import bridges
 from latlab.scenario.network import USER_GATEWAY, USER_GUEST, USER_NETWORK
-from latlab.testbed.bridges.base import Bridge, Joint, Lacking, Plug, Port
+from latlab.testbed.bridges.base import Bridge, GuestPort, Joint, Lacking, Plug
 from latlab.testbed.site import Site
 from latlab.testbed.step import Service, Step
 
@@ -24,7 +24,7 @@ class UserNat(Bridge):
         """Return no steps."""
         return ()
 
-    def plug(self, joint: Joint, port: Port, site: Site) -> Plug:
+    def plug(self, joint: Joint, port: GuestPort, site: Site) -> Plug:
         """QEMU's user network, with each port that a stream or a load needs inwards."""
         return Plug(",".join(self._options(joint, port, site)), form="user")
 
@@ -32,7 +32,7 @@ class UserNat(Bridge):
         """QEMU's slirp."""
         return "QEMU"
 
-    def _options(self, joint: Joint, port: Port, site: Site) -> Iterator[str]:
+    def _options(self, joint: Joint, port: GuestPort, site: Site) -> Iterator[str]:
         yield "user"
         yield f"net={USER_NETWORK},host={USER_GATEWAY.ip},dhcpstart={USER_GUEST.ip}"
         for protocol, number in site.inward.get(port.guest, ()):

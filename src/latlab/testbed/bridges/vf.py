@@ -14,7 +14,7 @@ from typing import Any
 from latlab.model import bridges
 from latlab.scenario import End
 from latlab.scenario.guests import facts_of
-from latlab.testbed.bridges.base import Bridge, Joint, Lacking, Plug, Port, lacking_tools, vhost
+from latlab.testbed.bridges.base import Bridge, GuestPort, Joint, Lacking, Plug, lacking_tools, vhost
 from latlab.testbed.bridges.kernel import no_ipv6, up
 from latlab.testbed.bridges.macvtap import lacking_macvtap, macvtap_plug, macvtap_steps
 from latlab.testbed.bridges.vfio import BIND, DEVICES, DRIVER, NAME_OF_DRIVER, lacking_driver, lacking_iommu
@@ -108,7 +108,7 @@ class Vf(Bridge):
             steps += hand_over(joint, port, site)
         return steps
 
-    def plug(self, joint: Joint, port: Port, site: Site) -> Plug:
+    def plug(self, joint: Joint, port: GuestPort, site: Site) -> Plug:
         """The function itself, or the macvtap on it."""
         if not facts_of(port.wants).gives_device:
             return macvtap_plug(port, site)
@@ -140,11 +140,11 @@ def _at(joint: Joint, machine: Machine) -> str:
     return f"{DEVICES}/{_card(joint, machine) or 'PCI-ADDRESS'}"
 
 
-def _number(joint: Joint, port: Port) -> int:
+def _number(joint: Joint, port: GuestPort) -> int:
     return joint.functions.index(port.guest)
 
 
-def _function(joint: Joint, port: Port, machine: Machine) -> str:
+def _function(joint: Joint, port: GuestPort, machine: Machine) -> str:
     """The PCI address of the guest's function: by the first one's offset and the stride (PCIe 6.0, 9.2.1.2)."""
     card, number = _card(joint, machine), _number(joint, port)
     offset, stride = (_read(machine, f"{DEVICES}/{card}/sriov_{name}") for name in ("offset", "stride"))
@@ -220,7 +220,7 @@ def _made(joint: Joint, site: Site) -> Iterator[Step]:
         yield queue_step(End(joint.host, card), joint.queues)
 
 
-def _settings(joint: Joint, port: Port) -> Iterator[Step]:
+def _settings(joint: Joint, port: GuestPort) -> Iterator[Step]:
     """The function's MAC address and VLAN, before any driver sees it; what the guest may do with them.
 
     A driver may not know how to set what the scenario does not ask for: that is a finding.
@@ -288,7 +288,7 @@ def _switch(key: str) -> Callable[[dict[str, Any]], str]:
     return read
 
 
-def _is_where_expected(joint: Joint, port: Port, site: Site) -> Step:
+def _is_where_expected(joint: Joint, port: GuestPort, site: Site) -> Step:
     at, number = _at(joint, site.machine), _number(joint, port)
     return Step(
         host=site.name,
@@ -298,7 +298,7 @@ def _is_where_expected(joint: Joint, port: Port, site: Site) -> Step:
     )
 
 
-def _by_vfio(joint: Joint, port: Port, site: Site) -> Iterator[Step]:
+def _by_vfio(joint: Joint, port: GuestPort, site: Site) -> Iterator[Step]:
     """The function's driver is vfio-pci, until it is removed; nothing of the host's is in its IOMMU group."""
     address = _function(joint, port, site.machine)
     yield _is_where_expected(joint, port, site)
@@ -322,7 +322,7 @@ def _by_vfio(joint: Joint, port: Port, site: Site) -> Iterator[Step]:
     )
 
 
-def _by_macvtap(joint: Joint, port: Port, site: Site) -> Iterator[Step | Service]:
+def _by_macvtap(joint: Joint, port: GuestPort, site: Site) -> Iterator[Step | Service]:
     """The host drives the function, whose interface is where the host's are, with a macvtap on it."""
     address, device = _function(joint, port, site.machine), site.device(f"v{_number(joint, port)}")
     at = _at(joint, site.machine)

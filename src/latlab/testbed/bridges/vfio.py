@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from latlab.model import bridges
 from latlab.testbed.architecture import iommu_remedy
-from latlab.testbed.bridges.base import Bridge, Joint, Lacking, Plug, Port, lacking_tools
+from latlab.testbed.bridges.base import Bridge, GuestPort, Joint, Lacking, Plug, lacking_tools
 from latlab.testbed.machine import Machine
 from latlab.testbed.site import Site
 from latlab.testbed.step import Before, Check, Service, Step
@@ -71,7 +71,7 @@ class Vfio(Bridge):
             ),
         ]
 
-    def plug(self, joint: Joint, port: Port, site: Site) -> Plug:
+    def plug(self, joint: Joint, port: GuestPort, site: Site) -> Plug:
         """The card itself."""
         address = card_address(joint, site.machine) or "PCI-ADDRESS"
         return Plug(None, driver=("-device", f"vfio-pci,host={address}"), form="vfio")

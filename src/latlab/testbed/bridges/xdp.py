@@ -12,7 +12,7 @@ from typing import Any
 
 from latlab.hosts import MACHINE
 from latlab.model import bridges
-from latlab.testbed.bridges.base import CHECKSUM_OFFLOADS_OFF, Joint, Lacking, Plug, Port, lacking_tools
+from latlab.testbed.bridges.base import CHECKSUM_OFFLOADS_OFF, GuestPort, Joint, Lacking, Plug, lacking_tools
 from latlab.testbed.bridges.kernel import TapBridge, bridge_device, tap_device, tap_plug
 from latlab.testbed.bridges.offloads import lacking_tags, tags_in_frames, whole_frames
 from latlab.testbed.site import Site
@@ -98,6 +98,6 @@ class XdpBridge(TapBridge):
         )
         return "; ".join(filter(None, (modes, f"frames {counts}" if counts else "")))
 
-    def plug(self, joint: Joint, port: Port, site: Site) -> Plug:
+    def plug(self, joint: Joint, port: GuestPort, site: Site) -> Plug:
         """The guest's tap; the guest computes every checksum itself."""
         return tap_plug(port, site, CHECKSUM_OFFLOADS_OFF)

@@ -9,7 +9,7 @@ from latlab.model.bridges import KINDS
 from latlab.recordings.cell import Bridge
 from latlab.recordings.cell import Guest as RecordedGuest
 from latlab.scenario import Guest, Scenario
-from latlab.testbed.bridges.base import Joint, Port
+from latlab.testbed.bridges.base import GuestPort, Joint
 from latlab.testbed.bridges.joints import joints
 from latlab.testbed.bridges.table import BRIDGES
 from latlab.testbed.guests.libvirt import join_domain
@@ -38,7 +38,9 @@ def guest_steps(scenario: Scenario, site: Site) -> Iterator[Step | Service]:
     yield from reach_steps(scenario, site)
 
 
-def _running(scenario: Scenario, joint: Joint, port: Port, site: Site, kept: set[Path]) -> Iterator[Step | Service]:
+def _running(
+    scenario: Scenario, joint: Joint, port: GuestPort, site: Site, kept: set[Path]
+) -> Iterator[Step | Service]:
     """The guest runs, is plugged in and takes commands, whatever it comes from. kept: as start_guest has it."""
     plug = BRIDGES[joint.kind].plug(joint, port, site)
     if port.wants.is_ours:

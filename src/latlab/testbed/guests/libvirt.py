@@ -14,14 +14,14 @@ from latlab.hosts import SshHost
 from latlab.hosts.tools import install_remedy
 from latlab.model.errors import LabError
 from latlab.scenario import Guest, Scenario
-from latlab.testbed.bridges.base import Joint, Plug, Port
+from latlab.testbed.bridges.base import GuestPort, Joint, Plug
 from latlab.testbed.bridges.kernel import tap_device
 from latlab.testbed.bridges.macvtap import macvtap_device
 from latlab.testbed.guests.over_ssh import connect_steps, interface_step, lacking, ssh_host
 from latlab.testbed.site import Site
 from latlab.testbed.step import Check, Service, Step
 
-DEVICES: Mapping[str, Callable[[Port, Site], str]] = {
+DEVICES: Mapping[str, Callable[[GuestPort, Site], str]] = {
     "tap": tap_device,
     "xdp": tap_device,
     "ovs": tap_device,
@@ -39,7 +39,7 @@ ATTACH = 'printf %s "$1" | virsh attach-device "$0" /dev/stdin --live'
 PRESENT = 'virsh domiflist "$0" | grep -qiF "$1"'
 
 
-def join_domain(port: Port, plug: Plug, joint: Joint, site: Site, ssh: SshHost) -> Iterator[Step | Service]:
+def join_domain(port: GuestPort, plug: Plug, joint: Joint, site: Site, ssh: SshHost) -> Iterator[Step | Service]:
     """The running domain has the network card, lets us in and has the agent."""
     # Of a bridge that no domain can be joined to there is a plan anyway, without that step.
     if joint.kind in DEVICES:
@@ -48,7 +48,7 @@ def join_domain(port: Port, plug: Plug, joint: Joint, site: Site, ssh: SshHost) 
     yield interface_step(port)
 
 
-def interface_xml(port: Port, plug: Plug, device: str) -> str:
+def interface_xml(port: GuestPort, plug: Plug, device: str) -> str:
     """The `<interface>` that libvirt plugs in: a card on a device that is there already."""
     sides: dict[str, list[str]] = {"host": [], "guest": []}
     for given in plug.device:
@@ -81,7 +81,7 @@ def domain_lacking(scenario: Scenario, site: Site) -> Iterator[LabError]:
             yield from _lacking(scenario, site, name, guest, guest.domain)
 
 
-def _attach(port: Port, plug: Plug, joint: Joint, device: str) -> Step:
+def _attach(port: GuestPort, plug: Plug, joint: Joint, device: str) -> Step:
     domain = port.wants.domain or ""
     return Step(
         host=joint.host,

@@ -11,7 +11,7 @@ from latlab.hosts import SshHost
 from latlab.hosts.tools import install_remedy
 from latlab.model.errors import LabError
 from latlab.scenario import Guest, LoadBetween, Scenario
-from latlab.testbed.bridges.base import Port
+from latlab.testbed.bridges.base import GuestPort
 from latlab.testbed.host_setup import namespace_name
 from latlab.testbed.site import Site
 from latlab.testbed.ssh_steps import agent_put, agent_runs, reached
@@ -82,7 +82,7 @@ def connect_steps(host: SshHost, guest: Guest, site: Site) -> Iterator[Step | Se
     yield agent_runs(host)
 
 
-def interface_step(port: Port) -> Step:
+def interface_step(port: GuestPort) -> Step:
     """The interface that the scenario names is the card made for it; else the error names what has the card."""
     return Step(
         host=port.guest,

@@ -12,7 +12,7 @@ from latlab.model.errors import LabError
 from latlab.scenario import Guest, Scenario
 from latlab.scenario.guests import facts_of
 from latlab.testbed.architecture import ARCHITECTURES
-from latlab.testbed.bridges.base import Joint, Plug, Port
+from latlab.testbed.bridges.base import GuestPort, Joint, Plug
 from latlab.testbed.guests.over_ssh import HERE, connect_steps, interface_step, lacking
 from latlab.testbed.guests.qemu import (
     MONITOR,
@@ -45,7 +45,7 @@ One connection at a time: an sshd counts those that do not log in, and refuses m
 SET_CLOCK = 'exec "$@" date -u -s "@$(date +%s)"'
 
 
-def start_own(port: Port, plug: Plug, joint: Joint, site: Site, ssh: SshHost) -> Iterator[Step | Service]:
+def start_own(port: GuestPort, plug: Plug, joint: Joint, site: Site, ssh: SshHost) -> Iterator[Step | Service]:
     """The guest runs, lets us in, has the agent, and its clock shows the time of this machine to the second."""
     console = f"{site.logs}/{port.guest}.console"
     yield Service(
@@ -63,7 +63,7 @@ def start_own(port: Port, plug: Plug, joint: Joint, site: Site, ssh: SshHost) ->
     yield Step(MACHINE, f"set {port.guest}'s clock, to the second", ("sh", "-c", SET_CLOCK, "sh", *ssh.prefix()))
 
 
-def own_argv(port: Port, plug: Plug, site: Site, console: str, forwarded: int) -> Argv:
+def own_argv(port: GuestPort, plug: Plug, site: Site, console: str, forwarded: int) -> Argv:
     """The whole command that runs the guest in the foreground until it is ended.
 
     The measured network card is the first, the one for ssh the second. console: the file that gets what the guest
@@ -113,7 +113,7 @@ def own_lacking(scenario: Scenario, site: Site) -> Iterator[LabError]:
         yield from lacking(scenario, site, name)
 
 
-def _measured_card(port: Port, plug: Plug) -> Iterator[str]:
+def _measured_card(port: GuestPort, plug: Plug) -> Iterator[str]:
     if plug.driver:
         yield from plug.driver
         return

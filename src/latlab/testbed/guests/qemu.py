@@ -10,7 +10,7 @@ from pathlib import Path
 
 from latlab.scenario import Guest
 from latlab.testbed.architecture import ARCHITECTURES
-from latlab.testbed.bridges.base import Plug, Port
+from latlab.testbed.bridges.base import GuestPort, Plug
 from latlab.testbed.images import Image
 from latlab.testbed.machine import Machine
 from latlab.testbed.site import Site
@@ -67,7 +67,9 @@ def qemu_lacking(machine: Machine) -> str | None:
     return f"QEMU {'.'.join(map(str, version))} is too old" if version < OLDEST_QEMU else None
 
 
-def qemu_argv(port: Port, plug: Plug, image: Image, site: Site, console: str, incoming: Path | None = None) -> Argv:
+def qemu_argv(
+    port: GuestPort, plug: Plug, image: Image, site: Site, console: str, incoming: Path | None = None
+) -> Argv:
     """The whole command that runs a guest of ours in the foreground until it is ended.
 
     console: the file that gets what the guest prints. incoming: the snapshot it resumes from.
@@ -92,7 +94,7 @@ def qemu_argv(port: Port, plug: Plug, image: Image, site: Site, console: str, in
     return with_descriptors(plug, argv)
 
 
-def command_line(port: Port, image: Image) -> str:
+def command_line(port: GuestPort, image: Image) -> str:
     """The guest kernel's command line."""
     return " ".join(filter(None, (image.append, port.wants.append)))
 
@@ -108,7 +110,7 @@ def with_descriptors(plug: Plug, argv: Argv) -> Argv:
     return ("sh", "-c", script, argv[0], *nodes, *argv)
 
 
-def snapshot_key(port: Port, plug: Plug, image: Image, machine: Machine) -> str:
+def snapshot_key(port: GuestPort, plug: Plug, image: Image, machine: Machine) -> str:
     """What two guests must have in common to resume from one snapshot."""
     wants = port.wants
     accelerated = acceleration(wants, machine)
@@ -163,7 +165,7 @@ def doorbell_address(folder: str) -> str:
     return f"127.{1 + first % 254}.{second}.{1 + third % 254}"
 
 
-def _network(port: Port, plug: Plug) -> Iterator[str]:
+def _network(port: GuestPort, plug: Plug) -> Iterator[str]:
     if plug.driver:
         yield from plug.driver
         return
@@ -172,7 +174,7 @@ def _network(port: Port, plug: Plug) -> Iterator[str]:
     yield from ("-device", network_card(port, plug, FIRST_MAC))
 
 
-def network_card(port: Port, plug: Plug, mac: str) -> str:
+def network_card(port: GuestPort, plug: Plug, mac: str) -> str:
     """The value of -device for the measured network card."""
     queues = port.wants.queues
     several = (f"mq=on,vectors={2 * queues + 2}",) if queues > 1 else ()

@@ -11,7 +11,7 @@ from latlab.model.bridges import KINDS
 from latlab.scenario import Route, Scenario
 from latlab.scenario.guests import facts_of
 from latlab.scenario.network import USER_GATEWAY
-from latlab.testbed.bridges.base import Joint, Neighbour, Plug, Port
+from latlab.testbed.bridges.base import GuestPort, Joint, Neighbour, Plug
 from latlab.testbed.bridges.joints import neighbours
 from latlab.testbed.guests.monitor import MONITOR_MODULE
 from latlab.testbed.guests.qemu import MONITOR, qemu_argv
@@ -54,7 +54,7 @@ def folder_steps(scenario: Scenario, site: Site) -> Iterator[Step]:
         yield Step(place.name, f"make {name}'s folder", ("mkdir", "-p", place.guest_state(name)))
 
 
-def start_guest(port: Port, plug: Plug, host: str, site: Site, kept: set[Path]) -> Iterator[Step | Service]:
+def start_guest(port: GuestPort, plug: Plug, host: str, site: Site, kept: set[Path]) -> Iterator[Step | Service]:
     """The guest runs and answers, has its name, and its clock shows the time of this machine to the second.
 
     One that may start from a snapshot is booted for it the first time, and then starts from it like ever after.
@@ -79,7 +79,7 @@ def start_guest(port: Port, plug: Plug, host: str, site: Site, kept: set[Path]) 
 
 
 def _qemu(
-    port: Port, plug: Plug, host: str, site: Site, snapshot: Path | None, title: str, *, passing: bool = False
+    port: GuestPort, plug: Plug, host: str, site: Site, snapshot: Path | None, title: str, *, passing: bool = False
 ) -> Service:
     image = site.images[port.wants.image_name]
     console = f"{site.logs}/{port.guest}.console" if site.is_here else None
@@ -99,7 +99,7 @@ def _qemu(
     )
 
 
-def configure_guest(scenario: Scenario, port: Port, joint: Joint, site: Site) -> Iterator[Step]:
+def configure_guest(scenario: Scenario, port: GuestPort, joint: Joint, site: Site) -> Iterator[Step]:
     """The guest's interface has its address and knows its neighbours; IPv6 keeps still."""
     device = port.end.interface
     translated = KINDS[joint.kind].translates
@@ -124,7 +124,7 @@ def configure_guest(scenario: Scenario, port: Port, joint: Joint, site: Site) ->
         yield _neighbour(port, device, neighbour)
 
 
-def _neighbour(port: Port, device: str, neighbour: Neighbour) -> Step:
+def _neighbour(port: GuestPort, device: str, neighbour: Neighbour) -> Step:
     address = str(neighbour.address.ip)
     return Step(
         host=port.guest,

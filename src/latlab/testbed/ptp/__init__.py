@@ -11,17 +11,17 @@ from collections.abc import Iterator, Sequence
 
 from latlab.scenario import Scenario
 from latlab.testbed.ptp.daemon import following, nobody_else, observed_steps, port_steps
-from latlab.testbed.ptp.port import Port, absent_ports, ptp_ports
+from latlab.testbed.ptp.port import ClockPort, absent_ports, ptp_ports
 from latlab.testbed.site import Site
 from latlab.testbed.step import Service, Step
 
-__all__ = ["Port", "absent_ports", "locked_steps", "ptp_ports", "ptp_steps"]
+__all__ = ["ClockPort", "absent_ports", "locked_steps", "ptp_ports", "ptp_steps"]
 
 
 def ptp_steps(scenario: Scenario, site: Site) -> Iterator[Step | Service]:
     """Each port after those whose time it has; a slave is waited for until it is locked."""
     ports = _in_order(scenario, ptp_ports(scenario, site))
-    machines: dict[str, list[Port]] = {}
+    machines: dict[str, list[ClockPort]] = {}
     for port in ports:
         if port.role:
             machines.setdefault(port.site.name, []).append(port)
@@ -59,7 +59,7 @@ def locked_steps(scenario: Scenario, site: Site) -> Iterator[Step]:
             )
 
 
-def _in_order(scenario: Scenario, ports: Sequence[Port]) -> list[Port]:
+def _in_order(scenario: Scenario, ports: Sequence[ClockPort]) -> list[ClockPort]:
     """The ports, each after those whose time it has: a master whose machine is itself turned by a slave comes after
     that slave. Those that are observed are last.
 
@@ -67,7 +67,7 @@ def _in_order(scenario: Scenario, ports: Sequence[Port]) -> list[Port]:
     """
     turning = {port.site.name: port for port in ports if port.turns_the_system}
 
-    def hops(port: Port) -> int:
+    def hops(port: ClockPort) -> int:
         """From the clock that nothing turns: even of a master, odd of a slave."""
         if port.role == "slave":
             there = scenario.ptp_master_of(port.end)

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from latlab.model.units import MILLISECOND_NS, SECOND_NS
 from latlab.testbed.host_setup import TAI_MINUS_UTC_S
 from latlab.testbed.loads.base import Cores
-from latlab.testbed.ptp.port import LOCKED, MASTER, SILENT_REMEDY, SYNCS, Port, settings
+from latlab.testbed.ptp.port import LOCKED, MASTER, SILENT_REMEDY, SYNCS, ClockPort, settings
 from latlab.testbed.step import WITH_ITS_LAB, Argv, Before, Check, Service, Step
 from latlab.testbed.timestamping import hardware_setting, parse_timestamping
 
@@ -50,7 +50,7 @@ number of 2^-16 ppm, so what is read differs from what was set by less than 1 pp
 RUN = 'grep -q uds_ro_address "$(command -v ptp4l)" && set -- "$@" "--uds_ro_address=$1.ro"; shift; exec {}ptp4l "$@"'
 
 
-def port_steps(port: Port) -> Iterator[Step | Service]:
+def port_steps(port: ClockPort) -> Iterator[Step | Service]:
     """The port's ptp4l runs, as does what joins its card's clock and the system's; a slave is locked."""
     device = port.end.interface
     if port.in_hardware:
@@ -93,7 +93,7 @@ def stamps(output: str) -> str:
     return ", ".join((*lacking, *(("no PTP clock",) if able.phc is None else ())))
 
 
-def observed_steps(port: Port) -> Iterator[Step]:
+def observed_steps(port: ClockPort) -> Iterator[Step]:
     """The port's ptp4l answers, and is locked if it is a slave."""
     locked = port.locked()
 
@@ -104,7 +104,7 @@ def observed_steps(port: Port) -> Iterator[Step]:
     yield Step(port.end.host, f"the ptp4l that runs at {port.end} is locked, or is the master", (), check=check)
 
 
-def ptp4l_argv(port: Port) -> Argv:
+def ptp4l_argv(port: ClockPort) -> Argv:
     """The command of a port's ptp4l: its messages on its standard output."""
     assert port.role
     told = {
@@ -122,7 +122,7 @@ def ptp4l_argv(port: Port) -> Argv:
     return (*WITH_ITS_LAB, "TERM", "sh", "-c", RUN.format(_cores(port)), "ptp4l", port.socket, *words)
 
 
-def _phc2sys(port: Port, leader: str, follower: str, offset_s: str) -> Service:
+def _phc2sys(port: ClockPort, leader: str, follower: str, offset_s: str) -> Service:
     """One clock follows another by `offset_s` seconds: a card's counts TAI, the system's UTC.
 
     A card that is reset is stepped again. A system's clock is stepped at the start only: whatever becomes of the card
@@ -139,7 +139,7 @@ def _phc2sys(port: Port, leader: str, follower: str, offset_s: str) -> Service:
     )
 
 
-def following(port: Port) -> Check:
+def following(port: ClockPort) -> Check:
     """That a card's clock and its system's are together, whichever follows."""
     return Check(
         ("phc_ctl", "-q", port.end.interface, "cmp"),
@@ -167,7 +167,7 @@ class Followed:
         return FOLLOWS if self._near >= SYNCS else f"the card's clock is off by {off} ns"
 
 
-def nobody_else(ports: Sequence[Port], observed: Sequence[Port]) -> Step | None:
+def nobody_else(ports: Sequence[ClockPort], observed: Sequence[ClockPort]) -> Step | None:
     """No other program adjusts the clocks of these ports, which are on one machine; None where nothing is.
 
     Of two who turn one clock each undoes what the other does. observed: the ports there whose ptp4l runs already. Such
@@ -201,7 +201,7 @@ def _others(names: Sequence[str], observed: int) -> str:
     return " ".join(sorted(name for name, count in found.items() if count > 0)) or NOBODY
 
 
-def _frequency_kept(port: Port, clock: str) -> Step:
+def _frequency_kept(port: ClockPort, clock: str) -> Step:
     return Step(
         host=port.end.host,
         title=f"record the frequency of {_named(port, clock)}",
@@ -220,10 +220,10 @@ def frequency(output: str) -> Mapping[str, str]:
     return {"ppb": found[1]}
 
 
-def _named(port: Port, clock: str) -> str:
+def _named(port: ClockPort, clock: str) -> str:
     return f"{port.site.name}'s clock" if clock == SYSTEM else f"the clock of {port.end}"
 
 
-def _cores(port: Port) -> str:
+def _cores(port: ClockPort) -> str:
     words = Cores(port.ptp.fifo, port.ptp.cpus).prefix()
     return shlex.join(words) + " " if words else ""

@@ -124,7 +124,7 @@ SILENT_REMEDY = (
 
 
 @dataclass(frozen=True)
-class Port:
+class ClockPort:
     """One port.
 
     role: of the ptp4l that is started there; None where one is observed. site: the cell's place on its machine.
@@ -180,7 +180,7 @@ class Port:
         return Check(self.ask, MASTER, lambda output: str(json.loads(output)["state"]), within_ms=20_000)
 
 
-def ptp_ports(scenario: Scenario, site: Site) -> list[Port]:
+def ptp_ports(scenario: Scenario, site: Site) -> list[ClockPort]:
     """Every port of the scenario at which a ptp4l is started, then those that are observed, each in its order."""
     ptp = scenario.clock.ptp
     if ptp is None:
@@ -190,7 +190,7 @@ def ptp_ports(scenario: Scenario, site: Site) -> list[Port]:
     return [*started, *(_observed(scenario, site, name) for name in ptp.observed)]
 
 
-def absent_ports(scenario: Scenario, site: Site) -> list[tuple[Port, str]]:
+def absent_ports(scenario: Scenario, site: Site) -> list[tuple[ClockPort, str]]:
     """The ports at which the scenario wants a ptp4l, and none is started: each with why.
 
     A card that VFIO hands to a guest is that guest's, and of what AF_XDP takes the kernel sees nothing.
@@ -207,13 +207,13 @@ def absent_because(scenario: Scenario, end: End) -> str | None:
     return next(whys, None)
 
 
-def _started(scenario: Scenario, site: Site, name: str) -> Port:
+def _started(scenario: Scenario, site: Site, name: str) -> ClockPort:
     ptp = scenario.clock.ptp
     assert ptp
     end, role = parse_end(name), ptp.ports[name]
     there, timestamps = site.on(scenario.machine_of(end.host)), scenario.ptp_timestamps(end)
     one_clock = has_its_masters_clock(scenario, end)
-    return Port(
+    return ClockPort(
         end,
         role,
         ptp,
@@ -249,12 +249,12 @@ def _leads_the_system(scenario: Scenario, end: End) -> bool:
     return next(leading, None) == end
 
 
-def _observed(scenario: Scenario, site: Site, name: str) -> Port:
+def _observed(scenario: Scenario, site: Site, name: str) -> ClockPort:
     ptp = scenario.clock.ptp
     assert ptp
     end = parse_end(name)
     there, timestamps = site.on(scenario.machine_of(end.host)), scenario.ptp_timestamps(end)
-    return Port(end, None, ptp, there, ptp.observed[name], timestamps, False, False, ptp.limit_ns(timestamps))
+    return ClockPort(end, None, ptp, there, ptp.observed[name], timestamps, False, False, ptp.limit_ns(timestamps))
 
 
 def ptp_folder(site: Site) -> str:
