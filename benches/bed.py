@@ -21,7 +21,7 @@ from latlab.recordings.packets import build_packets
 from latlab.recordings.run_folder import CellFolder
 from latlab.run.agent import Agent
 from latlab.run.entries import stream_entries
-from latlab.run.specs import Bed, listen_spec, talk_spec
+from latlab.run.specs import BedFacts, listen_spec, talk_spec
 from latlab.scenario import Scenario, parse
 from latlab.testbed import make_hosts, test_bed_steps
 from latlab.testbed.apply import TestBed
@@ -115,7 +115,7 @@ async def ours(bed: TestBed, setting: Setting) -> Measured:
     run_id = secrets.token_hex(8)
     with tempfile.TemporaryDirectory() as place:
         folder = CellFolder(Path(place))
-        at = Bed({})
+        at = BedFacts({})
         listen = listen_spec(wanted, "b", at, run_id, folder.prefix("listen", "b"))
         talk = talk_spec(wanted, "a", at, run_id, folder.prefix("talk", "a"))
         talk["stamps"] |= {"sched": setting.tx_stamps, "software": setting.tx_stamps}

@@ -29,8 +29,8 @@ from latlab.run.agent import Agent
 from latlab.testbed.apply import TestBed
 from latlab.testbed.loads.base import Cores
 from latlab.testbed.preflight import find_agent
-from latlab.testbed.probes.base import OverDds, ToolPlan
-from latlab.testbed.probes.dds import Cyclone, DdsPlan, Side, ping_spec, pong_spec
+from latlab.testbed.probes.base import DdsOptions, ToolPlan
+from latlab.testbed.probes.dds import Cyclone, DdsPlan, DdsSide, ping_spec, pong_spec
 from latlab.testbed.probes.ddsperf import client, failed, measured, server
 
 ASKER = Cyclone("eth0", ("10.78.0.2",))
@@ -58,7 +58,7 @@ async def ddsperf(bed: TestBed, size: int, seconds: int, cpus: list[int]) -> tup
         log="",
         asker_cores=Cores(None, (cpus[0],)),
         answerer_cores=Cores(None, (cpus[1],)),
-        dds=OverDds(0, reliable=True, take="listener"),
+        dds=DdsOptions(0, reliable=True, take="listener"),
     )
     pong, ping = server(plan), client(plan)
     serving, record = await bed.spawn(bed.hosts["b"], "ddsperf pong", pong.argv)
@@ -79,7 +79,7 @@ async def latlab(bed: TestBed, size: int, seconds: int, cpus: list[int]) -> tupl
     binary, hosts = str(find_agent()), bed.hosts
     with tempfile.TemporaryDirectory() as place:
         sides = [
-            Side(cyclone, f"{place}/{role}", cpus=(cpu,), realtime={"cpus": [cpu]})
+            DdsSide(cyclone, f"{place}/{role}", cpus=(cpu,), realtime={"cpus": [cpu]})
             for cyclone, role, cpu in zip((ASKER, ANSWERER), ("ping", "pong"), cpus, strict=True)
         ]
         duration_ns = seconds * 1_000_000_000

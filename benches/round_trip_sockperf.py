@@ -33,7 +33,7 @@ from rounds import COMPARED, side_by_side
 from latlab.recordings.arrow import read_recording
 from latlab.run.agent import Agent
 from latlab.run.probe_specs import ping_spec, pong_spec
-from latlab.run.specs import Bed
+from latlab.run.specs import BedFacts
 from latlab.scenario import Scenario, parse
 from latlab.testbed.apply import TestBed
 from latlab.testbed.preflight import find_agent
@@ -89,8 +89,8 @@ async def latlab(
     """Each round trip in ns; outgoing: those of transmission among the timestamps. ValueError: one was not recorded."""
     wanted, run_id, binary = scenario(trips, timestamps, by), secrets.token_hex(8), str(find_agent())
     with tempfile.TemporaryDirectory() as place:
-        asks = ping_spec(wanted, "trip", Bed({}), run_id, f"{place}/ping")
-        answers = pong_spec(wanted, "trip", Bed({}), run_id, f"{place}/pong")
+        asks = ping_spec(wanted, "trip", BedFacts({}), run_id, f"{place}/ping")
+        answers = pong_spec(wanted, "trip", BedFacts({}), run_id, f"{place}/pong")
         if not outgoing:
             for spec in (asks, answers):
                 spec["side"]["stamps"] |= {"sched": False, "software": False}

@@ -25,7 +25,7 @@ from bed import LAUNCH_LEAD_NS, Setting, awake, need_root, scenario, two_namespa
 from bpf import inside
 
 from latlab.run.agent import Agent
-from latlab.run.specs import Bed, listen_spec, talk_spec
+from latlab.run.specs import BedFacts, listen_spec, talk_spec
 from latlab.testbed.apply import TestBed
 from latlab.testbed.preflight import find_agent
 
@@ -82,8 +82,8 @@ async def one_round(bed: TestBed, setting: Setting) -> tuple[dict[str, float], d
     """Mean ns by program: of packets that match, and of such that do not."""
     wanted, run_id, binary = scenario(setting), secrets.token_hex(8), str(find_agent())
     with tempfile.TemporaryDirectory() as place:
-        listen = listen_spec(wanted, "b", Bed({}), run_id, f"{place}/listen") | {"stamps_by": "ebpf"}
-        talk = talk_spec(wanted, "a", Bed({}), run_id, f"{place}/talk")
+        listen = listen_spec(wanted, "b", BedFacts({}), run_id, f"{place}/listen") | {"stamps_by": "ebpf"}
+        talk = talk_spec(wanted, "a", BedFacts({}), run_id, f"{place}/talk")
         talk["stamps"] |= {"by": "ebpf"}
         listener = await Agent.start(bed, bed.hosts["b"], binary, "listen", listen)
         talker = await Agent.start(bed, bed.hosts["a"], binary, "talk", talk)

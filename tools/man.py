@@ -21,7 +21,7 @@ from typer.main import get_command
 import latlab
 from latlab.cli import app
 from latlab.cli.app import ENVIRONMENT, EXIT_CODES
-from latlab.cli.help import ARGUMENTS, OPTIONS, HelpEntry, Page, Verbs, page
+from latlab.cli.help import ARGUMENTS, OPTIONS, HelpEntry, HelpPage, Verbs, page
 
 
 def main() -> int:
@@ -39,25 +39,25 @@ def main() -> int:
     return 0
 
 
-def pages() -> Iterator[Page]:
+def pages() -> Iterator[HelpPage]:
     """The page of the command line, and those of all its verbs."""
     command = get_command(app)
     yield from _below(command, typer.Context(command, info_name="latlab", **command.context_settings))
 
 
-def _below(command: object, context: typer.Context) -> Iterator[Page]:
+def _below(command: object, context: typer.Context) -> Iterator[HelpPage]:
     yield page(command, context)
     if isinstance(command, Verbs):
         for name, verb in command.commands.items():
             yield from _below(verb, typer.Context(verb, info_name=name, parent=context))
 
 
-def file_name(shown: Page) -> str:
+def file_name(shown: HelpPage) -> str:
     """As latlab-image-build."""
     return shown.name.replace(" ", "-")
 
 
-def manual(shown: Page, others: Sequence[str]) -> str:
+def manual(shown: HelpPage, others: Sequence[str]) -> str:
     """The page in the man macros (man(7)). others: the names of other pages, to see also."""
     name = file_name(shown)
     lines = [

@@ -19,9 +19,9 @@ from latlab.analysis import interrupt_way
 from latlab.analysis.anomalies import CLASSES
 from latlab.analysis.interrupt_way import REASONS
 from latlab.cli.app import ENVIRONMENT, EXIT_CODES
-from latlab.cli.help import HelpEntry, Page
+from latlab.cli.help import HelpEntry, HelpPage
 from latlab.model.bridges import KINDS
-from latlab.model.metrics import METRICS, POPULATIONS, PROBE_METRICS, TIMER_METRICS, Metric
+from latlab.model.metrics import METRICS, POPULATIONS, PROBE_METRICS, TIMER_METRICS, MetricKind
 from latlab.model.rules import RULES
 from latlab.scenario import limits
 from latlab.scenario.schema import SCHEMA_FILE, schema_text
@@ -64,7 +64,7 @@ def _names(names: Mapping[str, str], key: str) -> str:
     return table((key, "what it is"), names.items())
 
 
-def _metrics(metrics: Iterable[Metric]) -> str:
+def _metrics(metrics: Iterable[MetricKind]) -> str:
     columns = ("metric", "formula", "start and end, in order of preference", "`missing` counts among")
     return table(
         (*columns, "carries the clocks' ±"),
@@ -111,7 +111,7 @@ def _command_line() -> str:
     return "\n".join([*map(_verb, verbs()), "## All of them\n", "\n".join(tables)])
 
 
-def _verb(page: Page) -> str:
+def _verb(page: HelpPage) -> str:
     text = [f"## {page.name}\n", f"```\n{page.name} {page.usage}\n```\n", *(fill(one) for one in _paragraphs(page))]
     text += [_entries(heading, entries) for heading, entries in page.groups]
     for example in page.examples:
@@ -120,7 +120,7 @@ def _verb(page: Page) -> str:
     return "\n".join(text)
 
 
-def _paragraphs(page: Page) -> Iterator[str]:
+def _paragraphs(page: HelpPage) -> Iterator[str]:
     yield from (page.summary, *page.paragraphs)
 
 

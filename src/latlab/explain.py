@@ -18,7 +18,7 @@ from latlab.analysis.anomalies.parts import AFTER
 from latlab.analysis.interrupt_way import REASONS
 from latlab.analysis.words import duration
 from latlab.model.errors import UsageError
-from latlab.model.metrics import IMPORTED_METRICS, METRICS, POPULATIONS, PROBE_METRICS, TIMER_METRICS, Metric
+from latlab.model.metrics import IMPORTED_METRICS, METRICS, POPULATIONS, PROBE_METRICS, TIMER_METRICS, MetricKind
 from latlab.model.rules import IDS, OTHERS, RULES
 from latlab.model.timestamps import PLACES
 from latlab.report.columns import sentence, sentence_width
@@ -150,7 +150,7 @@ def _metrics() -> Iterator[Topic]:
             yield Topic("metric", metric.name, f"{metric.title}: {metric.formula}", {"of": whose, **_measured(metric)})
 
 
-def _measured(metric: Metric) -> dict[str, str]:
+def _measured(metric: MetricKind) -> dict[str, str]:
     pairs = ("first " * metric.periodic + f"{start} → {end}" for start, end in metric.pairs)
     return {
         "from → to": f"{', else '.join(pairs)}" if metric.pairs else "",

@@ -14,7 +14,7 @@ from latlab.analysis.evidence import MEASURED, Evidence
 from latlab.analysis.trust import judge, without_waived
 from latlab.model.errors import LatlabError
 from latlab.model.part import Facts
-from latlab.recordings.cell import Guest, Ready, Realtime, RecordedAgent, RecordedCell
+from latlab.recordings.cell import Guest, Ready, RecordedAgent, RecordedCell, RecordedRealtime
 from latlab.report.verdict import thresholds_of
 from latlab.result.types import Reason
 from latlab.run.entries import stream_entries
@@ -114,7 +114,7 @@ def _planned(scenario: Scenario, machine: Machine, facts: Facts) -> Evidence:
 def _agent(host: str, verb: str, cpus: tuple[int, ...] | None, facts: Facts, probe: str | None = None) -> RecordedAgent:
     """An agent as it is to run: on the CPUs that the scenario says, else on all that programs may use here."""
     used = list(cpus) if cpus else (facts.get("agent") or {}).get("cpus")
-    return RecordedAgent(host=host, verb=verb, probe=probe, ready=Ready(realtime=Realtime(cpus=used)))
+    return RecordedAgent(host=host, verb=verb, probe=probe, ready=Ready(realtime=RecordedRealtime(cpus=used)))
 
 
 def _facts(scenario: Scenario, host: str, facts: Facts) -> Facts:

@@ -7,7 +7,7 @@ from rich.console import Console
 from latlab.analysis.words import counted, left_out_text
 from latlab.imports.base import Figures, PacketStream
 from latlab.imports.table import FORMATS
-from latlab.imports.write import Outcome
+from latlab.imports.write import ImportOutcome
 from latlab.model.part import Document
 from latlab.report.columns import print_table
 from latlab.report.document import Table
@@ -24,7 +24,7 @@ def print_formats(console: Console) -> None:
     print_table(Table(("format", "files", "what"), rows, figures=(1,)), console)
 
 
-def outcome_document(outcome: Outcome) -> Document:
+def outcome_document(outcome: ImportOutcome) -> Document:
     """What was imported, cell by cell."""
     return {
         "run": outcome.folder.id,
@@ -48,7 +48,7 @@ def outcome_document(outcome: Outcome) -> Document:
     }
 
 
-def print_outcome(outcome: Outcome, console: Console) -> None:
+def print_outcome(outcome: ImportOutcome, console: Console) -> None:
     """Print what was recognised, kept and left out, and where it is."""
     lines = []
     for cell in outcome.cells:

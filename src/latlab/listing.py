@@ -11,7 +11,7 @@ from rich.console import Console
 from latlab.recordings.run_folder import RunSummary
 from latlab.report.columns import print_sentence, print_table
 from latlab.report.document import OneOf, Table, Tone, Toned
-from latlab.testbed.doctor import Finding, worth_doing
+from latlab.testbed.doctor import DoctorFinding, worth_doing
 from latlab.testbed.guests.start import is_current
 from latlab.testbed.images import Image, image_directory
 
@@ -25,7 +25,7 @@ _RUN_SHAPES: Final = ((0, 1, 2, 3, 4), (0, 2, 3, 4), (0, 3, 4))
 """What a narrow terminal leaves out is in the run's name."""
 
 
-def print_findings(findings: Sequence[Finding], console: Console, machine: str = "This machine") -> None:
+def print_findings(findings: Sequence[DoctorFinding], console: Console, machine: str = "This machine") -> None:
     """Print the doctor's findings by area, each with its remedy. machine: what the last line calls the machine."""
     rows: list[tuple[str, ...]] = []
     area = ""

@@ -14,7 +14,7 @@ from typing import Any, Final, Literal, get_args, get_origin, get_type_hints
 
 from pydantic_core import PydanticCustomError
 
-from latlab.scenario.findings import Finding, shown, unknown
+from latlab.scenario.findings import Mistake, shown, unknown
 from latlab.scenario.findings import Path as Place
 from latlab.scenario.load import read_text, read_yaml, scenario_errors
 from latlab.scenario.units import DURATION, parse_duration
@@ -40,9 +40,9 @@ def read_description(path: Path) -> Description:
     if not isinstance(document.data, dict):
         if not found:
             what = "the file is empty" if document.data is None else f"{shown(document.data)} is not a mapping"
-            found = [((1, 1), Finding((), what, "a description: seed, packets, period, noise, ingredients"))]
+            found = [((1, 1), Mistake((), what, "a description: seed, packets, period, noise, ingredients"))]
         raise scenario_errors(path, found)
-    reader = _Reader()
+    reader = _DescriptionReader()
     made = reader.made(Description, document.data, ())
     findings = reader.findings
     if isinstance(made, Description) and not findings:
@@ -53,11 +53,11 @@ def read_description(path: Path) -> Description:
     return made
 
 
-def _problems(made: Description) -> Iterator[Finding]:
+def _problems(made: Description) -> Iterator[Mistake]:
     if made.packets > PACKETS_MAX:
-        yield Finding(("packets",), f"{made.packets} packets", f"{PACKETS_MAX} or fewer")
+        yield Mistake(("packets",), f"{made.packets} packets", f"{PACKETS_MAX} or fewer")
     for one in problems(made):
-        yield Finding(tuple(_key(part) if isinstance(part, str) else part for part in one.path), one.what, one.remedy)
+        yield Mistake(tuple(_key(part) if isinstance(part, str) else part for part in one.path), one.what, one.remedy)
 
 
 def _key(name: str) -> str:
@@ -65,11 +65,11 @@ def _key(name: str) -> str:
     return name.removesuffix("_ns")
 
 
-class _Reader:
+class _DescriptionReader:
     """From plain data to dataclasses. What is wrong is in `findings`."""
 
     def __init__(self) -> None:
-        self.findings: list[Finding] = []
+        self.findings: list[Mistake] = []
 
     def made(self, cls: type, data: Any, place: Place) -> Any:
         """An instance of a dataclass; _UNKNOWN where anything of it is wrong."""
@@ -153,7 +153,7 @@ class _Reader:
         return float(data) if kind is float else data
 
     def _wrong(self, place: Place, what: str, expected: str) -> Any:
-        self.findings.append(Finding(place, what, expected))
+        self.findings.append(Mistake(place, what, expected))
         return _UNKNOWN
 
 

@@ -20,7 +20,7 @@ from agent_refusals import only_error
 from agent_rounds import assert_no_faster_than_recorded
 from agent_streams import ECU, MS, ORDINARY, SENSOR, new_run_id, recording
 
-from latlab.testbed.probes.dds import Cyclone, DdsPlan, Side, ping_spec, pong_spec
+from latlab.testbed.probes.dds import Cyclone, DdsPlan, DdsSide, ping_spec, pong_spec
 
 pytestmark = pytest.mark.real
 
@@ -33,8 +33,8 @@ LOOP = {"period_ns": None, "duration_ns": 150 * MS}
 def plan(folder: Path, **changes: Any) -> DdsPlan:
     """A probe from `sensor` to `ecu`; changes replace parts of it, `mode` on both sides."""
     mode = changes.pop("mode", "listener")
-    asker = Side(Cyclone("ecu", (ECU,)), str(folder / "ping"), mode, realtime=ORDINARY)
-    answerer = Side(Cyclone("sensor", (SENSOR,)), str(folder / "pong"), mode, realtime=ORDINARY)
+    asker = DdsSide(Cyclone("ecu", (ECU,)), str(folder / "ping"), mode, realtime=ORDINARY)
+    answerer = DdsSide(Cyclone("sensor", (SENSOR,)), str(folder / "pong"), mode, realtime=ORDINARY)
     made = DdsPlan("dds", new_run_id(), asker, answerer, 0, UP, DOWN, 200, **LOOP)
     return replace(made, **changes)
 

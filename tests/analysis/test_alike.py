@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from latlab.analysis.repetitions import Difference, largest_difference
+from latlab.analysis.repetitions import RepetitionDifference, largest_difference
 
 STAMPS = ("wake", "submit", "tx_sched", "tx_soft", "tx_hard", "rx_hard", "rx_soft", "rx_user")
 
@@ -26,7 +26,7 @@ def table(launch: int, rows: dict[tuple[int, int], dict[str, int]]) -> pl.DataFr
 def test_the_packet_and_the_timestamp_that_differ_most_are_named_whenever_the_repetitions_began() -> None:
     first = table(10**9, {(1, 0): {"wake": 5, "rx_soft": 90}, (1, 1): {"wake": 5, "rx_soft": 91}})
     other = table(7 * 10**9, {(1, 0): {"wake": 5, "rx_soft": 90}, (1, 1): {"wake": 4, "rx_soft": 98}})
-    assert largest_difference([first, other]) == Difference(2, 0, 7, 2, 1, 1, "rx_soft")
+    assert largest_difference([first, other]) == RepetitionDifference(2, 0, 7, 2, 1, 1, "rx_soft")
     assert largest_difference([first, first, other]).repeat == 3
 
 
@@ -39,4 +39,4 @@ def test_what_only_one_repetition_has_is_counted() -> None:
 
 def test_repetitions_without_a_timestamp_in_common_differ_by_nothing_that_can_be_told() -> None:
     first, other = table(0, {(1, 0): {"wake": 5}}), table(0, {(1, 0): {"rx_user": 5}})
-    assert largest_difference([first, other]) == Difference(1, 2)
+    assert largest_difference([first, other]) == RepetitionDifference(1, 2)

@@ -11,15 +11,15 @@ from gate_schedules import EXPERIMENT_1, SCHEDULES
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from latlab.analysis.frames import Frame
+from latlab.analysis.frames import FrameSize
 from latlab.analysis.gate_checks import CHECKS, Warned, warnings
 from latlab.analysis.gate_port import GateLoad, GatePort, interference, nearest_departures_ns
 from latlab.analysis.gates import GateEntry, Schedule
 from latlab.analysis.promise import GatedStream, Handover, Launch, LaunchQueue, openings_of
 
-CONTROL = GatedStream("control", 0, 0, 1_006_000, Frame.of(64, "udp"))
-STATUS = GatedStream("status", 2, 250_000, 503_000, Frame.of(1400, "udp"))
-PORT = GatePort("sensor.eth0", "software", EXPERIMENT_1, 10**9, Frame.largest(1500, vlan=True), (CONTROL,))
+CONTROL = GatedStream("control", 0, 0, 1_006_000, FrameSize.of(64, "udp"))
+STATUS = GatedStream("status", 2, 250_000, 503_000, FrameSize.of(1400, "udp"))
+PORT = GatePort("sensor.eth0", "software", EXPERIMENT_1, 10**9, FrameSize.largest(1500, vlan=True), (CONTROL,))
 APART = Schedule((GateEntry((0,), 101_000), GateEntry((), 103_000), GateEntry((2,), 109_000), GateEntry((3,), 190_000)))
 
 
@@ -51,7 +51,7 @@ def test_nothing_is_in_the_way_of_a_stream_that_has_its_window_for_itself() -> N
 
 
 def test_a_load_in_a_class_that_is_open_at_the_same_time_has_no_bound() -> None:
-    load = GateLoad("flood", 1, Frame.of(1400, "udp"))
+    load = GateLoad("flood", 1, FrameSize.of(1400, "udp"))
     found = interference(replace(PORT, loads=(load,)), CONTROL)
     assert (found.unbounded, found.total_ns) == (("flood",), None)
     assert interference(replace(PORT, loads=(replace(load, traffic_class=3),)), CONTROL).total_ns is not None
@@ -79,8 +79,8 @@ def test_the_nearest_departures_are_the_nearest_of_all(
     schedule: Schedule, first: int, second: int, period: int, other_period: int
 ) -> None:
     tiny = replace(PORT, schedule=schedule, speed_bps=10**11)
-    one = GatedStream("one", 0, first, period, Frame(40))
-    other = GatedStream("other", 0, second, other_period, Frame(40))
+    one = GatedStream("one", 0, first, period, FrameSize(40))
+    other = GatedStream("other", 0, second, other_period, FrameSize(40))
     _, openings = openings_of(schedule, "software", one, tiny.speed_bps)
     if not openings:
         assert nearest_departures_ns(tiny, one, other) is None
@@ -100,7 +100,7 @@ def test_the_nearest_departures_are_the_nearest_of_all(
 def test_departures_of_periods_longer_than_a_cycle_are_those_of_launches_that_meet() -> None:
     """Both launch in even nanoseconds, 2 ns apart, over a cycle of 9 ns; in phases of it they would seem 1 ns apart."""
     schedule = Schedule((GateEntry((0,), 9),), shift_ns=1)
-    one, other = GatedStream("one", 0, 0, 2, Frame(40)), GatedStream("other", 0, 2, 18, Frame(40))
+    one, other = GatedStream("one", 0, 0, 2, FrameSize(40)), GatedStream("other", 0, 2, 18, FrameSize(40))
     assert nearest_departures_ns(replace(PORT, schedule=schedule, speed_bps=10**11), one, other) == 0
 
 
@@ -113,7 +113,7 @@ ASSISTED = Handover.of("txtime-assist", 300_000, LaunchQueue(200_000), None)
 CHECKED = Handover.of("software", 0, None, Launch(300_000))
 CASES: dict[str, tuple[GatePort, str]] = {
     "packets_fit_a_window": (
-        port(flows=(replace(CONTROL, frame=Frame.of(1400, "udp")),), speed_bps=10**8),
+        port(flows=(replace(CONTROL, frame=FrameSize.of(1400, "udp")),), speed_bps=10**8),
         "stream control: a frame of 1446 bytes needs 116.3 µs, the longest window of class 0 is 101 µs: no packet "
         "leaves",
     ),
@@ -155,7 +155,7 @@ CASES: dict[str, tuple[GatePort, str]] = {
         "class 1: the gate of stream control never closes",
     ),
     "loads_fit_the_windows": (
-        port(loads=(GateLoad("flood", 0, Frame.largest(1500)),), speed_bps=10**8),
+        port(loads=(GateLoad("flood", 0, FrameSize.largest(1500)),), speed_bps=10**8),
         "load flood: its frames of up to 1518 bytes need 122.1 µs: more than every entry of class 0, the shortest "
         "101 µs",
     ),
@@ -198,11 +198,11 @@ def test_an_etf_that_takes_launch_times_as_deadlines_keeps_no_gate() -> None:
 
 def test_a_packet_that_fits_adjacent_entries_together_alone_depends_on_the_kernel() -> None:
     halves = Schedule((GateEntry((0,), 1_000), GateEntry((0, 1), 1_000), GateEntry((1,), 8_000)))
-    one = replace(PORT, schedule=halves, flows=(replace(CONTROL, frame=Frame.of(128, "udp")),))
+    one = replace(PORT, schedule=halves, flows=(replace(CONTROL, frame=FrameSize.of(128, "udp")),))
     assert "fits no entry of class 0, only 2 µs of adjacent ones: kernels before 6.3 never send it" in said(one)
 
 
-PTP = GateLoad("PTP", 0, Frame(90), endless=False)
+PTP = GateLoad("PTP", 0, FrameSize(90), endless=False)
 """Messages of a protocol, one at a time."""
 
 
@@ -220,5 +220,5 @@ def test_messages_come_one_at_a_time_and_bound_what_they_add() -> None:
 
 
 def test_a_load_in_the_class_of_a_stream_is_reported() -> None:
-    one = port(loads=(GateLoad("flood", 0, Frame.of(1400, "udp")),))
+    one = port(loads=(GateLoad("flood", 0, FrameSize.of(1400, "udp")),))
     assert "load flood is in the same class: it delays stream control without a bound" in said(one)

@@ -9,18 +9,18 @@ from gate_schedules import CLASS, EXPERIMENT_1, SCHEDULES, departs, entry_at, ha
 from hypothesis import given
 from hypothesis import strategies as st
 
-from latlab.analysis.frames import Frame
+from latlab.analysis.frames import FrameSize
 from latlab.analysis.gates import GateEntry, Schedule, slots_late
 from latlab.analysis.promise import GatedStream, Handover, Launch, LaunchQueue, Mode, Promise, openings_of, promise
 
 SPEED = 10**11
 """At which a frame of 64 bytes takes 6 ns, and by the kernel's reckoning of 40 bytes 3 ns."""
-FRAME = Frame(40)
+FRAME = FrameSize(40)
 MODES: tuple[Mode, ...] = ("software", "txtime-assist", "offload")
-CONTROL = Frame.of(64, "udp")
+CONTROL = FrameSize.of(64, "udp")
 
 
-def flow(frame: Frame = FRAME, **parts: Any) -> GatedStream:
+def flow(frame: FrameSize = FRAME, **parts: Any) -> GatedStream:
     return GatedStream(
         **{"name": "control", "traffic_class": CLASS, "offset_ns": 0, "period_ns": 7, "frame": frame, **parts}
     )

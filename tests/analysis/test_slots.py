@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from latlab.analysis.frames import Frame
+from latlab.analysis.frames import FrameSize
 from latlab.analysis.gate_port import GatePort, gates_of, slots_of
 from latlab.analysis.gates import GateEntry, Schedule
 from latlab.analysis.promise import GatedStream, Handover, LaunchQueue, Mode
@@ -17,7 +17,7 @@ CYCLE_NS = 500_000
 OPEN_NS = 100_000
 START_NS = 1_735_689_600_000_000_000 // CYCLE_NS * CYCLE_NS
 PERIOD_NS = 1_000_000
-FRAME = Frame(64)
+FRAME = FrameSize(64)
 
 
 def port(mode: Mode = "software", queue: LaunchQueue | None = None, shift_ns: int = 0) -> GatePort:
@@ -25,7 +25,7 @@ def port(mode: Mode = "software", queue: LaunchQueue | None = None, shift_ns: in
     schedule = Schedule((GateEntry((0,), OPEN_NS), GateEntry((), CYCLE_NS - OPEN_NS)), shift_ns)
     flow = GatedStream("control", 0, 0, PERIOD_NS, FRAME, Handover.of(mode, 300_000, queue, None))
     beneath = {0: queue} if queue else {}
-    return GatePort("sensor.eth0", mode, schedule, 10**9, Frame.largest(1500, vlan=True), (flow,), beneath=beneath)
+    return GatePort("sensor.eth0", mode, schedule, 10**9, FrameSize.largest(1500, vlan=True), (flow,), beneath=beneath)
 
 
 def packets(

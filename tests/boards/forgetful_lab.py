@@ -6,20 +6,20 @@ import sys
 
 from latlab.cli import main
 from latlab.hosts.turns import Turns
-from latlab.run.beds import Bed
+from latlab.run.beds import SharedBed
 from latlab.testbed.site import Site
 
 
 def forget() -> None:
     """Nothing; from now on the middle turn of what is kept is missing."""
-    keep = Bed.keep
+    keep = SharedBed.keep
 
-    async def forgotten(self: Bed, turns: Turns, site: Site) -> None:
+    async def forgotten(self: SharedBed, turns: Turns, site: Site) -> None:
         await keep(self, turns, site)
         middle = len(self.turns) // 2
         self.turns = (*self.turns[:middle], *self.turns[middle + 1 :])
 
-    Bed.keep = forgotten  # type: ignore[method-assign]
+    SharedBed.keep = forgotten  # type: ignore[method-assign]
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from latlab.hosts.guest import BoardHost
+from latlab.hosts.guest import BoardGuest
 from latlab.scenario import Scenario
 from latlab.testbed.agent_binary import find_agent
 from latlab.testbed.guests.start import planned_site
@@ -21,12 +21,12 @@ STARTS = 3
 
 
 @contextmanager
-def kept_board(scenario: Scenario, folder: Path) -> Iterator[tuple[BoardHost, Site]]:
+def kept_board(scenario: Scenario, folder: Path) -> Iterator[tuple[BoardGuest, Site]]:
     """The scenario's board1 once it answers, and the site it was planned for; it ends with the context."""
     site, console = planned_site(scenario), folder / "console"
     argv = board_argv(scenario, "board1", site.images["debian-rt-board"], site, str(folder), str(console), None)
     agent = str(find_agent())
-    board = BoardHost("board1", str(folder), agent)
+    board = BoardGuest("board1", str(folder), agent)
     board.fleeting = False
     answers = (agent, "in", "--patience", str(BOOT_S), str(folder), "echo", "answers")
     for start in range(1, STARTS + 1):

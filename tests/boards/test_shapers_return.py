@@ -11,8 +11,8 @@ import yaml
 from board_place import BoardPlace
 from kept_board import kept_board
 
-from latlab.hosts import MACHINE, Host, LocalHost
-from latlab.hosts.guest import GUEST_AGENT, BoardHost
+from latlab.hosts import MACHINE, Host, LocalMachine
+from latlab.hosts.guest import GUEST_AGENT, BoardGuest
 from latlab.model.errors import LabError
 from latlab.scenario import load_scenario
 from latlab.testbed.apply import TestBed
@@ -79,7 +79,7 @@ def tag_steps_of(folder: Path) -> list[Step]:
     return tags_in_frames(joint)
 
 
-async def found(board: BoardHost) -> tuple[object, str]:
+async def found(board: BoardGuest) -> tuple[object, str]:
     """The card's qdiscs and numbers of queues."""
     qdiscs = json.loads((await board.run(("tc", "-j", "qdisc", "show", "dev", "eth1"))).stdout)
     return qdiscs, (await board.run(("ethtool", "-l", "eth1"))).stdout
@@ -103,8 +103,8 @@ def test_a_cards_qdiscs_and_queues_come_back_and_somebody_elses_are_left_alone(
     offloaded["shapers"]["ecu.eth1"] |= {"mode": "offload"}
     refused = steps_of(yaml.safe_dump(offloaded), tmp_path)
 
-    async def session(board: BoardHost) -> None:
-        hosts: dict[str, Host] = {MACHINE: LocalHost(MACHINE), "ecu": board}
+    async def session(board: BoardGuest) -> None:
+        hosts: dict[str, Host] = {MACHINE: LocalMachine(MACHINE), "ecu": board}
 
         async def fails(asked: list[Step]) -> LabError:
             with pytest.raises(LabError) as caught:
@@ -149,13 +149,13 @@ def test_a_cards_qdiscs_and_queues_come_back_and_somebody_elses_are_left_alone(
 
     vlans = vlan_steps_of(tmp_path)
 
-    async def links(board: BoardHost) -> list[tuple[str, list[str]]]:
+    async def links(board: BoardGuest) -> list[tuple[str, list[str]]]:
         """The machine's interfaces, with their addresses."""
         listed = json.loads((await board.run(("ip", "-j", "addr"))).stdout)
         return [(link["ifname"], [one["local"] for one in link["addr_info"]]) for link in listed]
 
-    async def vlan_session(board: BoardHost) -> None:
-        hosts: dict[str, Host] = {MACHINE: LocalHost(MACHINE), "ecu": board}
+    async def vlan_session(board: BoardGuest) -> None:
+        hosts: dict[str, Host] = {MACHINE: LocalMachine(MACHINE), "ecu": board}
         before = await links(board)
 
         async def fails() -> LabError:
@@ -202,8 +202,8 @@ def test_a_cards_qdiscs_and_queues_come_back_and_somebody_elses_are_left_alone(
 
     tags = tag_steps_of(tmp_path)
 
-    async def tag_session(board: BoardHost) -> None:
-        hosts: dict[str, Host] = {MACHINE: LocalHost(MACHINE), "ecu": board}
+    async def tag_session(board: BoardGuest) -> None:
+        hosts: dict[str, Host] = {MACHINE: LocalMachine(MACHINE), "ecu": board}
 
         async def features() -> str:
             return (await board.run(("ethtool", "-k", "eth1"))).stdout

@@ -12,8 +12,8 @@ import pytest
 from board_place import BoardPlace
 from kept_board import kept_board
 
-from latlab.hosts import MACHINE, LocalHost
-from latlab.hosts.guest import BoardHost
+from latlab.hosts import MACHINE, LocalMachine
+from latlab.hosts.guest import BoardGuest
 from latlab.scenario import load_scenario
 from latlab.testbed.apply import TestBed
 from latlab.testbed.bridges.joints import joints
@@ -45,7 +45,7 @@ def test_a_card_comes_back_to_its_driver_with_its_state_mtu_and_addresses(
     (cell,) = load_scenario(scenario_file).combinations
     scenario = cell.scenario
 
-    async def session(board: BoardHost, site: Site) -> None:
+    async def session(board: BoardGuest, site: Site) -> None:
         await board.run(("sh", "-c", LOAD + AS_FOUND))
         before = await found(board)
         assert before["driver"] == "igb" and before["mtu"] == 1400 and "UP" in before["flags"]
@@ -53,7 +53,7 @@ def test_a_card_comes_back_to_its_driver_with_its_state_mtu_and_addresses(
         machine = await asyncio.to_thread(machine_at, board)
         there = replace(site.on("board1"), machine=machine)
         assert Vfio().lacking(joint, there) is None
-        async with TestBed("t1", {MACHINE: LocalHost(MACHINE), "board1": board}) as bed:
+        async with TestBed("t1", {MACHINE: LocalMachine(MACHINE), "board1": board}) as bed:
             await bed.apply(Vfio().before_guests(joint, there))
             assert (await found(board))["driver"] == "vfio-pci"
         assert await found(board) == before
@@ -62,7 +62,7 @@ def test_a_card_comes_back_to_its_driver_with_its_state_mtu_and_addresses(
         asyncio.run(session(board, site))
 
 
-async def found(board: BoardHost) -> dict[str, Any]:
+async def found(board: BoardGuest) -> dict[str, Any]:
     """The card's driver, and of its interface, where it is there, what its owner sees of it."""
     driver = (await board.run(("readlink", "/sys/bus/pci/devices/0000:02:00.0/driver"))).stdout.strip()
     shown = (await board.run(("ip", "-j", "addr", "show", "dev", "eth1"), check=False)).stdout

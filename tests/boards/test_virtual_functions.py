@@ -15,8 +15,8 @@ from board_place import BoardPlace
 from kept_board import kept_board
 from latlab_command import cells_of
 
-from latlab.hosts import MACHINE, LocalHost
-from latlab.hosts.guest import BoardHost
+from latlab.hosts import MACHINE, LocalMachine
+from latlab.hosts.guest import BoardGuest
 from latlab.scenario import load_scenario
 from latlab.testbed.agent_binary import find_agent
 from latlab.testbed.apply import TestBed
@@ -74,14 +74,14 @@ def test_functions_are_made_set_and_handed_over_and_are_gone_again(
     (cell,) = load_scenario(scenario_file).combinations
     scenario = cell.scenario
 
-    async def session(board: BoardHost, site: Site) -> None:
+    async def session(board: BoardGuest, site: Site) -> None:
         await board.run(("sh", "-c", LOAD + AS_FOUND + ANSWERED_ELSEWHERE), timeout_s=SLOW_S)
         before = await found(board)
         assert before["functions"] == [] and before["autoprobe"] == "1"
         machine = await asyncio.to_thread(machine_at, board)
         there = replace(site.on("board1"), machine=machine)
         plain, tagged = joints(scenario, "t1")
-        async with TestBed("t1", {MACHINE: LocalHost(MACHINE), "board1": board}) as bed:
+        async with TestBed("t1", {MACHINE: LocalMachine(MACHINE), "board1": board}) as bed:
             await board.run(("mkdir", "-p", there.guest_state("vm2")))
             for joint in (plain, tagged):
                 assert Vf().lacking(joint, there) is None
@@ -104,7 +104,7 @@ def test_functions_are_made_set_and_handed_over_and_are_gone_again(
         asyncio.run(session(board, site))
 
 
-async def found(board: BoardHost) -> dict[str, Any]:
+async def found(board: BoardGuest) -> dict[str, Any]:
     """The card's functions, and what its owner sees of it; the driver of the first function."""
     at = f"/sys/bus/pci/devices/{CARD}"
     (interface,) = json.loads((await board.run(("ip", "-j", "addr", "show", "dev", "eth1"))).stdout)

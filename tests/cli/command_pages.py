@@ -9,7 +9,7 @@ import typer
 from typer.main import get_command
 
 from latlab.cli import app
-from latlab.cli.help import Page, Verbs, page
+from latlab.cli.help import HelpPage, Verbs, page
 
 ROOT: Any = get_command(app)
 
@@ -19,7 +19,7 @@ def verbs() -> dict[tuple[str, ...], Any]:
     return dict(_below((), ROOT))
 
 
-def shown(words: tuple[str, ...]) -> Page:
+def shown(words: tuple[str, ...]) -> HelpPage:
     return page(verbs()[words], context(words))
 
 

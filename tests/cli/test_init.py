@@ -22,14 +22,14 @@ from latlab.cli import app
 from latlab.cli.init import DEFAULTS, QUESTIONS
 from latlab.model.errors import EXIT_OK, EXIT_USAGE
 from latlab.scenario import BRIDGES, Loaded, load_scenario, load_text
-from latlab.scenario.draft import DIRECTIONS, LOADS, Draft, Place, draft_text
+from latlab.scenario.draft import DIRECTIONS, LOADS, Draft, DraftMachine, draft_text
 
 LATLAB = Path(sys.executable).with_name("latlab")
 SSH = ("--sensor", "root@board1:eth1", "--ecu", "board2:enp3s0")
 MACHINES = {
     "namespaces": (None, None),
-    "two machines": (Place("root@board1", "eth1"), Place("board2", "enp3s0")),
-    "this machine and another": (Place("", "eth1"), Place("board2", "eth1")),
+    "two machines": (DraftMachine("root@board1", "eth1"), DraftMachine("board2", "enp3s0")),
+    "this machine and another": (DraftMachine("", "eth1"), DraftMachine("board2", "eth1")),
 }
 
 

@@ -10,6 +10,14 @@ from pathlib import Path
 SOURCE = Path(__file__).parents[2] / "src/latlab"
 UNITS = SOURCE / "model/units.py"
 SECOND_NS = 10**9
+IN_FORMATS = {
+    "Guest": "`$defs` of result.schema.json and of scenario.schema.json",
+    "Published": "`$defs` of result.schema.json and of scenario.schema.json",
+    "Stream": "`$defs` of result.schema.json and of scenario.schema.json",
+    "Losses": "`$defs` of result.schema.json; the ingredient `losses` of a synthetic run",
+    "Step": "the ingredient `step` of a synthetic run; a change to a host, which the pages call a step",
+}
+"""Class names that two files of formats have in common: {name: where users meet it}."""
 
 
 @cache
@@ -61,3 +69,13 @@ def test_modules_import_each_other_in_no_circle_not_even_for_types() -> None:
     uses = {name: imported(modules()[path], set(names.values())) - {name} for path, name in names.items()}
     order = list(TopologicalSorter(uses).static_order())
     assert set(order) == set(names.values())
+
+
+def test_a_class_name_means_one_thing() -> None:
+    homes: dict[str, list[str]] = {}
+    for path, tree in modules().items():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ClassDef):
+                homes.setdefault(node.name, []).append(f"{path.relative_to(SOURCE)}:{node.lineno}")
+    assert {name: where for name, where in homes.items() if len(where) > 1 and name not in IN_FORMATS} == {}
+    assert all(len(homes[name]) > 1 for name in IN_FORMATS)

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from guest_place import GuestPlace
 
-from latlab.hosts import MACHINE, Host, LocalHost
+from latlab.hosts import MACHINE, Host, LocalMachine
 from latlab.model.errors import LabError
 from latlab.testbed import apply
 from latlab.testbed.apply import LAST_LINES, TestBed
@@ -78,7 +78,7 @@ def test_a_service_that_ends_is_reported_at_once_though_a_cancellation_gets_lost
 
     async def session() -> None:
         service = Service(MACHINE, "serve", ("false",), f"{place.folder}/log", ready=Check(("true",), "ready"))
-        async with TestBed("t1", {MACHINE: LocalHost(MACHINE)}) as bed:
+        async with TestBed("t1", {MACHINE: LocalMachine(MACHINE)}) as bed:
             await bed.apply([service])
 
     monkeypatch.setattr(apply, "read_back", read_back)

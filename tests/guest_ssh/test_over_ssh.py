@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from lab_machine import scenario
 
-from latlab.hosts import SshHost, host_from
+from latlab.hosts import RemoteHost, host_from
 from latlab.model.errors import LabError
 from latlab.scenario import Scenario
 from latlab.testbed import make_hosts
@@ -49,27 +49,29 @@ def argv_of(wanted: Scenario, **machine: Any) -> str:
 
 
 def test_a_host_reached_over_ssh_is_the_same_after_its_description() -> None:
-    host = SshHost("vm1", "vm1", 20000, "conf", "/a", ("-l", "root"), ("ip", "netns", "exec", "n"), "/run/c", "/tmp/x")
+    host = RemoteHost(
+        "vm1", "vm1", 20000, "conf", "/a", ("-l", "root"), ("ip", "netns", "exec", "n"), "/run/c", "/tmp/x"
+    )
     again = host_from(json.loads(json.dumps(host.describe())))
     assert again.command(("id", "-u")) == host.command(("id", "-u"))
     assert (again.describe(), again.scratch, again.agent) == (host.describe(), host.scratch, host.agent)
 
 
 def test_words_are_quoted_for_the_shell_there_and_options_come_before_the_destination() -> None:
-    command = SshHost("plc", "root@plc.lan", 2022).command(("echo", "two words"))
+    command = RemoteHost("plc", "root@plc.lan", 2022).command(("echo", "two words"))
     assert command[-3:] == ("root@plc.lan", "--", "echo 'two words'")
     assert "BatchMode=yes" in command and command[command.index("-p") :][:2] == ("-p", "2022")
 
 
 def test_ssh_s_own_failure_is_an_error_even_where_any_exit_status_was_asked_for() -> None:
     with pytest.raises(LabError, match="Connection refused") as caught:
-        asyncio.run(SshHost("vm1", "127.0.0.1", 1, "/dev/null").run(("true",), check=False))
+        asyncio.run(RemoteHost("vm1", "127.0.0.1", 1, "/dev/null").run(("true",), check=False))
     assert caught.value.where == "vm1"
     assert caught.value.remedy.startswith("check that its sshd runs; `ssh ")
 
 
 def test_a_program_there_that_ends_as_ssh_does_when_it_fails_is_no_failure_of_ssh() -> None:
-    host = SshHost("vm1", "vm1", through=("sh", "-c", "echo its own words >&2; exit 255", "sh"))
+    host = RemoteHost("vm1", "vm1", through=("sh", "-c", "echo its own words >&2; exit 255", "sh"))
     assert asyncio.run(host.run(("true",), check=False)).returncode == 255
     with pytest.raises(LabError, match="ended with status 255: its own words"):
         asyncio.run(host.run(("true",)))

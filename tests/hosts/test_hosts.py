@@ -8,10 +8,10 @@ import signal
 
 import pytest
 
-from latlab.hosts import Host, LocalHost, NetnsHost, host_from
+from latlab.hosts import Host, LocalMachine, NamespaceHost, host_from
 from latlab.model.errors import LabError
 
-HERE = LocalHost("ecu")
+HERE = LocalMachine("ecu")
 
 
 def test_a_command_gets_its_input_and_returns_its_outputs() -> None:
@@ -44,7 +44,7 @@ def test_a_command_that_hangs_is_ended_with_its_children() -> None:
 def test_a_cancelled_command_is_gone() -> None:
     pids = []
 
-    class Watched(LocalHost):
+    class Watched(LocalMachine):
         async def spawn(self, argv, **options):  # type: ignore[no-untyped-def]
             process = await super().spawn(argv, **options)
             pids.append(process.pid)
@@ -73,7 +73,7 @@ def test_a_ctrl_c_at_the_terminal_does_not_reach_what_was_started() -> None:
     asyncio.run(session())
 
 
-@pytest.mark.parametrize("host", [HERE, NetnsHost("sensor", "latlab-t1-sensor")], ids=lambda host: host.kind)
+@pytest.mark.parametrize("host", [HERE, NamespaceHost("sensor", "latlab-t1-sensor")], ids=lambda host: host.kind)
 def test_a_host_is_the_same_after_its_description(host: Host) -> None:
     again = host_from(host.describe())
     assert (type(again), again.name, again.command(("true",))) == (type(host), host.name, host.command(("true",)))
@@ -88,9 +88,9 @@ def test_a_description_from_another_version_is_refused(description: dict[str, ob
 
 
 def test_a_namespace_shares_its_machine_s_kernel_and_so_its_clock() -> None:
-    assert NetnsHost("sensor", "latlab-t1-sensor").shared_kernel == HERE.shared_kernel
+    assert NamespaceHost("sensor", "latlab-t1-sensor").shared_kernel == HERE.shared_kernel
 
 
 def test_a_namespace_s_command_can_be_pasted() -> None:
-    host = NetnsHost("sensor", "latlab-t1-sensor")
+    host = NamespaceHost("sensor", "latlab-t1-sensor")
     assert host.command_line(("echo", "a b")) == "ip netns exec latlab-t1-sensor echo 'a b'"

@@ -7,12 +7,12 @@ import time
 from collections.abc import Sequence
 from typing import Any, cast
 
-from latlab.hosts import LocalHost, NetnsHost
+from latlab.hosts import LocalMachine, NamespaceHost
 from latlab.hosts.base import Completed
 from latlab.hosts.turns import Turns
 
 
-class InTurns(LocalHost):
+class InTurns(LocalMachine):
     """A machine in virtual time, which notes what is run on it."""
 
     def __init__(self) -> None:
@@ -30,14 +30,14 @@ class InTurns(LocalHost):
 
 def test_here_the_time_goes_by_by_itself() -> None:
     began = time.monotonic()
-    asyncio.run(LocalHost("here").pause(0.05))
+    asyncio.run(LocalMachine("here").pause(0.05))
     assert time.monotonic() - began >= 0.05
 
 
 def test_a_machine_in_virtual_time_sleeps_itself_for_all_that_is_on_it() -> None:
     board = InTurns()
     asyncio.run(board.pause(0.2))
-    asyncio.run(NetnsHost("ecu", "latlab-1-ecu", board).pause(1.5))
+    asyncio.run(NamespaceHost("ecu", "latlab-1-ecu", board).pause(1.5))
     asyncio.run(board.pause(5.4e-05))
     # No exponent: busybox reads none.
     assert board.ran == [("sleep", "0.200000000"), ("sleep", "1.500000000"), ("sleep", "0.000054000")]

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from own_machine import EXIT, INPUT, INPUT_END, MORE, OUT, START, OwnMachine, Record
 
-from latlab.hosts import MACHINE, LocalHost, Lost, NetnsHost, TurnsHost, signal_group, turns
+from latlab.hosts import MACHINE, LocalMachine, LostMachine, NamespaceHost, TurnsHost, signal_group, turns
 from latlab.hosts.turns import PID
 from latlab.model.errors import LabError
 from latlab.testbed.apply import TestBed
@@ -48,7 +48,7 @@ def test_nothing_runs_while_nobody_waits_and_all_that_was_asked_is_heard_in_its_
     async def work() -> None:
         with OwnMachine(tmp_path, echo) as machine:
             host = TurnsHost("board1", str(tmp_path))
-            inner = NetnsHost("ecu", "ns", machine=host)
+            inner = NamespaceHost("ecu", "ns", machine=host)
             one = await host.spawn(("one",))
             two = await inner.spawn(("two",))
             await asyncio.sleep(0.1)
@@ -186,7 +186,7 @@ def test_a_service_is_looked_at_after_each_turn_and_its_machine_goes_no_further(
     ready = Check(("sh", "-c", f"sleep 0.1; grep -c ^ready {log}"), "1", within_ms=10_000, at=MACHINE)
 
     async def work() -> None:
-        hosts = {MACHINE: LocalHost(MACHINE), "board1": TurnsHost("board1", str(tmp_path))}
+        hosts = {MACHINE: LocalMachine(MACHINE), "board1": TurnsHost("board1", str(tmp_path))}
         async with TestBed("t1", hosts) as bed:
             await bed.apply([Service("board1", "serve", ("serve",), str(log), ready=ready)])
             assert log.read_text() == "not yet\n" * 2 + "ready\n"
@@ -204,7 +204,7 @@ def test_a_service_that_ends_before_it_is_ready_is_waited_for_no_longer(tmp_path
         return [(1, OUT, b"no\n"), (1, EXIT, b"\3")]
 
     async def work() -> None:
-        hosts = {MACHINE: LocalHost(MACHINE), "board1": TurnsHost("board1", str(tmp_path))}
+        hosts = {MACHINE: LocalMachine(MACHINE), "board1": TurnsHost("board1", str(tmp_path))}
         ready = Check(("grep", "-c", "^ready", str(log)), "1", within_ms=10_000, at=MACHINE)
         async with TestBed("t1", hosts) as bed:
             await bed.apply([Service("board1", "serve", ("serve",), str(log), ready=ready)])
@@ -272,7 +272,7 @@ def test_a_machine_that_stops_in_the_middle_of_its_turn_is_lost(tmp_path: Path) 
             host = TurnsHost("board1", str(tmp_path))
             process = await host.spawn(("one",))
             assert await asyncio.wait_for(process.wait(), 10) == -9
-            assert await host.silence() == Lost("it stopped during its turn: QEMU reports that it is paused")
+            assert await host.silence() == LostMachine("it stopped during its turn: QEMU reports that it is paused")
 
     asyncio.run(work())
 
@@ -324,7 +324,7 @@ def test_a_machine_whose_ordinary_threads_starve_says_who_has_the_cpu_and_what_t
         host = TurnsHost("board1", str(tmp_path))
         process = await host.spawn(("one",))
         assert await asyncio.wait_for(process.wait(), 10) == -9
-        assert await host.silence() == Lost(why, remedy)
+        assert await host.silence() == LostMachine(why, remedy)
 
     with OwnMachine(tmp_path, starve) as machine:
         asyncio.run(work())

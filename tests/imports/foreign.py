@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 from latlab.imports.base import Given
-from latlab.imports.write import Outcome, import_files
+from latlab.imports.write import ImportOutcome, import_files
 from latlab.report.result import make_result
 
 CAPTURED = Path(__file__).parent / "captured"
@@ -20,7 +20,7 @@ WRITTEN = Path(__file__).parent / "written"
 class Import:
     """An import that was made, and its result."""
 
-    def __init__(self, outcome: Outcome) -> None:
+    def __init__(self, outcome: ImportOutcome) -> None:
         self.outcome = outcome
         self.result: dict[str, Any] = make_result(outcome.folder).document()
 

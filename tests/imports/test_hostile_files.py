@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from isochron_log import HEADER, log, usual
 
-from latlab.imports.base import Given, Imported, lines_of
+from latlab.imports.base import Given, ReadFiles, lines_of
 from latlab.imports.packets import packet_table
 from latlab.imports.table import FORMATS
 from latlab.imports.write import import_files
@@ -40,7 +40,7 @@ def read_anyhow(path: Path, data: bytes, *, second: bytes = CAPTURE) -> None:
             found = one.read([path, other] if one.files == 2 else [path], GIVEN)
         except LatlabError:
             continue
-        assert isinstance(found, Imported)
+        assert isinstance(found, ReadFiles)
         if found.streams:
             packet_table(found.streams)
 

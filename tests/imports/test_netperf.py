@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from foreign import text
 
-from latlab.imports.base import Figures, Imported
+from latlab.imports.base import Figures, ReadFiles
 from latlab.imports.netperf import COARSE, read_round_trips
 from latlab.testbed.probes.netperf import SELECTORS
 
@@ -13,7 +13,7 @@ KINDS = ("tcp", "udp")
 US = 1000
 
 
-def read(said: str) -> Imported:
+def read(said: str) -> ReadFiles:
     return read_round_trips(said, "nrr", "sensor", "ecu", "2.7.0")
 
 

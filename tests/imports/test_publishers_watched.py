@@ -10,7 +10,7 @@ import pytest
 from numbered_frames import goose, reference_time, sampled
 from recorded import RUN_ID, recording_bytes
 
-from latlab.imports.base import Imported, PacketStream
+from latlab.imports.base import PacketStream, ReadFiles
 from latlab.imports.watched import read_watched
 from latlab.imports.write import write_imported_cell
 from latlab.recordings.cell import Totals, Watched, WatchedBy, WatchedPoint
@@ -40,7 +40,7 @@ class Watching:
         bound_ns: int | None = None,
         lost: int = 0,
         offset_s: int | None = TAI_OFFSET_S,
-    ) -> tuple[Watched, Imported]:
+    ) -> tuple[Watched, ReadFiles]:
         for number, seen in enumerate(each):
             rows = [(START + at, 0, False, True, len(frame), frame, 1) for at, frame in seen]
             (self.folder / f"watch-{number}.watched.arrow").write_bytes(recording_bytes("watched", [rows]))
@@ -81,7 +81,7 @@ def repeated(times_ms: Sequence[int], *, without: frozenset[int] = frozenset(), 
     ]
 
 
-def silences(found: Imported) -> list[str]:
+def silences(found: ReadFiles) -> list[str]:
     """The notes of silences; such a flow is measured right."""
     assert not found.problems
     return [note for note in found.notes if "timeAllowedToLive, the worst" in note]
@@ -158,11 +158,11 @@ def samples(quality: int = 20, *, failed: frozenset[int] = frozenset(), dated: b
 FRACTION_NS = 60
 
 
-def sample_latency(found: Imported) -> PacketStream | None:
+def sample_latency(found: ReadFiles) -> PacketStream | None:
     return next((one for one in found.streams if "sample_latency" in one.metrics), None)
 
 
-def figures(watch: Watched, found: Imported, folder: Path) -> tuple[Metric, dict[str, str]]:
+def figures(watch: Watched, found: ReadFiles, folder: Path) -> tuple[Metric, dict[str, str]]:
     """The metric as the result has it, and {id of each reason: what was found}."""
     run = RunFolder.create(folder, "watch")
     run.write_watch({"flow": watch.flow, "at": [], "for_ns": None})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from latlab.report.charts.sheet import Drawing, Lines, Marks, Part, Point, Sheet, Text, text_in
+from latlab.report.charts.sheet import Drawing, DrawnLines, DrawnMarkers, Part, Point, Sheet, Text, text_in
 
 
 def parts(drawing: Drawing | Sheet) -> list[Part]:
@@ -24,12 +24,19 @@ def said(drawing: Drawing | Sheet) -> str:
 
 def lines(drawing: Drawing | Sheet, name: str) -> list[tuple[Point, ...]]:
     """The lines and areas of that name."""
-    return [path for part in parts(drawing) if isinstance(part, Lines) and part.name == name for path in part.paths]
+    return [
+        path for part in parts(drawing) if isinstance(part, DrawnLines) and part.name == name for path in part.paths
+    ]
 
 
 def points(drawing: Drawing | Sheet, name: str) -> list[Point]:
     """The points of that name."""
-    return [point for part in parts(drawing) if isinstance(part, Marks) and part.name == name for point in part.points]
+    return [
+        point
+        for part in parts(drawing)
+        if isinstance(part, DrawnMarkers) and part.name == name
+        for point in part.points
+    ]
 
 
 def overlapping(sheet: Sheet) -> list[str]:

@@ -25,11 +25,11 @@ from latlab.analysis.way import INTERVALS as PACKETS_INTERVALS
 from latlab.model.metrics import METRICS_BY_NAME
 from latlab.report.charts.chain import (
     Bar,
+    BarSegment,
     CellBars,
     ChainInterval,
+    ChainScale,
     ChainView,
-    Scale,
-    Segment,
     chain_chart,
     chain_table,
     chain_view,
@@ -363,11 +363,11 @@ def test_a_line_in_an_interval_says_where_it_is_and_so_does_the_key() -> None:
     intervals = tuple(ChainInterval(*ends) for ends in pairwise(way))
     segments, at = [], 0
     for one in intervals:
-        segments.append(Segment(one, at, at + 100_000, at + 100_000))
+        segments.append(BarSegment(one, at, at + 100_000, at + 100_000))
         at += 100_000
     bar = Bar("typical", 10, 10, tuple(segments))
     cells = (CellBars("one", (bar,), "", ()),)
-    view = ChainView("s", "reception", "", "host_irq", cells, intervals, (Scale(0, at, True),))
+    view = ChainView("s", "reception", "", "host_irq", cells, intervals, (ChainScale(0, at, True),))
     chart = chain_chart(view)
     key, drawn, *_ = chart.pieces()
     assert [name for name in texts(key) if name.endswith("handler")] == ["VM host's handler", "handler"]

@@ -16,7 +16,7 @@ from latlab.import_listing import print_formats
 from latlab.recordings.run_folder import RunSummary
 from latlab.report.columns import print_table, table_lines
 from latlab.report.document import Group, OneOf, Table
-from latlab.testbed.doctor import Finding
+from latlab.testbed.doctor import DoctorFinding
 from latlab.testbed.images import Image
 
 WIDTHS = (80, 100, 140)
@@ -117,10 +117,10 @@ def test_images_are_listed_a_line_each_and_how_to_build_them_again_below(
 @pytest.mark.parametrize("width", WIDTHS)
 def test_what_the_doctor_found_is_shown_with_its_remedy(width: int) -> None:
     findings = [
-        Finding("kernel", "release", True, "6.12.117+deb12-rt-amd64"),
-        Finding("kernel", "PREEMPT_RT", None, "no", "a kernel with PREEMPT_RT"),
-        Finding("guests", "KVM", None, "/dev/kvm exists, but the CPU has neither vmx nor svm", SENTENCE),
-        Finding("tools", "latlab-agent for aarch64", False, "missing", "`make agents`"),
+        DoctorFinding("kernel", "release", True, "6.12.117+deb12-rt-amd64"),
+        DoctorFinding("kernel", "PREEMPT_RT", None, "no", "a kernel with PREEMPT_RT"),
+        DoctorFinding("guests", "KVM", None, "/dev/kvm exists, but the CPU has neither vmx nor svm", SENTENCE),
+        DoctorFinding("tools", "latlab-agent for aarch64", False, "missing", "`make agents`"),
     ]
     lines = lines_of(lambda console: listing.print_findings(findings, console), width)
     check(lines, width, [text for one in findings for text in (one.area, one.name, one.found, one.remedy)])

@@ -24,14 +24,14 @@ from latlab.recordings.run_folder import RunFolder, list_runs
 from latlab.report.build import write_report
 from latlab.report.result import make_result
 from latlab.synthetic import Description, generate, write_run
-from latlab.synthetic.description import Gates, Stall
+from latlab.synthetic.description import Stall, SyntheticGates
 
 DESCRIPTION = Description(
     seed=5,
     packets=300,
     period_ns=1_000_000,
     warmup=10,
-    gates=Gates(500_000, 200_000),
+    gates=SyntheticGates(500_000, 200_000),
     ptp=True,
     ingredients=(Stall(10**8, 6_000_000),),
 )

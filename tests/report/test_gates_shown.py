@@ -16,7 +16,7 @@ from rich.console import Console
 from latlab.gates_listing import BAR_COLUMNS, bars, print_gates
 from latlab.model.errors import UsageError
 from latlab.report.charts.gates import gates_chart
-from latlab.report.charts.sheet import COLOURS, Lines
+from latlab.report.charts.sheet import COLOURS, DrawnLines
 from latlab.report.gates import Promised, as_document, scenario_ports, schedules
 from latlab.scenario import MatrixCell, load_scenario
 
@@ -202,7 +202,7 @@ MANY = {
 def test_each_open_gate_is_drawn_in_its_colour(tmp_path: Path) -> None:
     (piece,) = [one for one in gates_chart("gates", shown(tmp_path)).pieces() if one.told]
     width = max(x for path in lines(piece, "lane") for x, _ in path) - min(lines(piece, "lane")[0])[0]
-    windows = [part for part, _ in piece.parts if isinstance(part, Lines) and part.name == "window"]
+    windows = [part for part, _ in piece.parts if isinstance(part, DrawnLines) and part.name == "window"]
     for traffic_class, share in {0: 101 / 503, 1: 1.0, 2: 109 / 503, 3: 190 / 503}.items():
         spans = [path for one in windows if one.fill == COLOURS[traffic_class] for path in one.paths]
         inked = sum(max(x for x, _ in path) - min(x for x, _ in path) for path in spans)

@@ -19,7 +19,7 @@ from latlab.report.build import write_report
 from latlab.report.charts.clocks import MOST, ClockChart, clock_drawings
 from latlab.report.charts.comparison import ComparedMetric, compared_metrics, comparison_chart
 from latlab.report.charts.repeats import repeated, repeats_chart, together_chart
-from latlab.report.charts.sheet import ANY_COLOUR, COLOURS, Drawing, Lines, Plotted, write_chart
+from latlab.report.charts.sheet import ANY_COLOUR, COLOURS, Drawing, DrawnLines, Plotted, write_chart
 from latlab.report.legend import Looks
 from latlab.report.repeats import drawn, together
 from latlab.report.view import view
@@ -172,8 +172,8 @@ def test_all_repetitions_together_have_the_colour_of_their_bridge_as_the_single_
     assert chart and single
     colours = [COLOURS[looks.of(cell).colour] for cell in result.cells if cell.repeat == 1 and cell.status == "ok"]
     assert len({*colours}) == 3
-    assert [part.fill for part in parts(chart) if isinstance(part, Lines) and part.name == "together"] == colours
-    strips = [part.fill for part in parts(single) if isinstance(part, Lines) and part.name == "range"]
+    assert [part.fill for part in parts(chart) if isinstance(part, DrawnLines) and part.name == "together"] == colours
+    strips = [part.fill for part in parts(single) if isinstance(part, DrawnLines) and part.name == "range"]
     assert [*dict.fromkeys(strips)] == [*dict.fromkeys(colours)]
     # The page's own histograms in tables, and one whose repetitions have a colour each.
     found = together(repeated(result, shown), drawn(shown))

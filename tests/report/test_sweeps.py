@@ -16,7 +16,7 @@ from swept_run import REPEATS, figures, write_several_run, write_swept_run
 from latlab.analysis.axis import log_axis
 from latlab.recordings.run_folder import RunFolder
 from latlab.report.charts.sheet import ANY_COLOUR, write_chart
-from latlab.report.charts.sweep import Point, Reach, Sweep, sweep_chart, sweep_table
+from latlab.report.charts.sweep import StatisticReach, Sweep, SweepPoint, sweep_chart, sweep_table
 from latlab.report.charts.sweeps import FrameRooms, belongs, numbers, sweeps
 from latlab.report.legend import Looks
 from latlab.report.rows import summaries
@@ -38,7 +38,7 @@ def shown(run: RunFolder) -> Sweep:
     return found
 
 
-def every(shown: Sweep) -> Iterator[tuple[str, str, Point]]:
+def every(shown: Sweep) -> Iterator[tuple[str, str, SweepPoint]]:
     return ((panel.title, line.name, point) for panel in shown.panels for line in panel.lines for point in line.points)
 
 
@@ -59,7 +59,7 @@ def test_every_point_is_what_the_result_has_of_that_size_least_middle_and_greate
         of = [figures(at, mtu=int(title.split()[1]), tuned=name == "80", repeat=one) for one in (1, 2)]
         for figure, through in (("min", min), ("p50", min), ("max", max)):
             values = [one[figure] for one in of]
-            assert point.reaches[figure] == Reach(min(values), max(values), through(values)), (title, name, at)
+            assert point.reaches[figure] == StatisticReach(min(values), max(values), through(values)), (title, name, at)
 
 
 def test_what_n_does_not_support_is_not_drawn_and_leaves_a_gap(shown: Sweep) -> None:
@@ -78,7 +78,7 @@ def test_a_figure_of_intervals_of_time_only_is_a_bar_without_a_line(run: RunFold
             block["metrics"]["round_trip"] |= {"p50": None, "intervals": {"count": 6, "p50": [50_000, 60_000]}}
     (found,) = sweeps(typed(result), lambda *_: None)
     line = found.panels[0].lines[0]
-    assert {point.reaches["p50"] for point in line.points} == {Reach(50_000, 60_000, None)}
+    assert {point.reaches["p50"] for point in line.points} == {StatisticReach(50_000, 60_000, None)}
     assert line.pieces("p50") == []
     assert [one[1:] for one in line.bars("p50")] == [(50_000, 60_000)] * 6
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from latlab.hosts import LocalHost
+from latlab.hosts import LocalMachine
 from latlab.model.errors import LabError
 from latlab.recordings.cell import Totals
 from latlab.run import agent as module
@@ -52,7 +52,7 @@ def conversation(
     """What `then` returned of an agent that was ready. Whatever came of it, no process is left, and no journal."""
 
     async def talk() -> Any:
-        host = LocalHost("sensor")
+        host = LocalMachine("sensor")
         async with TestBed("conversation", {"sensor": host}) as bed:
             agent = await Agent.start(bed, host, binary, verb, {"do": deeds}, listener)
             try:

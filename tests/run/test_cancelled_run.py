@@ -31,7 +31,7 @@ def test_a_cancellation_that_a_cell_loses_ends_the_run_all_the_same(
 ) -> None:
     begun: list[int] = []
 
-    async def losing(one: matrix.Run, order: int, *_: Any, **__: Any) -> dict[str, Any]:
+    async def losing(one: matrix.MatrixRun, order: int, *_: Any, **__: Any) -> dict[str, Any]:
         begun.append(order)
         with contextlib.suppress(asyncio.CancelledError):
             await asyncio.sleep(60)

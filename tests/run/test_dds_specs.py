@@ -9,13 +9,13 @@ import pytest
 
 from latlab.run.entries import probe_entries, stream_entries
 from latlab.run.probe_specs import ping_spec, pings, pong_spec, verb_of
-from latlab.run.specs import Bed
+from latlab.run.specs import BedFacts
 from latlab.scenario import Scenario
 from latlab.scenario.parts import End
 from latlab.testbed.guests.start import planned_site
 from latlab.testbed.places import Places
 from latlab.testbed.probes import plan_probes
-from latlab.testbed.probes.base import OverDds
+from latlab.testbed.probes.base import DdsOptions
 from latlab.testbed.unavailable import unavailable
 
 Make = Callable[..., Scenario]
@@ -23,7 +23,7 @@ DDS = {"probe": "dds", "from": "sensor", "to": "ecu", "size": "64B"}
 RUN = "8f3c5e0d12ab34cd"
 
 
-def told(small: Scenario, bed: Bed) -> tuple[dict[str, Any], dict[str, Any]]:
+def told(small: Scenario, bed: BedFacts) -> tuple[dict[str, Any], dict[str, Any]]:
     """The specs of who asks and of who answers."""
     return ping_spec(small, "rr", bed, RUN, "/r/ping-rr"), pong_spec(small, "rr", bed, RUN, "/r/pong-rr")
 
@@ -31,7 +31,7 @@ def told(small: Scenario, bed: Bed) -> tuple[dict[str, Any], dict[str, Any]]:
 def test_each_side_knows_the_other_by_its_address_and_its_own_interface(scenario: Make) -> None:
     small = scenario(probes={"rr": DDS | {"period": "1ms", "offset": "250us"}})
     # The answerer's end is a port of a bridge, which has the address.
-    ping, pong = told(small, Bed({}, places=Places(devices={End("ecu", "eth1"): "br0"})))
+    ping, pong = told(small, BedFacts({}, places=Places(devices={End("ecu", "eth1"): "br0"})))
     for spec, interface, peer in ((ping, "eth0", "10.78.0.2"), (pong, "br0", "10.78.0.1")):
         assert spec["interface"] == interface
         assert f'<NetworkInterface name="{interface}"/>' in spec["transport"]["config"]
@@ -50,7 +50,7 @@ def test_each_side_knows_the_other_by_its_address_and_its_own_interface(scenario
 def test_cyclones_receiving_thread_runs_as_who_asks_and_who_answers(scenario: Make, take: str) -> None:
     tuning = {"sensor": {"talker": {"fifo": 41, "cpus": [1]}}, "ecu": {"listener": {"fifo": 42, "cpus": [0]}}}
     small = scenario(probes={"rr": DDS | {"take": take, "threads": {"tev": 7}}}, tuning=tuning)
-    ping, pong = told(small, Bed({}))
+    ping, pong = told(small, BedFacts({}))
     for spec, priority, cpu in ((ping, 41, 1), (pong, 42, 0)):
         config = spec["transport"]["config"]
         assert f'<Thread name="recvUC"><Scheduling><Class>realtime</Class><Priority>{priority}<' in config
@@ -75,7 +75,7 @@ def test_ddsperf_is_reported_the_same_of_interfaces_and_addresses(scenario: Make
     (plan,) = plan_probes(small, Places(devices={End("ecu", "eth1"): "br0"}))
     assert (plan.asker_interface, plan.answerer_interface) == ("eth0", "br0")
     assert (plan.source_address, plan.sink_address) == ("10.78.0.1", "10.78.0.2")
-    assert plan.dds == OverDds(5, reliable=False, take="listener")
+    assert plan.dds == DdsOptions(5, reliable=False, take="listener")
 
 
 @pytest.mark.parametrize("kind", ["dds", "ddsperf"])

@@ -9,9 +9,9 @@ import pytest
 
 from latlab.run import flight as module
 from latlab.run.agent import Agent
-from latlab.run.events import ClockBound, Event, Interval, Late, Phase
+from latlab.run.events import ClockBound, Event, Interval, LatePackets, Phase
 from latlab.run.flight import GUESSED_NS, Flight
-from latlab.run.specs import ENTRIES, KEPT_KIB, MARGIN_NS, Bed, entry_spec, listen_spec, trace_spec
+from latlab.run.specs import ENTRIES, KEPT_KIB, MARGIN_NS, BedFacts, entry_spec, listen_spec, trace_spec
 from latlab.scenario import Scenario
 
 Make = Callable[..., Scenario]
@@ -57,7 +57,7 @@ def made(scenario: Scenario, heard: list[Event], listener: Told, *tracers: Told,
 def test_a_tracer_on_the_listeners_kernel_is_told_its_windows_as_they_are(scenario: Make, heard: list[Event]) -> None:
     listener, tracer = Told("ecu"), Told("ecu")
     flight = made(scenario(), heard, listener, tracer)
-    flight.hear(Late("ecu", (WINDOW, (7_000, 8_000))))
+    flight.hear(LatePackets("ecu", (WINDOW, (7_000, 8_000))))
     assert tracer.kept == [WINDOW, (7_000, 8_000)]
     assert heard == []
 
@@ -69,7 +69,7 @@ def test_windows_are_moved_to_another_kernels_clock_and_grow_by_what_that_is_not
     flight = made(scenario(), heard, listener, below)
     # The guest's clock is 200 ± 50 ahead of its VM host's.
     flight.hear(ClockBound("machine", "ecu", 150, 250))
-    flight.hear(Late("ecu", (WINDOW,)))
+    flight.hear(LatePackets("ecu", (WINDOW,)))
     assert below.kept == [(1_000 - 200 - 50, 5_000 - 200 + 50)]
 
 
@@ -79,7 +79,7 @@ def test_between_clocks_that_nothing_compares_windows_are_moved_by_a_guess(
     listener, below = Told("ecu"), Told("machine", "another")
     now: dict[Any, int] = {listener: 5_000, below: 7_000}
     monkeypatch.setattr(module, "now_tai_ns", lambda agent: now[agent])
-    made(scenario(), heard, listener, below).hear(Late("ecu", (WINDOW,)))
+    made(scenario(), heard, listener, below).hear(LatePackets("ecu", (WINDOW,)))
     assert below.kept == [(1_000 + 2_000 - GUESSED_NS, 5_000 + 2_000 + GUESSED_NS)]
 
 
@@ -110,7 +110,7 @@ def test_clocks_are_passed_on_only_in_a_run_that_is_shown_live_and_all_else_alwa
 
 def test_the_agents_are_told_to_judge_and_to_keep_windows_only(scenario: Make) -> None:
     small = scenario(trigger="latency_user >= 500us", duration="60s")
-    assert listen_spec(small, "ecu", Bed({}), "8f3c5e0d12ab34cd", "/run/listen")["trigger"] == {
+    assert listen_spec(small, "ecu", BedFacts({}), "8f3c5e0d12ab34cd", "/run/listen")["trigger"] == {
         "metric": "latency_user",
         "above_ns": 499_999,
         "margin_ns": MARGIN_NS,
@@ -122,7 +122,7 @@ def test_the_agents_are_told_to_judge_and_to_keep_windows_only(scenario: Make) -
     assert spec == full | {"windows_only": True, "buffer_kib": KEPT_KIB}
     # One that is traced whole is not judged.
     both = scenario(trigger="latency > 5us", tuning={"ecu": {"listener": {"trace": True}}})
-    assert "trigger" not in listen_spec(both, "ecu", Bed({}), "8f3c5e0d12ab34cd", "/run/listen")
+    assert "trigger" not in listen_spec(both, "ecu", BedFacts({}), "8f3c5e0d12ab34cd", "/run/listen")
     assert trace_spec(both, "ecu", [4711], "8f3c5e0d12ab34cd", "/run/trace-ecu") == full
 
 

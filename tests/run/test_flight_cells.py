@@ -14,7 +14,7 @@ from latlab.report import traces
 from latlab.report.markdown import result_markdown
 from latlab.report.sections import default_metrics
 from latlab.result.store import typed
-from latlab.run.events import Event, Late, Phase
+from latlab.run.events import Event, LatePackets, Phase
 
 pytestmark = [
     pytest.mark.real,
@@ -44,7 +44,7 @@ def test_late_packets_are_explained_and_what_is_kept_is_reported(tmp_path: Path,
         cell, folder, run = Bench(tmp_path, journals).measured(tell, **STREAMED)
     assert (cell["status"], cell["reason"]) == ("ok", None)
     # It is between the agents, and nothing for who watches the run.
-    assert not any(isinstance(event, Late) for event in said)
+    assert not any(isinstance(event, LatePackets) for event in said)
     recorded = folder.cell()
     assert recorded.trigger == "latency_user > 6ms"
     told = cell["streams"]["control"]["trace"]

@@ -10,7 +10,7 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 from latlab.run.agents import look_at_interfaces
-from latlab.run.specs import Bed
+from latlab.run.specs import BedFacts
 from latlab.scenario import End, Scenario
 from latlab.testbed.apply import TestBed
 from latlab.testbed.places import Places
@@ -33,7 +33,7 @@ class StandIn:
         return SimpleNamespace(returncode=0, stdout=json.dumps([{"address": "02:00:00:00:00:01"}]))
 
 
-def looked_at(small: Scenario, places: Places) -> tuple[Bed, list[str], list[str]]:
+def looked_at(small: Scenario, places: Places) -> tuple[BedFacts, list[str], list[str]]:
     """What the specs have, the interfaces asked about at the talker, and the titles of the steps."""
     hosts, steps = {name: StandIn() for name in small.hosts}, list[Step]()
 

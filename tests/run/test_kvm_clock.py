@@ -29,7 +29,7 @@ sys.path.append(str(Path(__file__).parents[1] / "recordings"))
 from recorded import Row, cell_document, stream_of, write_cell
 
 from latlab.analysis.described import clock_source
-from latlab.hosts import Host, LocalHost
+from latlab.hosts import Host, LocalMachine
 from latlab.recordings.arrow import read_recording
 from latlab.recordings.packets import join_cell
 from latlab.recordings.run_folder import CellFolder
@@ -65,7 +65,7 @@ SCENARIO: dict[str, Any] = {
 }
 
 
-class Guest(LocalHost):
+class Guest(LocalMachine):
     """A process of this machine that sees KVM's clock, instead of a guest of KVM."""
 
     def __init__(self, name: str, begun_real_ns: int) -> None:
@@ -114,7 +114,7 @@ async def compare(scenario: Scenario, path: Path, heard: list[Event] | None = No
     """heard: what is said live, which is waited for; None: nothing is to be."""
     begun = time.clock_gettime_ns(time.CLOCK_REALTIME)
     agent = str(find_agent())
-    hosts: dict[str, Host] = {"sensor": LocalHost("sensor"), "pc": LocalHost("pc"), "ecu": Guest("ecu", begun)}
+    hosts: dict[str, Host] = {"sensor": LocalMachine("sensor"), "pc": LocalMachine("pc"), "ecu": Guest("ecu", begun)}
     facts = {name: json.loads((await host.run((agent, "facts"))).stdout) for name, host in hosts.items()}
     guest_tai_offset_s = facts["ecu"]["clock"]["tai_offset_s"]
     facts["pc"]["clock"]["tai_offset_s"] = HOST_TAI_OFFSET_S

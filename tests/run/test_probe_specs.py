@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from latlab.hosts import LocalHost
+from latlab.hosts import LocalMachine
 from latlab.model.errors import LabError
 from latlab.report.gates import scenario_ports
 from latlab.run.clock_legs import needed_legs
 from latlab.run.entries import stream_entries
 from latlab.run.probe_specs import ping_spec, pong_spec
 from latlab.run.room import check_room
-from latlab.run.specs import Bed
+from latlab.run.specs import BedFacts
 from latlab.scenario import MatrixCell, Scenario
 from latlab.testbed.guests.start import planned_site
 from latlab.testbed.guests.steps import reach_steps
@@ -34,7 +34,7 @@ GUEST = {"vm1": {"host": "ecu", "uplink": "eth1"}}
 
 def test_ping_and_pong_are_reported_the_same_of_what_they_share(scenario: Make) -> None:
     small = scenario(probes={"rr": PING | {"offset": "250us", "timeout": "50ms"}})
-    bed = Bed({"ecu.eth1": "02:00:00:00:00:02"})
+    bed = BedFacts({"ecu.eth1": "02:00:00:00:00:02"})
     ping = ping_spec(small, "rr", bed, "8f3c5e0d12ab34cd", "/r/ping-rr")
     pong = pong_spec(small, "rr", bed, "8f3c5e0d12ab34cd", "/r/pong-rr")
     shared = ("run_id", "up", "down", "name", "size", "priority", "stamps")
@@ -50,7 +50,7 @@ def test_ping_and_pong_are_reported_the_same_of_what_they_share(scenario: Make) 
 
 
 def test_the_kernel_is_asked_for_the_timestamps_that_the_scenario_wants_of_it(scenario: Make) -> None:
-    bed = Bed({}, hardware=frozenset({"sensor.eth0", "ecu.eth1"}))
+    bed = BedFacts({}, hardware=frozenset({"sensor.eth0", "ecu.eth1"}))
     asked = {}
     for way in ({}, {"timestamps": "kernel"}, {"timestamps": "user"}, {"transport": "tcp"}):
         small = scenario(probes={"rr": PING | way})
@@ -67,14 +67,14 @@ def test_the_kernel_is_asked_for_the_timestamps_that_the_scenario_wants_of_it(sc
 def test_a_closed_loop_has_neither_period_nor_count(scenario: Make) -> None:
     loop = {key: value for key, value in PING.items() if key != "period"}
     small = scenario(probes={"loop": loop | {"transport": "tcp"}})
-    ping = ping_spec(small, "loop", Bed({}), "8f3c5e0d12ab34cd", "/r/ping-loop")
+    ping = ping_spec(small, "loop", BedFacts({}), "8f3c5e0d12ab34cd", "/r/ping-loop")
     assert (ping["period_ns"], ping["count"], ping["transport"]["kind"]) == (None, None, "tcp")
     assert [(leg.period_ns, leg.count) for leg in stream_entries(small) if leg.leg] == [(None, None)] * 2
 
 
 def test_frames_of_a_ping_go_to_the_answerers_address_and_back_to_the_askers(scenario: Make) -> None:
     small = scenario(probes={"rr": PING | {"vlan": 5}})
-    bed = Bed({"ecu.eth1": "02:00:00:00:00:02"})
+    bed = BedFacts({"ecu.eth1": "02:00:00:00:00:02"})
     ping, pong = (spec(small, "rr", bed, "8f3c5e0d12ab34cd", "/r/x") for spec in (ping_spec, pong_spec))
     tag = {"kind": "ethernet", "ethertype": 0x88B5, "vlan": 5, "pcp": 5}
     assert ping["transport"] == tag | {"destination": "02:00:00:00:00:02"}
@@ -107,7 +107,7 @@ def test_the_way_of_a_probe_to_a_guest_is_tried_and_let_in_through_its_bridge(sc
 
 
 def test_clocks_are_compared_between_the_ends_of_a_ping_and_not_of_a_tool(scenario: Make) -> None:
-    hosts = {name: LocalHost(name) for name in ("sensor", "ecu")}
+    hosts = {name: LocalMachine(name) for name in ("sensor", "ecu")}
     both = {"rr": PING, "back": PING | {"from": "ecu", "to": "sensor"}}
     assert [(leg.here, leg.there) for leg in needed_legs(scenario(streams={}, probes=both), hosts, ())] == [
         ("sensor", "ecu")

@@ -11,8 +11,8 @@ import pytest
 from latlab.hosts.turns import Turn, Turns
 from latlab.model.errors import LabError
 from latlab.run import beds
-from latlab.run.beds import Bed, Beds
-from latlab.scenario import Run, cells, load_scenario, runs
+from latlab.run.beds import Beds, SharedBed
+from latlab.scenario import MatrixRun, cells, load_scenario, runs
 from latlab.testbed.guests.start import planned_site
 
 TEXT = """\
@@ -37,14 +37,14 @@ repeat: 2
 """
 
 
-def order_of(tmp_path: Path, text: str = TEXT) -> list[Run]:
+def order_of(tmp_path: Path, text: str = TEXT) -> list[MatrixRun]:
     path = tmp_path / "shared.yaml"
     path.write_text(text)
     loaded = load_scenario(path)
     return runs(cells(loaded), loaded.scenario.repeat, seed=5)
 
 
-def shared(order: Sequence[Run], jobs: int = 2) -> Beds:
+def shared(order: Sequence[MatrixRun], jobs: int = 2) -> Beds:
     return Beds(order, planned_site(order[0].cell.scenario), jobs)
 
 
@@ -125,7 +125,7 @@ def test_what_is_kept_is_there_until_the_last_cell_has_been_measured(
         path.write_bytes(b"all of it")
 
     monkeypatch.setattr(beds, "move_out", move_out)
-    bed, site = Bed(left=2), planned_site(order_of(tmp_path)[0].cell.scenario)
+    bed, site = SharedBed(left=2), planned_site(order_of(tmp_path)[0].cell.scenario)
     assert bed.machine is None
     asyncio.run(bed.keep(_Kept(tmp_path).turns, site))
     kept = bed.machine
@@ -143,6 +143,6 @@ def test_each_cell_sets_up_its_own_where_the_machine_could_not_be_kept(
         raise LabError("no memory is left", where=socket)
 
     monkeypatch.setattr(beds, "move_out", move_out)
-    bed, site = Bed(left=2), planned_site(order_of(tmp_path)[0].cell.scenario)
+    bed, site = SharedBed(left=2), planned_site(order_of(tmp_path)[0].cell.scenario)
     asyncio.run(bed.keep(_Kept(tmp_path).turns, site))
     assert bed.refused and bed.machine is None

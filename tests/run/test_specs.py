@@ -7,7 +7,7 @@ from typing import Any
 
 from latlab.run.entries import stream_entries
 from latlab.run.specs import (
-    Bed,
+    BedFacts,
     clock_specs,
     listen_spec,
     listeners,
@@ -18,7 +18,7 @@ from latlab.scenario import Scenario
 
 Make = Callable[..., Scenario]
 RUN = "8f3c5e0d12ab34cd"
-BED = Bed({"sensor.eth0": "02:00:00:00:00:01", "ecu.eth1": "02:00:00:00:00:02"})
+BED = BedFacts({"sensor.eth0": "02:00:00:00:00:01", "ecu.eth1": "02:00:00:00:00:02"})
 
 
 def stream(**parts: Any) -> dict[str, Any]:
@@ -167,7 +167,7 @@ def test_tuning_reaches_the_agents_of_its_host(scenario: Make) -> None:
 
 
 def test_hardware_timestamps_are_asked_for_only_where_the_interface_makes_them(scenario: Make) -> None:
-    bed = Bed(BED.macs, frozenset({"ecu.eth1"}))
+    bed = BedFacts(BED.macs, frozenset({"ecu.eth1"}))
     assert not talk_spec(scenario(), "sensor", bed, RUN, "")["stamps"]["hardware"]
     assert listen_spec(scenario(), "ecu", bed, RUN, "")["hardware_stamps"]
 

@@ -15,7 +15,7 @@ from measured_cell import BASE, Bench, Measure, Measured
 from rich.console import Console
 
 from latlab.console import window_line
-from latlab.hosts import MACHINE, LocalHost
+from latlab.hosts import MACHINE, LocalMachine
 from latlab.notebook import load
 from latlab.recordings.run_folder import CellFolder, RunFolder
 from latlab.report.build import write_report
@@ -181,10 +181,10 @@ def test_what_a_killed_timer_leaves_in_the_kernel_is_gone_after_the_clean_up(tmp
         BASE | TIMES | {"hosts": {"ecu": {"kind": "local"}}, "links": [], "probes": {"irq": TIMER}}
     ).scenario
     assert scenario
-    ecu = LocalHost("ecu")
+    ecu = LocalMachine("ecu")
 
     async def killed() -> str:
-        bed = TestBed("killed", {"ecu": ecu, MACHINE: LocalHost(MACHINE)})
+        bed = TestBed("killed", {"ecu": ecu, MACHINE: LocalMachine(MACHINE)})
         await bed.apply(list(tracing_steps(scenario, planned_site(scenario))))
         spec = timer_spec(scenario, "irq", "8f3c5e0d12ab34cd", tmp_path / "timer-irq") | {"trace": True}
         agent = await Agent.start(bed, ecu, str(find_agent()), "timer", spec, probe="irq")

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from latlab.scenario import End, Limit, Loaded, parse
+from latlab.scenario import AcceptLimit, End, Loaded, parse
 from latlab.scenario.streams import Stream, packet_count
 
 With = Callable[..., Loaded]
@@ -118,8 +118,8 @@ def test_packets_of_the_warm_up_count(with_: With) -> None:
 def test_limits_carry_the_keys_of_the_result(with_: With) -> None:
     accept = {"accept/control.latency_user.p99.9": "500us", "accept/control.counts.lost": 3}
     assert with_(accept).scenario.limits() == [
-        Limit("control.latency_user.p99.9", "control", "latency_user", "p99_9", 500_000),
-        Limit("control.counts.lost", "control", "counts", "lost", 3),
+        AcceptLimit("control.latency_user.p99.9", "control", "latency_user", "p99_9", 500_000),
+        AcceptLimit("control.counts.lost", "control", "counts", "lost", 3),
     ]
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from latlab.model.errors import LatlabError, UsageError
 from latlab.synthetic import Description, generate
-from latlab.synthetic.description import Gates, Ingredient, Losses, Noise, Spikes, Stall, Step, Swing
+from latlab.synthetic.description import Ingredient, Losses, Noise, Spikes, Stall, Step, Swing, SyntheticGates
 from latlab.synthetic_file import KINDS, PACKETS_MAX, read_description
 
 BASE = "seed: 1\npackets: 3000\nperiod: 1ms\n"
@@ -62,7 +62,7 @@ ingredients:
         ptp=True,
         drain_ns=700,
         least_ns=(4_000, 1_000, 1_000, 1_000, 2_000, 15_000, 5_000, 8_000),
-        gates=Gates(500_000, 200_000, -10_000, schedule_known=False),
+        gates=SyntheticGates(500_000, 200_000, -10_000, schedule_known=False),
         noise=Noise(3_000, "modes", modes=((0.1, 20_000), (0.05, 60_000)), lattice_ns=100),
         ingredients=(
             Stall(10**9, 6_000_000, "kernel"),

@@ -13,14 +13,14 @@ from latlab.recordings.run_folder import RunFolder
 from latlab.report.build import write_report
 from latlab.report.result import make_result
 from latlab.synthetic import Description, generate, write_run
-from latlab.synthetic.description import Duplicates, Gates, MissedSlots, Stall, Swing, Throttling
+from latlab.synthetic.description import Duplicates, MissedSlots, Stall, Swing, SyntheticGates, Throttling
 
 DESCRIPTION = Description(
     seed=11,
     packets=5_000,
     period_ns=1_000_000,
     warmup=100,
-    gates=Gates(500_000, 200_000),
+    gates=SyntheticGates(500_000, 200_000),
     clock_bound_ns=400,
     ptp=True,
     ingredients=(Stall(10**9, 6_000_000), MissedSlots((3_000,)), Duplicates(4), Swing(3 * 10**9, 10**9, 300, ptp=True)),

@@ -16,7 +16,6 @@ from latlab.synthetic import Description, Synthetic, generate
 from latlab.synthetic.description import (
     Drift,
     Duplicates,
-    Gates,
     Ingredient,
     LateWakes,
     Losses,
@@ -29,6 +28,7 @@ from latlab.synthetic.description import (
     Stall,
     Step,
     Swing,
+    SyntheticGates,
     Throttling,
     WarmUp,
     Where,
@@ -177,7 +177,7 @@ def test_throttling_leaves_a_gap_in_every_second() -> None:
 
 
 def test_a_packet_that_misses_its_slot_leaves_a_cycle_later() -> None:
-    gates = Gates(500_000, 200_000)
+    gates = SyntheticGates(500_000, 200_000)
     synthetic = run(MissedSlots((700,)), gates=gates)
     assert classes(synthetic, "missed_slot") == [700]
     waited = synthetic.packets["tx_soft_tai_ns"] - synthetic.packets["launch_tai_ns"]
@@ -185,7 +185,7 @@ def test_a_packet_that_misses_its_slot_leaves_a_cycle_later() -> None:
 
 
 def test_gates_hold_packets_until_they_open() -> None:
-    synthetic = run(gates=Gates(500_000, 200_000, shift_ns=100_000))
+    synthetic = run(gates=SyntheticGates(500_000, 200_000, shift_ns=100_000))
     assert set(synthetic.packets["tx_soft_tai_ns"] - synthetic.packets["launch_tai_ns"]) == {100_000}
 
 
@@ -237,7 +237,7 @@ def test_what_is_smaller_than_the_rule_says_is_excused_and_no_truth() -> None:
         ({"warmup": 4_000}, "warmup"),
         ({"drain_ns": PERIOD_NS}, "drain_ns"),
         ({"least_ns": (1, 2)}, "least_ns"),
-        ({"gates": Gates(500_000, 100)}, "gates"),
+        ({"gates": SyntheticGates(500_000, 100)}, "gates"),
         ({"noise": Noise(modes=((0.7, 5), (0.6, 9)), shape="modes")}, "noise"),
         ({"ingredients": (Spikes((3_000,), 5),)}, "ingredients[0], Spikes"),
         ({"ingredients": (Duplicates(1), Periodic(5, every_ns=9))}, "ingredients[1], Periodic"),

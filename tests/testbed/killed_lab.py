@@ -16,7 +16,7 @@ from typing import Any
 
 from lab_machine import scenario
 
-from latlab.hosts import MACHINE, Completed, LocalHost, NetnsHost
+from latlab.hosts import MACHINE, Completed, LocalMachine, NamespaceHost
 from latlab.testbed import test_bed_steps
 from latlab.testbed.apply import TestBed
 from latlab.testbed.host_setup import namespace_name
@@ -41,7 +41,7 @@ class Death:
         return done
 
 
-class KilledLocal(LocalHost):
+class KilledLocal(LocalMachine):
     """This machine, until death."""
 
     death: Death
@@ -50,7 +50,7 @@ class KilledLocal(LocalHost):
         return await self.death.at(argv, super().run(argv, **options))
 
 
-class KilledNetns(NetnsHost):
+class KilledNetns(NamespaceHost):
     """A namespace, until death."""
 
     death: Death

@@ -13,7 +13,7 @@ import signal
 import sys
 from typing import Any
 
-from latlab.hosts import MACHINE, Host, LocalHost, NetnsHost
+from latlab.hosts import MACHINE, Host, LocalMachine, NamespaceHost
 from latlab.testbed.apply import TestBed
 from latlab.testbed.host_setup import namespace_name
 from latlab.testbed.loads.base import LoadProcess
@@ -39,18 +39,18 @@ class Deadly(Host):
         return process
 
 
-class DeadlyLocal(Deadly, LocalHost):
+class DeadlyLocal(Deadly, LocalMachine):
     """This machine, until a server has begun here."""
 
 
-class DeadlyNetns(Deadly, NetnsHost):
+class DeadlyNetns(Deadly, NamespaceHost):
     """A namespace, until a server has begun there."""
 
 
 async def main(tag: str, what: str, where: str) -> None:
     namespace = namespace_name(tag, "sensor")
     sensors: dict[str, Host] = {"local": DeadlyLocal("sensor"), "netns": DeadlyNetns("sensor", namespace)}
-    hosts = {MACHINE: LocalHost(MACHINE), "sensor": sensors[where]}
+    hosts = {MACHINE: LocalMachine(MACHINE), "sensor": sensors[where]}
     made = ("ip", "netns", "add", namespace)
     async with TestBed(tag, hosts) as bed:
         if where == "netns":

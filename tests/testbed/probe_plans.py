@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from latlab.testbed.probes.base import OverDds, ToolPlan
+from latlab.testbed.probes.base import DdsOptions, ToolPlan
 
 DDS = ToolPlan(
     name="dds",
@@ -20,5 +20,5 @@ DDS = ToolPlan(
     period_ns=None,
     seconds=4,
     log="",
-    dds=OverDds(5, reliable=True, take="listener"),
+    dds=DdsOptions(5, reliable=True, take="listener"),
 )

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from latlab import __version__
-from latlab.hosts import SshHost
+from latlab.hosts import RemoteHost
 from latlab.model.errors import LabError
 from latlab.testbed import agent_binary
 from latlab.testbed.agent_binary import agent_lines, architecture_of, find_agent, find_agents, no_agent
@@ -176,7 +176,7 @@ def test_an_agent_of_another_version_or_architecture_is_refused_before_it_is_cop
 def steps_of(site: Site, target: Path, monkeypatch: pytest.MonkeyPatch, standins: Path) -> list[Step]:
     monkeypatch.setenv("STANDINS", str(standins))
     monkeypatch.setenv("PATH", f"{standins}:{os.environ['PATH']}")
-    return list(agent_put(SshHost("board1", "board1", agent=str(target)), site))
+    return list(agent_put(RemoteHost("board1", "board1", agent=str(target)), site))
 
 
 def done(steps: Sequence[Step], machine: str, monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str]]:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from latlab.hosts import MACHINE, LocalHost
+from latlab.hosts import MACHINE, LocalMachine
 from latlab.testbed import apply
 from latlab.testbed.apply import Awaited, TestBed
 from latlab.testbed.step import Step
@@ -31,7 +31,7 @@ def test_a_step_that_takes_long_is_named_again_and_again_with_its_time(tmp_path:
     step = Step(MACHINE, "wait for a file", ("sh", "-c", 'until [ -e "$0" ]; do sleep 0.01; done', str(go_on)))
 
     async def session() -> None:
-        async with TestBed("t1", {MACHINE: LocalHost(MACHINE)}, tell) as bed:
+        async with TestBed("t1", {MACHINE: LocalMachine(MACHINE)}, tell) as bed:
             await bed.apply([step])
 
     asyncio.run(session())

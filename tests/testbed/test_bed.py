@@ -14,7 +14,7 @@ import pytest
 from lab_machine import dump, run, scenario
 
 from latlab import testbed  # by its module: pytest takes a function test_bed_steps for a test
-from latlab.hosts import MACHINE, Host, LocalHost
+from latlab.hosts import MACHINE, Host, LocalMachine
 from latlab.model.errors import LabError
 from latlab.scenario import Scenario
 from latlab.testbed.apply import TestBed
@@ -45,7 +45,7 @@ def add_link(name: str) -> None:
 
 
 def here() -> dict[str, Host]:
-    return {MACHINE: LocalHost(MACHINE)}
+    return {MACHINE: LocalMachine(MACHINE)}
 
 
 async def build(small: Scenario, tag: str) -> TestBed:

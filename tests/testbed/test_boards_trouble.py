@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from lab_machine import scenario
 
-from latlab.hosts import SshHost
+from latlab.hosts import RemoteHost
 from latlab.model.errors import LabError
 from latlab.testbed.agent_binary import AGENT, find_agent
 from latlab.testbed.machines.ssh import SshMachine
@@ -40,7 +40,7 @@ def judged(step: Step, said: str) -> str:
 
 
 def test_a_folder_that_is_mounted_noexec_is_named_with_what_to_do(tmp_path: Path) -> None:
-    step = agent_runs(SshHost("board1", "board1", agent=f"{tmp_path}/agent"))
+    step = agent_runs(RemoteHost("board1", "board1", agent=f"{tmp_path}/agent"))
     command, right = check_of(step)
     assert judged(step, on_a_tmpfs("exec", tmp_path, *command)) == right == AGENT
     with pytest.raises(LabError) as caught:
@@ -56,7 +56,7 @@ def test_a_folder_that_is_mounted_noexec_is_named_with_what_to_do(tmp_path: Path
 )
 def test_a_board_without_an_agent_is_refused_before_anything_is_put_there(architecture: str, says: str) -> None:
     site = Site("t1", agent=str(find_agent()))
-    first, *others = agent_put(SshHost("board1", "board1", agent="/var/lib/latlab/agents/agent"), site)
+    first, *others = agent_put(RemoteHost("board1", "board1", agent="/var/lib/latlab/agents/agent"), site)
     assert first.do == () and check_of(first)[0] == ("uname", "-m")
     assert any(step.do for step in others)
     with pytest.raises(LabError) as caught:

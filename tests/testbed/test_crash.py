@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 from lab_machine import alive, dump, run
 
-from latlab.hosts import MACHINE, LocalHost, NetnsHost
+from latlab.hosts import MACHINE, LocalMachine, NamespaceHost
 from latlab.model.errors import LabError
 from latlab.testbed.apply import TestBed
 from latlab.testbed.journal import Journal, stale_journals
@@ -86,8 +86,8 @@ def test_cleaning_up_says_what_it_undid() -> None:
 
 def test_what_cannot_be_cleaned_stays_in_its_journal(journals: Path) -> None:
     journal = Journal.create("old")
-    journal.record(LocalHost(MACHINE), "impossible", ("false",), None)
-    journal.record(LocalHost(MACHINE), "possible", ("true",), None)
+    journal.record(LocalMachine(MACHINE), "impossible", ("false",), None)
+    journal.record(LocalMachine(MACHINE), "possible", ("true",), None)
     journal.close()
     with pytest.raises(Exception, match="false"):
         asyncio.run(clean_stale())
@@ -98,7 +98,7 @@ def test_what_cannot_be_cleaned_stays_in_its_journal(journals: Path) -> None:
 def test_what_was_changed_in_a_namespace_is_gone_with_it(journals: Path) -> None:
     run("ip", "netns", "add", "latlab-t1-sensor")
     journal = Journal.create("old")
-    journal.record(NetnsHost("sensor", "latlab-t1-sensor"), "fails in it", ("false",), None)
+    journal.record(NamespaceHost("sensor", "latlab-t1-sensor"), "fails in it", ("false",), None)
     journal.close()
     with pytest.raises(LabError, match="false"):
         asyncio.run(clean_stale())
@@ -109,7 +109,7 @@ def test_what_was_changed_in_a_namespace_is_gone_with_it(journals: Path) -> None
 
 def test_a_process_of_a_killed_lab_is_ended_even_if_it_ignores_sigterm() -> None:
     async def leave_a_process() -> int:
-        here = LocalHost(MACHINE)
+        here = LocalMachine(MACHINE)
         bed = TestBed("t1", {MACHINE: here})
         script = "trap '' TERM; echo trapped; while :; do sleep 1; done"
         process, _ = await bed.spawn(here, "a stubborn process", ("sh", "-c", script))
@@ -125,7 +125,7 @@ def test_a_process_of_a_killed_lab_is_ended_even_if_it_ignores_sigterm() -> None
 
 def test_the_children_of_a_killed_lab_s_process_end_with_it_whatever_became_of_their_parent() -> None:
     async def leave_an_orphan() -> int:
-        here = LocalHost(MACHINE)
+        here = LocalMachine(MACHINE)
         bed = TestBed("t1", {MACHINE: here})
         process, _ = await bed.spawn(here, "a parent", ("setsid", "sh", "-c", "sleep 60 >&- 2>&- & echo $!"))
         said, _ = await process.communicate()
@@ -176,7 +176,7 @@ def test_a_load_s_tool_ends_with_its_lab(run_in: str) -> None:
 
 def test_a_process_that_was_announced_and_never_began_is_nothing_to_undo(journals: Path) -> None:
     journal = Journal.create("old")
-    journal.record_process(LocalHost(MACHINE), "never begun", OURS)
+    journal.record_process(LocalMachine(MACHINE), "never begun", OURS)
     journal.close()
     assert asyncio.run(clean_stale()) == []
     assert list(journals.iterdir()) == []
@@ -197,7 +197,7 @@ def test_a_process_that_does_not_carry_the_very_mark_is_left_alone(environment: 
     argv = ["sh", "-c", "while :; do sleep 1; done", f"{MARK}={OURS}"]
     with subprocess.Popen(argv, env=os.environ | environment, start_new_session=True) as other:
         journal = Journal.create("old")
-        journal.record_process(LocalHost(MACHINE), "gone long ago", OURS)
+        journal.record_process(LocalMachine(MACHINE), "gone long ago", OURS)
         journal.close()
         assert asyncio.run(clean_stale()) == []
         assert other.poll() is None
@@ -207,8 +207,8 @@ def test_a_process_that_does_not_carry_the_very_mark_is_left_alone(environment: 
 def test_a_line_torn_by_the_crash_is_passed_over_and_does_not_spoil_what_follows(journals: Path) -> None:
     run("ip", "link", "add", "other0", "type", "veth", "peer", "name", "other0p")
     journal = Journal.create("old")
-    journal.record(LocalHost(MACHINE), "failing", ("false",), None)
-    journal.record(LocalHost(MACHINE), "other", ("ip", "link", "del", "other0"), None)
+    journal.record(LocalMachine(MACHINE), "failing", ("false",), None)
+    journal.record(LocalMachine(MACHINE), "other", ("ip", "link", "del", "other0"), None)
     journal.close()
     path = journals / "old.jsonl"
     with path.open("a") as file:
@@ -226,9 +226,9 @@ def test_a_record_that_a_full_disk_tore_is_taken_back_and_the_next_one_is_whole(
     filler = journals / "filler"
     filler.write_bytes(bytes(8 << 10))
     with pytest.raises(LabError, match=r"No space left on device .*free space"):
-        journal.record(LocalHost(MACHINE), "too long", ("echo", "x" * (12 << 10)), None)
+        journal.record(LocalMachine(MACHINE), "too long", ("echo", "x" * (12 << 10)), None)
     filler.unlink()
-    journal.record(LocalHost(MACHINE), "short", ("true",), None)
+    journal.record(LocalMachine(MACHINE), "short", ("true",), None)
     journal.close()
     assert asyncio.run(clean_stale()) == [f"run old: {MACHINE}: short"]
     assert list(journals.iterdir()) == []
@@ -238,7 +238,7 @@ def test_a_record_after_one_that_was_torn_on_the_same_line_is_undone(journals: P
     journal = Journal.create("old")
     with journal.path.open("a") as file:
         file.write('{"do":{"n":0,"undo":["rm","{\\"do\\":')
-    journal.record(LocalHost(MACHINE), "whole", ("true",), None)
+    journal.record(LocalMachine(MACHINE), "whole", ("true",), None)
     journal.close()
     assert asyncio.run(clean_stale()) == [f"run old: {MACHINE}: whole"]
     assert list(journals.iterdir()) == []
@@ -259,7 +259,7 @@ DAMAGED: dict[str, bytes] = {
 def test_a_damaged_journal_keeps_nothing_else_from_being_undone_and_is_named(line: bytes, journals: Path) -> None:
     for name in ("damaged", "whole"):
         journal = Journal.create(name)
-        journal.record(LocalHost(MACHINE), f"what {name} says", ("true",), None)
+        journal.record(LocalMachine(MACHINE), f"what {name} says", ("true",), None)
         journal.close()
     with (journals / "damaged.jsonl").open("ab") as file:
         file.write(line)
@@ -285,7 +285,7 @@ def test_a_journal_that_cannot_be_opened_keeps_no_other_from_being_undone(kind: 
     make, said = NO_JOURNALS[kind]
     journal = Journal.create("whole")
     make(journals / "another.jsonl")
-    journal.record(LocalHost(MACHINE), "whole", ("true",), None)
+    journal.record(LocalMachine(MACHINE), "whole", ("true",), None)
     journal.close()
     with pytest.raises(LabError, match=rf"another\.jsonl: .*{said}"):
         asyncio.run(clean_stale())
@@ -294,7 +294,7 @@ def test_a_journal_that_cannot_be_opened_keeps_no_other_from_being_undone(kind: 
 
 def test_the_journal_of_a_living_run_is_not_stale() -> None:
     living = Journal.create("living")
-    living.record(LocalHost(MACHINE), "mine", ("true",), None)
+    living.record(LocalMachine(MACHINE), "mine", ("true",), None)
     assert stale_journals() == []
     living.close()
     assert [journal.run for journal in stale_journals()] == ["living"]

@@ -16,7 +16,7 @@ from probe_plans import DDS
 from latlab.imports.ddsperf import round_trips
 from latlab.model.errors import LabError
 from latlab.testbed.loads.base import Cores
-from latlab.testbed.probes.base import OverDds, ToolPlan
+from latlab.testbed.probes.base import DdsOptions, ToolPlan
 from latlab.testbed.probes.dds import Cyclone, configuration
 from latlab.testbed.probes.ddsperf import DDSPERF, client, failed, measured, server, version_of
 
@@ -66,7 +66,7 @@ def test_pong_answers_until_told_to_end_and_ping_ends_by_itself_a_second_later_t
 
 
 def test_a_rate_a_waitset_and_best_effort_are_reported() -> None:
-    plan = replace(DDS, period_ns=1_000_000, dds=OverDds(5, reliable=False, take="waitset"))
+    plan = replace(DDS, period_ns=1_000_000, dds=DdsOptions(5, reliable=False, take="waitset"))
     pong, ping = server(plan), client(plan)
     assert ping.argv[-5:] == ("ping", "1000Hz", "size", "200", "waitset")
     assert pong.argv[-2:] == ("pong", "waitset")

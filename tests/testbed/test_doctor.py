@@ -9,9 +9,17 @@ from typing import Any
 import pytest
 from lab_machine import dump
 
-from latlab.hosts import MACHINE, LocalHost
+from latlab.hosts import MACHINE, LocalMachine
 from latlab.testbed.bridges.table import BRIDGES
-from latlab.testbed.doctor import WORTH, Finding, bridge_findings, doctor, guest_findings, image_findings, worth_doing
+from latlab.testbed.doctor import (
+    WORTH,
+    DoctorFinding,
+    bridge_findings,
+    doctor,
+    guest_findings,
+    image_findings,
+    worth_doing,
+)
 from latlab.testbed.images import Image
 from latlab.testbed.journal import Journal
 from latlab.testbed.machine import Machine
@@ -19,7 +27,7 @@ from latlab.testbed.machine import Machine
 pytestmark = [pytest.mark.real, pytest.mark.usefixtures("machine")]
 
 
-def found() -> dict[str, Finding]:
+def found() -> dict[str, DoctorFinding]:
     return {finding.name: finding for finding in asyncio.run(doctor())}
 
 
@@ -43,8 +51,8 @@ def test_whatever_is_not_well_comes_with_a_remedy() -> None:
 
 
 def test_what_is_most_worth_doing_is_at_most_three_things_and_what_keeps_runs_from_working_first() -> None:
-    def of(name: str, ok: bool | None) -> Finding:
-        return Finding("area", name, ok, "found", f"mend {name}")
+    def of(name: str, ok: bool | None) -> DoctorFinding:
+        return DoctorFinding("area", name, ok, "found", f"mend {name}")
 
     limits = [of("RT throttling", None), of("isolated CPUs", None), of("PREEMPT_RT", None), of("qdisc etf", None)]
     assert worth_doing(limits) == [
@@ -97,14 +105,14 @@ def stand_in(**known: Any) -> Machine:
     return Machine(nothing, nothing, nothing, has_tool=known.pop("has_tool", lambda tool: True), **known)
 
 
-def of_machine(machine: Machine, tried: dict[str, Finding] | None = None) -> dict[str, Finding]:
+def of_machine(machine: Machine, tried: dict[str, DoctorFinding] | None = None) -> dict[str, DoctorFinding]:
     return {one.name: one for one in (*guest_findings(machine), *bridge_findings(machine, tried or {}))}
 
 
 QEMU = {("qemu-system-x86_64", "--version"): "QEMU emulator version 7.2.22 (Debian 1:7.2+dfsg-7)"}
 
 
-def available(findings: dict[str, Finding]) -> list[str]:
+def available(findings: dict[str, DoctorFinding]) -> list[str]:
     return [name for name, one in findings.items() if name.startswith("bridge ") and one.ok]
 
 
@@ -160,14 +168,14 @@ def test_images_of_guests_and_of_boards_are_told_apart() -> None:
 
 
 def test_a_kernel_that_makes_no_macvtap_has_no_such_bridge() -> None:
-    refused = Finding("bridges", "macvtap", None, "this kernel has no macvtap", "`modprobe macvtap`")
+    refused = DoctorFinding("bridges", "macvtap", None, "this kernel has no macvtap", "`modprobe macvtap`")
     finding = of_machine(stand_in(say=QEMU.get), {"macvtap": refused})["bridge macvtap"]
     assert (finding.ok, finding.found) == (None, "not available: this kernel has no macvtap")
 
 
 def test_what_a_dead_run_left_is_named() -> None:
     journal = Journal.create("old-run")
-    journal.record(LocalHost(MACHINE), "something", ("true",), None)
+    journal.record(LocalMachine(MACHINE), "something", ("true",), None)
     journal.close()
     finding = found()["journals"]
     assert "old-run" in finding.found

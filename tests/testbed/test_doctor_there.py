@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from latlab.model.errors import LabError
-from latlab.testbed.doctor import Finding
+from latlab.testbed.doctor import DoctorFinding
 from latlab.testbed.doctor_there import There, findings, question, read
 from latlab.testbed.images.packages import Apt, fetch, unpack
 from latlab.testbed.ssh_steps import TOOLS, mount_of
@@ -39,7 +39,7 @@ tool=tc /usr/sbin/tc
 """
 
 
-def judged(said: str, agents: Mapping[str, str] = AGENTS) -> dict[str, Finding]:
+def judged(said: str, agents: Mapping[str, str] = AGENTS) -> dict[str, DoctorFinding]:
     """What the answer means, by name."""
     return {finding.name: finding for finding in findings(read(said), agents, NOW_S)}
 

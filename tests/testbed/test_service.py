@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from latlab import testbed
-from latlab.hosts import MACHINE, Host, LocalHost, Lost
+from latlab.hosts import MACHINE, Host, LocalMachine, LostMachine
 from latlab.model.errors import LabError, SnapshotError, StartError
 from latlab.scenario import Scenario, parse
 from latlab.testbed import apply
@@ -37,7 +37,7 @@ ON_A_NODE = Plug(netdev=None, fds=((5, "/dev/null"),))
 )
 def test_what_has_ended_is_called_by_its_own_name(argv: Argv, tmp_path: Path) -> None:
     async def session() -> None:
-        async with TestBed("t1", {MACHINE: LocalHost(MACHINE)}) as bed:
+        async with TestBed("t1", {MACHINE: LocalMachine(MACHINE)}) as bed:
             await bed.apply([Service(MACHINE, "serve", argv, str(tmp_path / "log"), ready=Check(("true",), "ready"))])
 
     with pytest.raises(LabError, match="serve: `false` ended with status 1"):
@@ -48,7 +48,7 @@ def test_a_shell_that_cannot_become_it_is_called_by_its_name_and_says_so(tmp_pat
     argv = with_descriptors(Plug(netdev=None, fds=((5, "/nowhere/tap"),)), ("qemu-system-x86_64",))
 
     async def session() -> None:
-        async with TestBed("t1", {MACHINE: LocalHost(MACHINE)}) as bed:
+        async with TestBed("t1", {MACHINE: LocalMachine(MACHINE)}) as bed:
             await bed.apply([Service(MACHINE, "start vm1", argv, str(tmp_path / "log"), ready=Check(("true",), "x"))])
 
     with pytest.raises(
@@ -71,7 +71,7 @@ def test_a_snapshot_is_removed_once_its_service_does_not_get_ready_from_it(
     )
 
     async def session() -> None:
-        async with TestBed("t1", {MACHINE: LocalHost(MACHINE)}) as bed:
+        async with TestBed("t1", {MACHINE: LocalMachine(MACHINE)}) as bed:
             await bed.apply([service])
 
     with pytest.raises(SnapshotError if removed else LabError, match="start board1: `sh` ") as found:
@@ -89,7 +89,7 @@ def test_a_snapshot_from_which_a_service_starts_is_the_newest_again(tmp_path: Pa
     before = time.time() - 1
 
     async def session() -> None:
-        async with TestBed("t1", {MACHINE: LocalHost(MACHINE)}) as bed:
+        async with TestBed("t1", {MACHINE: LocalMachine(MACHINE)}) as bed:
             await bed.apply([service])
 
     asyncio.run(session())
@@ -104,7 +104,7 @@ def test_a_machine_that_hangs_as_it_boots_for_its_snapshot_may_be_started_again(
     )
 
     async def session(service: Service) -> None:
-        async with TestBed("t1", {MACHINE: LocalHost(MACHINE)}) as bed:
+        async with TestBed("t1", {MACHINE: LocalMachine(MACHINE)}) as bed:
             await bed.apply([service])
 
     with pytest.raises(StartError, match=r"boot board1: `true` expected 'ready' within 0\.2 s") as found:
@@ -133,7 +133,7 @@ def test_all_processes_are_searched_only_for_what_is_left_of_a_service_that_has_
     boot = Service(MACHINE, "boot vm1", argv, str(tmp_path / "log"), ready=ready, passing=True)
 
     async def session() -> None:
-        async with TestBed("t1", {MACHINE: LocalHost(MACHINE)}) as bed:
+        async with TestBed("t1", {MACHINE: LocalMachine(MACHINE)}) as bed:
             await bed.apply([boot, Step(MACHINE, "keep its snapshot", ("sh", "-c", f'echo end > "{pipe}"'))])
             while not all(service.ended() for service in bed._services.values()):
                 await asyncio.sleep(0.01)
@@ -178,10 +178,10 @@ def test_every_service_of_a_bridge_and_its_guest_has_its_program_s_name(bridge: 
 
 
 def test_what_ended_with_a_machine_that_is_lost_is_no_cause_of_its_own(tmp_path: Path) -> None:
-    class Board(LocalHost):
-        lost = Lost("its ordinary threads starve", "leave out `fifo`")
+    class Board(LocalMachine):
+        lost = LostMachine("its ordinary threads starve", "leave out `fifo`")
 
-    hosts = {MACHINE: LocalHost(MACHINE), "board1": Board("board1"), "vm1": LocalHost("vm1")}
+    hosts = {MACHINE: LocalMachine(MACHINE), "board1": Board("board1"), "vm1": LocalMachine("vm1")}
     runs = Service(MACHINE, "start board1", ("sleep", "60"), str(tmp_path / "board1"), carries="board1")
     ends = Service("board1", "start vm1", ("false",), str(tmp_path / "vm1"), carries="vm1")
 

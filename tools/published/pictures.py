@@ -11,7 +11,7 @@ from latlab.model.part import Keys
 from latlab.report.charts import sheet as on
 from latlab.report.charts.files import Charts
 from latlab.report.charts.sheet import COLOURS, Drawing, Sheet, text_in
-from latlab.report.charts.sweep import Point, Reach, Sweep, SweepLine, sweep_chart
+from latlab.report.charts.sweep import StatisticReach, Sweep, SweepLine, SweepPoint, sweep_chart
 from latlab.report.charts.sweeps import FrameRooms, sweeps
 from latlab.report.charts.tail import value_ticks
 from latlab.report.charts.timers import timer_chart, timer_ranges
@@ -60,9 +60,9 @@ def _halved(whole: Sweep, named: Mapping[str, str]) -> Sweep:
     )
 
 
-def _half_of(point: Point) -> dict[str, Reach]:
+def _half_of(point: SweepPoint) -> dict[str, StatisticReach]:
     return {
-        figure: Reach(one.low_ns // 2, one.high_ns // 2, None if one.line_ns is None else one.line_ns // 2)
+        figure: StatisticReach(one.low_ns // 2, one.high_ns // 2, None if one.line_ns is None else one.line_ns // 2)
         for figure, one in point.reaches.items()
     }
 

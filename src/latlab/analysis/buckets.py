@@ -26,7 +26,7 @@ _PIECE: Final = 1 << 20
 
 
 @dataclass(frozen=True)
-class Buckets:
+class BucketCounts:
     """How many of n int64 values lie in each bucket.
 
     index int64 [m], ascending: the buckets that are not empty; count int64 [m]. min_ns and max_ns are exact, None when
@@ -43,14 +43,14 @@ class Buckets:
         """How many values there are."""
         return int(self.count.sum())
 
-    def merged(self, other: Buckets) -> Buckets:
+    def merged(self, other: BucketCounts) -> BucketCounts:
         """The buckets of both samples together."""
         index, place = np.unique(np.concatenate((self.index, other.index)), return_inverse=True)
         count = np.zeros(len(index), np.int64)
         np.add.at(count, place, np.concatenate((self.count, other.count)))
         least = [value for value in (self.min_ns, other.min_ns) if value is not None]
         largest = [value for value in (self.max_ns, other.max_ns) if value is not None]
-        return Buckets(index, count, min(least, default=None), max(largest, default=None))
+        return BucketCounts(index, count, min(least, default=None), max(largest, default=None))
 
     def percentile(self, p: Fraction) -> tuple[int, int] | None:
         """The smallest and the largest value, ns, that the exact percentile can be; None when n is 0.
@@ -81,20 +81,20 @@ class Buckets:
         )
 
 
-def buckets(value_ns: NDArray[np.int64]) -> Buckets:
+def buckets(value_ns: NDArray[np.int64]) -> BucketCounts:
     """The buckets of int64 values [n], any of them.
 
     As in HdrHistogram (Tene), with both signs: a value of e + 8 significant bits falls into one of 128 buckets that
     are 2^e wide.
     """
     if len(value_ns) == 0:
-        return Buckets(np.empty(0, np.int64), np.empty(0, np.int64), None, None)
+        return BucketCounts(np.empty(0, np.int64), np.empty(0, np.int64), None, None)
     count = np.zeros(2 * _LAST + 1, np.int64)
     for start in range(0, len(value_ns), _PIECE):
         place = bucket_index(value_ns[start : start + _PIECE]) + _LAST
         count += np.bincount(place, minlength=len(count))
     index = np.flatnonzero(count)
-    return Buckets(index - _LAST, count[index], int(value_ns.min()), int(value_ns.max()))
+    return BucketCounts(index - _LAST, count[index], int(value_ns.min()), int(value_ns.max()))
 
 
 def bucket_index(value_ns: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -117,7 +117,7 @@ def bucket_range(index: int) -> tuple[int, int]:
     return first << exponent, ((first + 1) << exponent) - 1
 
 
-def from_result(kept: types.Buckets) -> Buckets:
+def from_result(kept: types.Buckets) -> BucketCounts:
     """The buckets that `as_result` wrote. ValueError: it is another format, or of another precision."""
     if kept.format != FORMAT or kept.bits != BITS:
         raise ValueError(
@@ -125,7 +125,7 @@ def from_result(kept: types.Buckets) -> Buckets:
             "analyse the run again with this latlab"
         )
     steps = np.array(kept.buckets.split(), np.int64).reshape(-1, 2)
-    return Buckets(np.cumsum(steps[:, 0]), steps[:, 1], kept.min_ns, kept.max_ns)
+    return BucketCounts(np.cumsum(steps[:, 0]), steps[:, 1], kept.min_ns, kept.max_ns)
 
 
 def _significant_bits(size: NDArray[np.uint64]) -> NDArray[np.int64]:

@@ -18,7 +18,7 @@ from latlab.recordings.cell import RecordedCell, RecordedStream
 
 
 @dataclass(frozen=True)
-class Series:
+class ClockSeries:
     """Something about two clocks over time, and what says it: a port of PTP's, or what compared them.
 
     rows: as the field of `Context` has them that it is handed over as.
@@ -38,9 +38,9 @@ class StreamRecords:
     own clocks, as their readings show. hosts: what facts say.
     """
 
-    ptp: Series | None = None
-    systems: Series | None = None
-    cards: Series | None = None
+    ptp: ClockSeries | None = None
+    systems: ClockSeries | None = None
+    cards: ClockSeries | None = None
     steps: tuple[ClockStep, ...] = ()
     hosts: tuple[HostRecord, ...] = ()
 

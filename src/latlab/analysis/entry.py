@@ -45,7 +45,7 @@ _Places = NDArray[np.intp]
 
 
 @dataclass(frozen=True)
-class Events:
+class KernelEvents:
     """Events in the order of time: when, which, by which thread, on which CPU, of what, and what more of it; −1 where
     the kernel does not report it.
     """
@@ -58,15 +58,15 @@ class Events:
     detail: NDArray[np.int64]
 
     @classmethod
-    def of(cls, trace: pl.DataFrame, *events: int) -> Events:
+    def of(cls, trace: pl.DataFrame, *events: int) -> KernelEvents:
         """Those of these kinds."""
         found = trace.filter(pl.col("event").is_in(events)).sort("tai_ns", maintain_order=True)
         filled = found.with_columns(pl.col("subject", "detail").fill_null(_UNKNOWN))
         return cls(**{one.name: filled[one.name].to_numpy() for one in fields(cls)})
 
-    def where(self, chosen: NDArray[np.bool_]) -> Events:
+    def where(self, chosen: NDArray[np.bool_]) -> KernelEvents:
         """Those of them."""
-        return Events(**{one.name: getattr(self, one.name)[chosen] for one in fields(self)})
+        return KernelEvents(**{one.name: getattr(self, one.name)[chosen] for one in fields(self)})
 
 
 def interrupt_entries(
@@ -86,10 +86,10 @@ def interrupt_entries(
     injects; if not, what a vCPU has taken comes with the next entry, and only the commonest interrupt is followed.
     """
     found = np.full((len(at_ns), len(ENTRY_WAY)), _UNKNOWN, np.int64)
-    entered, injected = Events.of(trace, ENTRY), Events.of(trace, INJECT)
+    entered, injected = KernelEvents.of(trace, ENTRY), KernelEvents.of(trace, INJECT)
     unnumbered = len(entered.subject) > 0 and bool((entered.subject == _UNKNOWN).all())
     why = np.full(len(at_ns), NO_VCPU_NUMBERS if unnumbered else NO_VCPU, object)
-    accepted, asked = Events.of(trace, ACCEPT), Events.of(trace, MSI, GSI)
+    accepted, asked = KernelEvents.of(trace, ACCEPT), KernelEvents.of(trace, MSI, GSI)
     followed = np.unique(irq) if injects else _commonest(irq)
     for cpu in np.unique(vcpu).tolist():
         own = entered.where(entered.subject == cpu)
@@ -123,7 +123,7 @@ def _commonest(values: NDArray[np.int64]) -> NDArray[np.int64]:
     return found[np.argmax(counts)][None] if len(found) else found
 
 
-def _vector(until_ns: Instants, injected: Events) -> int | None:
+def _vector(until_ns: Instants, injected: KernelEvents) -> int | None:
     """The vector that was injected last before most of these instants; None where that is not one and the same for more
     than half of them.
     """
@@ -135,7 +135,12 @@ def _vector(until_ns: Instants, injected: Events) -> int | None:
 
 
 def _ways(
-    until_ns: Instants, entered: Events, injected: Events, accepted: Events, asked: Events, vector: int
+    until_ns: Instants,
+    entered: KernelEvents,
+    injected: KernelEvents,
+    accepted: KernelEvents,
+    asked: KernelEvents,
+    vector: int,
 ) -> tuple[NDArray[np.int64], NDArray[np.object_]]:
     """As `interrupt_entries`, of one interrupt of one vCPU, whose handlers had begun by these instants, ascending;
     injected and accepted are of its vector alone.
@@ -163,7 +168,7 @@ def _ways(
     return np.column_stack((ask_ns, accept_ns, inject_ns, entry_ns)), reasons
 
 
-def _asked(accepted: Events, accept: _Places, asked: Events, vector: int) -> Instants:
+def _asked(accepted: KernelEvents, accept: _Places, asked: KernelEvents, vector: int) -> Instants:
     """When what the APIC took had been asked for: by the same thread, on the same CPU, as the last thing it asked."""
     found = np.full(len(accept), _UNKNOWN, np.int64)
     # What vector a line has is the I/O APIC's to say.
@@ -235,7 +240,7 @@ def guest_states(at_ns: Instants, vcpu: NDArray[np.int64], trace: pl.DataFrame) 
     vcpu: KVM's number of it. Both int64 [n].
     """
     found: list[str | None] = [None] * len(at_ns)
-    turns = Events.of(trace, ENTRY, EXIT)
+    turns = KernelEvents.of(trace, ENTRY, EXIT)
     for number in np.unique(vcpu).tolist():
         threads = np.unique(turns.pid[(turns.event == ENTRY) & (turns.subject == number)])
         if len(threads) != 1:
@@ -252,7 +257,7 @@ def guest_states(at_ns: Instants, vcpu: NDArray[np.int64], trace: pl.DataFrame) 
     return found
 
 
-def _state(own: Events, place: int) -> str | None:
+def _state(own: KernelEvents, place: int) -> str | None:
     """What a vCPU was at from one of its turns on until the next."""
     if own.event[place] == EXIT:
         if own.subject[place] == _UNKNOWN:
@@ -300,11 +305,15 @@ def host_ways(
     is unknown. trace: the VM host's. handlers: its `handler_threads`.
     """
     at_ns = np.where(asked_ns >= 0, asked_ns, accepted_ns)
-    sent, taken, entered = Events.of(trace, MSI, GSI), Events.of(trace, ACCEPT), Events.of(trace, ENTRY)
+    sent, taken, entered = (
+        KernelEvents.of(trace, MSI, GSI),
+        KernelEvents.of(trace, ACCEPT),
+        KernelEvents.of(trace, ENTRY),
+    )
     threads = np.where(asked_ns >= 0, _threads(asked_ns, sent), _threads(accepted_ns, taken))
     found = np.full((len(at_ns), len(HOST_WAY)), _UNKNOWN, np.int64)
     whom = np.full((len(at_ns), len(_WHOM)), _UNKNOWN, np.int64)
-    woken = Events.of(trace, WAKING)
+    woken = KernelEvents.of(trace, WAKING)
     for thread in np.unique(threads[threads >= 0]).tolist():
         own = woken.where(woken.subject == thread)
         deeds = np.sort(np.concatenate([events.tai_ns[events.pid == thread] for events in (sent, taken, entered)]))
@@ -339,7 +348,7 @@ def _own_timers(
     It is the only one that interrupted the vCPU's thread since it had last entered its guest. accepted_ns: of guests'
     timers; −1 elsewhere.
     """
-    turns = Events.of(trace, ENTRY, TIMER_ENTRY)
+    turns = KernelEvents.of(trace, ENTRY, TIMER_ENTRY)
     rows = np.flatnonzero((found < 0).all(axis=1) & (accepted_ns >= 0) & (threads >= 0))
     for thread in np.unique(threads[rows]).tolist():
         own = turns.where(turns.pid == thread)
@@ -352,7 +361,7 @@ def _own_timers(
         whom[of_thread[alone], 1] = 0
 
 
-def _threads(at_ns: Instants, events: Events) -> NDArray[np.int64]:
+def _threads(at_ns: Instants, events: KernelEvents) -> NDArray[np.int64]:
     """Whose each of these events is, by its instant; −1 where it is none's, or two have the same."""
     begin, end = (np.searchsorted(events.tai_ns, at_ns, side=side) for side in ("left", "right"))
     alone = end == begin + 1

@@ -359,7 +359,7 @@ _USUAL: Final[Mapping[Side, str]] = {"talker": "lateness", "way": "path", "liste
 
 
 @dataclass(frozen=True)
-class Late:
+class LatestPacket:
     """The latest packet of a stream, where it is late.
 
     above_ns: how far it is above its stream's median. side: where it lost more than usual: before it left its host
@@ -387,7 +387,7 @@ def speed_counts(evidence: Evidence) -> bool:
     return bool(evidence.cell.label == MEASURED)
 
 
-def late_packets(evidence: Evidence) -> list[Late]:
+def late_packets(evidence: Evidence) -> list[LatestPacket]:
     """The latest packet of every stream that had one further above its median latency than `late`; the latest first.
 
     None where the figures say nothing about speed.
@@ -398,9 +398,9 @@ def late_packets(evidence: Evidence) -> list[Late]:
     return sorted((late for late in found if late is not None), key=lambda late: -late.above_ns)
 
 
-def held_up(evidence: Evidence) -> dict[str, Late]:
+def held_up(evidence: Evidence) -> dict[str, LatestPacket]:
     """Host → the latest of the late packets that it had to do with."""
-    hosts: dict[str, Late] = {}
+    hosts: dict[str, LatestPacket] = {}
     for late in late_packets(evidence):
         for host in sorted(late.hosts):
             hosts.setdefault(host, late)
@@ -413,7 +413,7 @@ def vm_hosts(evidence: Evidence, names: Iterable[str]) -> frozenset[str]:
     return frozenset(hosts[name] for name in names if name in hosts)
 
 
-def _late(evidence: Evidence, stream: RecordedStream) -> Late | None:
+def _late(evidence: Evidence, stream: RecordedStream) -> LatestPacket | None:
     measured = evidence.streams[stream.name].metrics if stream.name in evidence.streams else {}
     names = ("wakeup",) if stream.timer is not None else _LATENCIES
     figures = next((measured[name] for name in names if name in measured), None)
@@ -426,7 +426,7 @@ def _late(evidence: Evidence, stream: RecordedStream) -> Late | None:
     ends = (stream.talker, stream.listener)
     near: Mapping[Side, tuple[str, ...]] = {"talker": ends[:1], "way": ends, "listener": ends[1:]}
     hosts = frozenset(near[side]) | vm_hosts(evidence, near[side])
-    return Late(stream.name, figures.max_sequence or 0, above, side, hosts)
+    return LatestPacket(stream.name, figures.max_sequence or 0, above, side, hosts)
 
 
 def _side(intervals: Iterable[Stage], measured: Mapping[str, Metric]) -> Side:

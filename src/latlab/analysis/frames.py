@@ -26,7 +26,7 @@ Transport = Literal["udp", "ethernet"]
 
 
 @dataclass(frozen=True)
-class Frame:
+class FrameSize:
     """A frame by what the kernel hands over, in bytes: from the destination address on, without checksum and padding.
 
     That is the length of the socket buffer, by which taprio judges whether it fits (net/sched/sch_taprio.c,
@@ -38,7 +38,7 @@ class Frame:
     beside: int = 0
 
     @classmethod
-    def of(cls, payload: int, transport: Transport, *, vlan: bool = False, beside: bool = False) -> Frame:
+    def of(cls, payload: int, transport: Transport, *, vlan: bool = False, beside: bool = False) -> FrameSize:
         """That of a packet with this payload: of UDP over IPv4, or of a raw frame.
 
         vlan: it is written with a tag in it. beside: a VLAN interface tags it.
@@ -47,7 +47,7 @@ class Frame:
         return cls(payload + headers, VLAN_TAG if beside else 0)
 
     @classmethod
-    def largest(cls, mtu: int, *, vlan: bool = False, beside: bool = False) -> Frame:
+    def largest(cls, mtu: int, *, vlan: bool = False, beside: bool = False) -> FrameSize:
         """The largest one of a link: an IP packet of mtu bytes. vlan, beside: as of `of`."""
         return cls(mtu + ETHERNET_HEADER + (VLAN_TAG if vlan else 0), VLAN_TAG if beside else 0)
 

@@ -10,7 +10,7 @@ from typing import Final
 import numpy as np
 import polars as pl
 
-from latlab.analysis.frames import Frame
+from latlab.analysis.frames import FrameSize
 from latlab.analysis.gates import Schedule, slots_late
 from latlab.analysis.metrics import metric_values
 from latlab.analysis.promise import (
@@ -41,7 +41,7 @@ class GateLoad:
 
     name: str
     traffic_class: int
-    frame: Frame
+    frame: FrameSize
     endless: bool = True
 
     @property
@@ -63,7 +63,7 @@ class GatePort:
     mode: Mode
     schedule: Schedule
     speed_bps: int
-    largest: Frame
+    largest: FrameSize
     flows: tuple[GatedStream, ...] = ()
     loads: tuple[GateLoad, ...] = ()
     delay_ns: int = 0
@@ -176,7 +176,7 @@ APART: Final = ("latency", "latency_user")
 
 
 @dataclass(frozen=True)
-class Slots:
+class Departures:
     """One stream's departures after its warm-up. All durations in ns.
 
     from_: the timestamp that says when a packet left; None where no packet has one, and nothing is known. left: packets
@@ -196,7 +196,7 @@ class Slots:
     most_ns: int | None
 
 
-def slots_of(rows: pl.DataFrame, port: GatePort, flow: GatedStream) -> tuple[Slots, pl.Series]:
+def slots_of(rows: pl.DataFrame, port: GatePort, flow: GatedStream) -> tuple[Departures, pl.Series]:
     """A stream's slots, and of each row whether it missed its own. rows: the stream's, of the packet table."""
     missed = pl.Series("missed", np.zeros(rows.height, bool))
     beneath = port.beneath.get(flow.traffic_class)
@@ -204,7 +204,7 @@ def slots_of(rows: pl.DataFrame, port: GatePort, flow: GatedStream) -> tuple[Slo
     # A NIC that keeps the gates, or the launch times that stand for them, says when. Its clock is taken to be TAI.
     stamp = LEFT["card" if in_nic else "kernel"]
     if not _stamped(rows, stamp.column):
-        return Slots(None, 0, 0, 0, {}, None, None, None, None), missed
+        return Departures(None, 0, 0, 0, {}, None, None, None, None), missed
     numbered = rows.with_row_index("row").filter(~pl.col("warmup") & pl.col(stamp.column).is_not_null())
     launch_ns = numbered["launch_tai_ns"].to_numpy()
     departure_ns = numbered[stamp.column].to_numpy()
@@ -221,7 +221,7 @@ def slots_of(rows: pl.DataFrame, port: GatePort, flow: GatedStream) -> tuple[Slo
     sequences = numbered["sequence"].to_numpy()[is_late]
     windows, counts = np.unique(late[is_late], return_counts=True)
     waited_ns = departure_ns - launch_ns
-    found = Slots(
+    found = Departures(
         from_=stamp.name,
         left=len(late),
         missed=int(is_late.sum()),

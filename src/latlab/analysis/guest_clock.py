@@ -19,7 +19,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from latlab.analysis.entry import Events, Instants
+from latlab.analysis.entry import Instants, KernelEvents
 from latlab.analysis.interrupts import ACCEPT, ENTRY, EXIT, INJECT, IRQ_ENTRY, TIMER_ENTRY
 
 _FEWEST: Final = 20
@@ -120,7 +120,7 @@ def _at(vcpus: Sequence[_Vcpu], about: int) -> GuestClock | None:
 
 def _vcpus(trace: pl.DataFrame, entries: pl.DataFrame, injection: int) -> Sequence[_Vcpu]:
     """Those that one thread of the VM host runs, and that the guest reports. injection: what is in the next entry."""
-    turns, injected = Events.of(entries, ENTRY, EXIT), Events.of(entries, injection)
+    turns, injected = KernelEvents.of(entries, ENTRY, EXIT), KernelEvents.of(entries, injection)
     found = []
     for cpu in trace["cpu"].unique().sort().to_list():
         threads = np.unique(turns.pid[(turns.event == ENTRY) & (turns.subject == cpu)])

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from latlab.analysis.counts import SENDING, STAMPS, unknown
 from latlab.analysis.statistics import ranked, smallest_n, statistics
 from latlab.analysis.way import HARDWARE_WAY, ROUND_TRIP_WAY, WAKEUP_WAY
-from latlab.model.metrics import Metric, Population
+from latlab.model.metrics import MetricKind, Population
 from latlab.model.timestamps import RECORDED
 from latlab.result.types import LowPercentiles, Unstamped, Variation
 
@@ -36,7 +36,7 @@ _BY_CHANCE: Final = 0.001
 
 
 @dataclass(frozen=True)
-class Reach:
+class MetricReach:
     """How far the values of packets without one of a metric's timestamps may go, ns.
 
     at_least_ns: one of them is this large, or larger; None: nothing says so. at_most_ns: none is larger; None: nothing
@@ -47,10 +47,10 @@ class Reach:
     at_most_ns: int | None
 
 
-NOWHERE: Final = Reach(None, None)
+NOWHERE: Final = MetricReach(None, None)
 
 
-def reach(packets: pl.DataFrame, start: str, end: str) -> Reach:
+def reach(packets: pl.DataFrame, start: str, end: str) -> MetricReach:
     """The reach of a metric from `start` to `end`, of these packets, without one of the two.
 
     Cards' clocks are not the system's: their timestamps bound nothing.
@@ -67,7 +67,7 @@ def reach(packets: pl.DataFrame, start: str, end: str) -> Reach:
     )
     most, least = bounds["most"], bounds["least"].max()
     bounded = len(most) > 0 and most.null_count() == 0
-    return Reach(
+    return MetricReach(
         None if least is None else int(least),  # type: ignore[arg-type]
         int(most.max()) if bounded else None,  # type: ignore[arg-type]
     )
@@ -174,7 +174,7 @@ class Values:
     that packet: their difference is not known.
     """
 
-    metric: Metric
+    metric: MetricKind
     sequence: NDArray[np.uint64]
     at_tai_ns: NDArray[np.int64]
     value_ns: NDArray[np.int64]
@@ -182,7 +182,7 @@ class Values:
     to: str
     missing: int
     unbounded: int = 0
-    beyond: Reach = NOWHERE
+    beyond: MetricReach = NOWHERE
 
     @property
     def max_at_least(self) -> int | None:
@@ -195,7 +195,7 @@ class Values:
         return max(known, default=None)
 
 
-def metric_values(packets: pl.DataFrame, metric: Metric, period_ns: int | None) -> Values | None:
+def metric_values(packets: pl.DataFrame, metric: MetricKind, period_ns: int | None) -> Values | None:
     """The values of a metric for the packets of one stream; None if the stream has no such timestamps, or the metric is
     of a period and it has none.
 
@@ -240,7 +240,7 @@ def metric_values(packets: pl.DataFrame, metric: Metric, period_ns: int | None) 
     )
 
 
-def none_arrived(metric: Metric) -> Values:
+def none_arrived(metric: MetricKind) -> Values:
     """A metric's values for a stream of which packets were sent and none arrived: none, between the timestamps that
     any of its packets would have had.
     """
@@ -249,7 +249,7 @@ def none_arrived(metric: Metric) -> Values:
     return Values(metric, np.empty(0, np.uint64), nothing, nothing, start, end, missing=0)
 
 
-def _unbounded(packets: pl.DataFrame, metric: Metric, pair: tuple[str, str]) -> pl.Expr:
+def _unbounded(packets: pl.DataFrame, metric: MetricKind, pair: tuple[str, str]) -> pl.Expr:
     """Whether nothing relates the two clocks of a packet's one-way value. Tables without a bound for each packet, and
     NICs' clocks, are judged as a whole (`uncertainty_ns`).
     """

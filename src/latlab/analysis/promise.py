@@ -12,7 +12,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from latlab.analysis.frames import Frame
+from latlab.analysis.frames import FrameSize
 from latlab.analysis.gates import GateWindow, Int64, Lattice, Openings, Schedule
 
 Mode = Literal["software", "txtime-assist", "offload"]
@@ -83,7 +83,7 @@ class GatedStream:
     traffic_class: int
     offset_ns: int
     period_ns: int
-    frame: Frame
+    frame: FrameSize
     handover: Handover = Handover()
 
 
@@ -108,7 +108,7 @@ class Promise:
 
     stream: str
     traffic_class: int
-    frame: Frame
+    frame: FrameSize
     frame_ns: int
     guard_ns: int
     phases: int

@@ -8,7 +8,7 @@ from functools import reduce
 
 import polars as pl
 
-from latlab.analysis.buckets import Buckets, from_result
+from latlab.analysis.buckets import BucketCounts, from_result
 from latlab.analysis.statistics import PERCENTILES, smallest_n
 from latlab.model.timestamps import RECORDED
 from latlab.result.types import Metric
@@ -25,7 +25,7 @@ class Pooled:
     """
 
     repeats: int
-    buckets: Buckets
+    buckets: BucketCounts
 
     def percentile(self, name: str) -> tuple[int, int] | None:
         """The smallest and the largest value, ns, that the exact percentile of all packets can be; None where so many
@@ -48,7 +48,7 @@ def pooled(figures: Sequence[Metric]) -> Pooled | None:
         found = [from_result(one) for one in kept]
     except ValueError:
         return None
-    return Pooled(len(found), reduce(Buckets.merged, found))
+    return Pooled(len(found), reduce(BucketCounts.merged, found))
 
 
 # How alike the repetitions of a cell are, packet by packet.
@@ -58,7 +58,7 @@ _STAMPS = tuple(one.column for one in RECORDED if one.place)
 
 
 @dataclass(frozen=True)
-class Difference:
+class RepetitionDifference:
     """Of all packets of the repetitions, and of all their timestamps, the one that differs most.
 
     packets: so many were compared. only_in_one: so many timestamps one repetition has and another does not have.
@@ -75,7 +75,7 @@ class Difference:
     timestamp: str | None = None
 
 
-def largest_difference(repetitions: Sequence[pl.DataFrame]) -> Difference:
+def largest_difference(repetitions: Sequence[pl.DataFrame]) -> RepetitionDifference:
     """What the packet tables of a cell's repetitions differ by at most, each against the first.
 
     Packets are matched by stream and sequence number, and every timestamp is taken from its packet's launch time, so
@@ -85,14 +85,14 @@ def largest_difference(repetitions: Sequence[pl.DataFrame]) -> Difference:
     found = [_against(first, other, number) for number, other in enumerate(others, start=2)]
     worst = max(found, key=lambda one: -1 if one.largest_ns is None else one.largest_ns)
     only_in_one = sum(one.only_in_one for one in found)
-    return Difference(max(one.packets for one in found), only_in_one, *_where(worst))
+    return RepetitionDifference(max(one.packets for one in found), only_in_one, *_where(worst))
 
 
-def _where(one: Difference) -> tuple[int | None, int | None, int | None, int | None, str | None]:
+def _where(one: RepetitionDifference) -> tuple[int | None, int | None, int | None, int | None, str | None]:
     return one.largest_ns, one.repeat, one.stream, one.sequence, one.timestamp
 
 
-def _against(first: pl.DataFrame, other: pl.DataFrame, repeat: int) -> Difference:
+def _against(first: pl.DataFrame, other: pl.DataFrame, repeat: int) -> RepetitionDifference:
     keys = ["stream", "sequence"]
     both = _taken(first).join(_taken(other), on=keys, how="full", coalesce=True, suffix="_other")
     lacking = [pl.col(stamp).is_null() ^ pl.col(f"{stamp}_other").is_null() for stamp in _STAMPS]
@@ -100,9 +100,9 @@ def _against(first: pl.DataFrame, other: pl.DataFrame, repeat: int) -> Differenc
     only_in_one = int(both.select(pl.sum_horizontal(lacking).sum()).item())
     long = both.select(*keys, *apart).unpivot(index=keys, variable_name="timestamp", value_name="ns").drop_nulls("ns")
     if long.is_empty():
-        return Difference(both.height, only_in_one)
+        return RepetitionDifference(both.height, only_in_one)
     worst = long.sort("ns", descending=True, maintain_order=True).row(0, named=True)
-    return Difference(
+    return RepetitionDifference(
         packets=both.height,
         only_in_one=only_in_one,
         largest_ns=int(worst["ns"]),

@@ -41,8 +41,7 @@ from latlab.analysis.way import (
     worst_packet,
 )
 from latlab.analysis.windows import Named, chosen_of, clean_windows, windows_of
-from latlab.model.metrics import METRICS, PROBE_METRICS, TIMED
-from latlab.model.metrics import Metric as Measured
+from latlab.model.metrics import METRICS, PROBE_METRICS, TIMED, MetricKind
 from latlab.model.part import Document
 from latlab.recordings.cell import DropsReady, Programs, RecordedAgent, RecordedCell, RecordedStream
 from latlab.result.types import (
@@ -363,7 +362,7 @@ def _windows(
 
 def _metrics(
     rows: pl.DataFrame,
-    metrics: Iterable[Measured],
+    metrics: Iterable[MetricKind],
     period_ns: int | None,
     shared: Mapping[str, int],
     uncorrected_ns: int | None,
@@ -375,7 +374,7 @@ def _metrics(
 
 def _metric(
     rows: pl.DataFrame,
-    metric: Measured,
+    metric: MetricKind,
     period_ns: int | None,
     shared: Mapping[str, int],
     uncorrected_ns: int | None,
@@ -420,7 +419,7 @@ def _chain(rows: pl.DataFrame, values: Values) -> Chain | None:
     return found
 
 
-def _uncertainty_ns(rows: pl.DataFrame, metric: Measured, values: Values, uncorrected_ns: int | None) -> int | None:
+def _uncertainty_ns(rows: pl.DataFrame, metric: MetricKind, values: Values, uncorrected_ns: int | None) -> int | None:
     """How far any of the metric's packets may be off, ± ns; None where nothing bounds one of them.
 
     A NIC's clock compared with another is bounded by nothing.

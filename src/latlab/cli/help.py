@@ -38,7 +38,7 @@ class Example(NamedTuple):
     commands: tuple[str, ...]
 
 
-class Page(NamedTuple):
+class HelpPage(NamedTuple):
     """All that the help of one verb says. usage: what follows the name. groups: (heading, entries), in order."""
 
     name: str
@@ -75,7 +75,7 @@ class Verbs(TyperGroup):
         formatter.write(as_text(page(self, ctx), formatter.width, self.told_last))
 
 
-def page(command: Any, ctx: Any) -> Page:
+def page(command: Any, ctx: Any) -> HelpPage:
     """Return the page of a verb in its context, or of a verb that has verbs."""
     told, _, examples = cleandoc(command.help or "").partition(_EXAMPLES)
     summary, *paragraphs = [" ".join(one.split()) for one in told.strip().split("\n\n")]
@@ -83,7 +83,7 @@ def page(command: Any, ctx: Any) -> Page:
     for heading, entry in _entries(command, ctx):
         groups.setdefault(heading, []).append(entry)
     groups = {heading: groups[heading] for heading in sorted(groups, key=lambda one: one == OPTIONS)}
-    return Page(
+    return HelpPage(
         ctx.command_path,
         " ".join(_usage(command, ctx)),
         summary,
@@ -93,7 +93,7 @@ def page(command: Any, ctx: Any) -> Page:
     )
 
 
-def as_text(shown: Page, width: int, last: Sequence[tuple[str, Sequence[HelpEntry]]] = ()) -> str:
+def as_text(shown: HelpPage, width: int, last: Sequence[tuple[str, Sequence[HelpEntry]]] = ()) -> str:
     """Return the page as a terminal of so many columns has it."""
     column = _column([entry for _, entries in (*shown.groups, *last) for entry in entries])
     lines = [*_filled(shown.usage, width, f"Usage: {shown.name} "), ""]

@@ -15,7 +15,7 @@ from latlab.model.bridges import KINDS
 from latlab.model.errors import UsageError
 
 if TYPE_CHECKING:
-    from latlab.scenario.draft import Draft, Place
+    from latlab.scenario.draft import Draft, DraftMachine
 
 Given = Mapping[str, str]
 """{option: its text}, of those that were given or answered; several values stand with blanks between them."""
@@ -362,9 +362,9 @@ def _draft(given: Given, file: Path) -> "Draft":
     )
 
 
-def _place(text: str, option: str) -> "Place | None":
+def _place(text: str, option: str) -> "DraftMachine | None":
     """Return the machine and the interface that the text names; None: it is empty. UsageError: it names none."""
-    from latlab.scenario.draft import Place
+    from latlab.scenario.draft import DraftMachine
 
     if not text:
         return None
@@ -372,7 +372,7 @@ def _place(text: str, option: str) -> "Place | None":
     if not (destination and interface):
         remedy = "such as root@board1:eth1, or local:eth1 for this machine"
         raise UsageError(f"{text!r} is not a machine and interface", where=option, remedy=remedy)
-    return Place("" if destination == THIS_MACHINE else destination, interface)
+    return DraftMachine("" if destination == THIS_MACHINE else destination, interface)
 
 
 def _name(file: Path) -> str:

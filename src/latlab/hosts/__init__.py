@@ -6,18 +6,18 @@ from collections.abc import Callable, Mapping
 
 from latlab.hosts.base import Completed, Host, Process, signal_group
 from latlab.hosts.guest import GuestHost
-from latlab.hosts.local import LocalHost
-from latlab.hosts.netns import MACHINE, NetnsHost
-from latlab.hosts.ssh import SshHost
-from latlab.hosts.turns import Lost
+from latlab.hosts.local import LocalMachine
+from latlab.hosts.netns import MACHINE, NamespaceHost
+from latlab.hosts.ssh import RemoteHost
+from latlab.hosts.turns import LostMachine
 from latlab.hosts.virtual_time import TurnsHost
 from latlab.model.errors import LabError
 
 KINDS: dict[str, Callable[..., Host]] = {
-    LocalHost.kind: LocalHost,
-    NetnsHost.kind: NetnsHost,
+    LocalMachine.kind: LocalMachine,
+    NamespaceHost.kind: NamespaceHost,
     GuestHost.kind: GuestHost,
-    SshHost.kind: SshHost,
+    RemoteHost.kind: RemoteHost,
     TurnsHost.kind: TurnsHost,
 }
 
@@ -27,11 +27,11 @@ __all__ = [
     "Completed",
     "GuestHost",
     "Host",
-    "LocalHost",
-    "Lost",
-    "NetnsHost",
+    "LocalMachine",
+    "LostMachine",
+    "NamespaceHost",
     "Process",
-    "SshHost",
+    "RemoteHost",
     "TurnsHost",
     "host_from",
     "signal_group",

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
 from latlab.hosts.tools import install_remedy
-from latlab.hosts.turns import Lost, Turns
+from latlab.hosts.turns import LostMachine, Turns
 from latlab.model.errors import LabError, UnreachedError
 
 STDERR_LINES = 5
@@ -95,11 +95,11 @@ class Host(ABC):
         return (self.machine,)
 
     @property
-    def lost(self) -> Lost | None:
+    def lost(self) -> LostMachine | None:
         """Why it no longer answers, where that is known already."""
         return self.turns.lost if self.turns else None
 
-    async def silence(self) -> Lost | None:
+    async def silence(self) -> LostMachine | None:
         """Why a machine whose QEMU runs no longer answers; None if it answers, or it is not known."""
         return await self.turns.silence() if self.turns else None
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from latlab.hosts.base import Completed, Description, Host
-from latlab.hosts.local import LocalHost
-from latlab.hosts.turns import Lost
+from latlab.hosts.local import LocalMachine
+from latlab.hosts.turns import LostMachine
 from latlab.model.errors import UnreachedError
 
 GUEST_AGENT = "/usr/bin/latlab-agent"
@@ -32,7 +32,7 @@ class GuestHost(Host):
         super().__init__(name)
         self.directory = directory
         self.relay = relay
-        self._machine = machine or LocalHost(f"{name}'s host")
+        self._machine = machine or LocalMachine(f"{name}'s host")
         self.patience = self._machine.patience
 
     def command(self, argv: Sequence[str]) -> tuple[str, ...]:
@@ -47,7 +47,7 @@ class GuestHost(Host):
         """`{"kind": "guest", "name": …, "directory": …, "relay": …}`; and `machine` where that is not this one."""
         own: Description = {"kind": self.kind, "name": self.name}
         own |= {"directory": self.directory, "relay": self.relay}
-        return own if isinstance(self._machine, LocalHost) else own | {"machine": self._machine.describe()}
+        return own if isinstance(self._machine, LocalMachine) else own | {"machine": self._machine.describe()}
 
     @property
     def shared_kernel(self) -> str:
@@ -72,11 +72,13 @@ class GuestHost(Host):
         return (self.relay, "in", self.directory, *argv)
 
 
-class BoardHost(GuestHost):
+class BoardGuest(GuestHost):
     """A guest that is a whole board: hosts are on it, and all of them are lost with it."""
 
-    async def silence(self) -> Lost | None:
+    async def silence(self) -> LostMachine | None:
         """Why it is lost, if it is: it is asked for the least that there is."""
         asked = (self.relay, "in", "--patience", str(ANSWER_S), self.directory, "true")
         done = await self._machine.run(asked, check=False, timeout_s=3 * ANSWER_S)
-        return Lost(f"it has not answered for {ANSWER_S} s: its kernel hangs") if NO_ANSWER in done.stderr else None
+        return (
+            LostMachine(f"it has not answered for {ANSWER_S} s: its kernel hangs") if NO_ANSWER in done.stderr else None
+        )

@@ -10,7 +10,7 @@ from latlab.hosts.base import Description, Host
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
 
-class LocalHost(Host):
+class LocalMachine(Host):
     """The machine the lab itself runs on."""
 
     kind = "local"

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from latlab.hosts.base import Completed, Description, Host
-from latlab.hosts.local import LocalHost
+from latlab.hosts.local import LocalMachine
 from latlab.model.errors import UnreachedError
 
 MACHINE = "this machine"
 """The name of the machine the lab runs on. No host of a scenario can be called so: it has a space."""
 
 
-class NetnsHost(Host):
+class NamespaceHost(Host):
     """A named network namespace (`ip netns`) of a machine: this one, or another host of the scenario."""
 
     kind = "netns"
@@ -20,7 +20,7 @@ class NetnsHost(Host):
     def __init__(self, name: str, namespace: str, machine: Host | None = None) -> None:
         super().__init__(name)
         self.namespace = namespace
-        self._machine = machine or LocalHost(MACHINE)
+        self._machine = machine or LocalMachine(MACHINE)
         self.agent = self._machine.agent
         self.files_are_here = self._machine.files_are_here
         self.scratch = self._machine.scratch
@@ -60,7 +60,7 @@ class NetnsHost(Host):
     def describe(self) -> Description:
         """`{"kind": "netns", "name": …, "namespace": …}`, and the machine where it is another than this one."""
         own: Description = {"kind": self.kind, "name": self.name, "namespace": self.namespace}
-        return own if isinstance(self._machine, LocalHost) else own | {"machine": self._machine.describe()}
+        return own if isinstance(self._machine, LocalMachine) else own | {"machine": self._machine.describe()}
 
     @property
     def shared_kernel(self) -> str:

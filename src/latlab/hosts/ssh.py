@@ -7,7 +7,7 @@ import shlex
 from collections.abc import Mapping, Sequence
 
 from latlab.hosts.base import STDERR_LINES, Completed, Description, Host
-from latlab.hosts.local import LocalHost
+from latlab.hosts.local import LocalMachine
 from latlab.model.errors import UnreachedError
 
 SSH_FAILED = 255
@@ -27,7 +27,7 @@ FAULTS = (
 """What ssh says when it fails itself, and what to do then."""
 
 
-class SshHost(Host):
+class RemoteHost(Host):
     """A machine at `destination` (host or user@host). No password is ever asked for: what needs one fails.
 
     agent: the path of latlab-agent there. scratch: the folder there for recordings. options: further arguments of ssh.
@@ -65,7 +65,7 @@ class SshHost(Host):
         self.scratch = scratch
         self.relay = relay
         self.outlives = outlives
-        self._machine = LocalHost(f"the connection to {name}")
+        self._machine = LocalMachine(f"the connection to {name}")
 
     def prefix(self) -> tuple[str, ...]:
         """`ssh -T -o BatchMode=yes … DESTINATION --`."""

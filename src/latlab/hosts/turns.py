@@ -85,7 +85,7 @@ class Turn:
 
 
 @dataclass(frozen=True)
-class Lost:
+class LostMachine:
     """Why a machine no longer answers although its QEMU runs; what to change, where that is known."""
 
     why: str
@@ -95,7 +95,7 @@ class Lost:
 class _LostError(Exception):
     """The machine is there, and will never again say anything."""
 
-    def __init__(self, lost: Lost) -> None:
+    def __init__(self, lost: LostMachine) -> None:
         self.lost = lost
         super().__init__(lost.why)
 
@@ -199,7 +199,7 @@ class Turns:
         self.name = name
         self.tai_ns = 0
         """The machine's CLOCK_TAI when it halted last."""
-        self.lost: Lost | None = None
+        self.lost: LostMachine | None = None
         """Why it no longer answers though its QEMU runs; None as long as it may answer."""
         self.kept: list[Turn] = []
         """Its turns, as long as `keeping` is true."""
@@ -303,7 +303,7 @@ class Turns:
             return None
         return process.said.decode(errors="replace") if process.returncode == 0 else None
 
-    async def silence(self) -> Lost | None:
+    async def silence(self) -> LostMachine | None:
         """Why the machine is lost, if it is: one that is in its turn gets a last chance to end it."""
         if self.lost is None and not self._halted.is_set():
             with self.waiting():
@@ -311,7 +311,7 @@ class Turns:
                     async with asyncio.timeout(_LAST_CHANCE_S):
                         await self._halted.wait()
                 except TimeoutError:
-                    self.lost = Lost("its turn does not end: its kernel or a silent program hangs")
+                    self.lost = LostMachine("its turn does not end: its kernel or a silent program hangs")
         return self.lost
 
     async def _drive(self) -> None:
@@ -344,7 +344,9 @@ class Turns:
         """Connect to the machine's monitor, and stop the machine. OSError: it does not answer."""
         await client.connect(str(self._directory / MONITOR))
         if (status := await _status(client)) != HALTED:
-            raise _LostError(Lost(f"it should be stopped between two turns, but QEMU reports that it is {status}"))
+            raise _LostError(
+                LostMachine(f"it should be stopped between two turns, but QEMU reports that it is {status}")
+            )
         # Those of turns that have ended before are not reported again.
         self._turns = self._ended = 0
 
@@ -379,14 +381,16 @@ class Turns:
             await stops.get()
             self._ended += 1
         if not self._hear(mailbox):
-            raise _LostError(Lost(f"it stopped during its turn: QEMU reports that it is {await _status(client)}"))
+            raise _LostError(
+                LostMachine(f"it stopped during its turn: QEMU reports that it is {await _status(client)}")
+            )
 
     def _repeat(self) -> None:
         """Pass on what it said in its next turn. _LostError: it heard something else then."""
         turn = self._repeated.popleft()
         if self._batch() != turn.heard:
             self.differs = True
-            raise _LostError(Lost("the bytes it received differ from those sent"))
+            raise _LostError(LostMachine("the bytes it received differ from those sent"))
         self._told(turn)
 
     async def _make_fine(self, client: QMPClient) -> None:
@@ -479,7 +483,7 @@ async def _status(client: QMPClient) -> str:
 
 
 async def _unless_gone(
-    client: QMPClient, awaited: Coroutine[Any, Any, object], lost: Coroutine[Any, Any, Lost] | None = None
+    client: QMPClient, awaited: Coroutine[Any, Any, object], lost: Coroutine[Any, Any, LostMachine] | None = None
 ) -> None:
     """Wait until that has come. EOFError: the machine ends first. _LostError: `lost` reports it, with why."""
     coming, gone = asyncio.ensure_future(awaited), asyncio.ensure_future(client.runstate_changed())
@@ -517,7 +521,7 @@ KINDS = (
 """How the name of a thread of a virtual machine begins, the tuning that sets how it is scheduled, what it is."""
 
 
-def starved(board: str, said: bytes) -> Lost:
+def starved(board: str, said: bytes) -> LostMachine:
     """The board's own report in words, and what to change."""
     try:
         report = json.loads(said)
@@ -529,9 +533,9 @@ def starved(board: str, said: bytes) -> Lost:
         ]
         which = f"CPU {cpus[0]} is" if len(cpus) == 1 else f"CPUs {', '.join(map(str, cpus))} are"
         why = f"its ordinary threads starve: {which} occupied by {', and by '.join(shares)}"
-        return Lost(why, _remedy(board, held[0]))
+        return LostMachine(why, _remedy(board, held[0]))
     except (ValueError, LookupError, TypeError):
-        return Lost(f"its ordinary threads starve: {said.decode(errors='replace')}")
+        return LostMachine(f"its ordinary threads starve: {said.decode(errors='replace')}")
 
 
 def _thread(thread: Facts) -> str:
@@ -586,7 +590,7 @@ class Activity:
     awake: bool
 
 
-async def never_ends(pid_file: Path, watched: Callable[[], int]) -> Lost:
+async def never_ends(pid_file: Path, watched: Callable[[], int]) -> LostMachine:
     """Why the turn that begins now counts as one that never ends, once it does: its end cancels this.
 
     pid_file: where the machine's QEMU has its process id. Without one only the time that goes by counts.
@@ -603,9 +607,11 @@ async def never_ends(pid_file: Path, watched: Callable[[], int]) -> Lost:
         if watched() != look:
             look, began, alive = watched(), now, seen
         if now - began > TURN_S:
-            return Lost(f"its clock has not advanced for {TURN_S:g} s: its kernel hangs")
+            return LostMachine(f"its clock has not advanced for {TURN_S:g} s: its kernel hangs")
         if seen and alive and seen.cpu_s - alive.cpu_s > HANG_CPU_S:
-            return Lost(f"its clock has not advanced while QEMU executed it for {HANG_CPU_S:g} s: its kernel hangs")
+            return LostMachine(
+                f"its clock has not advanced while QEMU executed it for {HANG_CPU_S:g} s: its kernel hangs"
+            )
         if seen is None or before is None or first is None:
             before = first = alive = seen
             samples, busy, since = 0, 0, now
@@ -615,7 +621,9 @@ async def never_ends(pid_file: Path, watched: Callable[[], int]) -> Lost:
         before = seen
         if now - since > STILL_S:
             if busy <= SHARE * samples and seen.cpu_s - first.cpu_s <= SHARE * (now - since):
-                return Lost(f"its clock has not advanced for {STILL_S:g} s: it is idle, and no timer will wake it")
+                return LostMachine(
+                    f"its clock has not advanced for {STILL_S:g} s: it is idle, and no timer will wake it"
+                )
             first, samples, busy, since = seen, 0, 0, now
 
 

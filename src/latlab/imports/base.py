@@ -134,7 +134,7 @@ class ImportProblem:
 
 
 @dataclass(frozen=True)
-class Imported:
+class ReadFiles:
     """What one reader found in its files.
 
     version: of the tool or of its format, as far as the file says it. latency: what the tool's latency is, in one
@@ -169,7 +169,7 @@ class Format:
     what: str
     files: int
     recognises: Callable[[bytes, Path], float]
-    read: Callable[[Sequence[Path], Given], Imported]
+    read: Callable[[Sequence[Path], Given], ReadFiles]
     runs: Callable[[Sequence[str]], list[list[int]]] | None = None
     mark: str = ""
     most_bytes: int | None = None

@@ -328,7 +328,7 @@ _COOKED: Final = 113
 
 
 @dataclass(frozen=True)
-class Point:
+class CapturePoint:
     """What one capture says, in the order of the file: when each packet was seen, int64 ns [n]; a hash of its payload,
     uint64 [n], which distinguishes packets; its flow, an index into `flows`, int64 [n]; its bytes up to the end of
     its payload, int64 [n]. numbered: a hash of payload, flow and IPv4 identification, uint64 [n], by which packets with
@@ -372,7 +372,7 @@ class Point:
 
 def points_of(
     paths: Sequence[Path], names: Sequence[str], captures: Sequence[Capture]
-) -> tuple[list[Point], list[LeftOut]]:
+) -> tuple[list[CapturePoint], list[LeftOut]]:
     """A point for each capture, all hashed alike, and what is in none of them.
 
     Where packets were cut by a snap length, no more of any payload of their kind counts than what the shortest of
@@ -415,7 +415,7 @@ def _find(view: memoryview, capture: Capture, place: int) -> FoundPayload | None
     return find_payload(view, capture.first[place], capture.captured[place], capture.wire[place], capture.link[place])
 
 
-def _point(path: Path, name: str, capture: Capture, at_most: Mapping[bytes, int]) -> tuple[Point, int, int]:
+def _point(path: Path, name: str, capture: Capture, at_most: Mapping[bytes, int]) -> tuple[CapturePoint, int, int]:
     """The point, how many packets are without their headers, and how many have too little of their payload."""
     view = memoryview(capture.data)
     numbers: dict[bytes, int] = {}
@@ -439,7 +439,7 @@ def _point(path: Path, name: str, capture: Capture, at_most: Mapping[bytes, int]
             numbered.append(_hash(found.identification + found.flow + payload) if found.identification else 0)
             bare.append(_hash(left) if len(left := untranslated(view, found, most)) >= _LEAST_PAYLOAD else 0)
     cooked = _COOKED in capture.link
-    point = Point(
+    point = CapturePoint(
         path,
         name,
         np.array(seen, np.int64),

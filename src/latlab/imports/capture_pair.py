@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from latlab.analysis.words import counted, duration, plural
-from latlab.imports.base import Format, Given, Imported, ImportProblem, PacketStream, Stamps, cut_short
-from latlab.imports.capture import Capture, Point, is_capture, points_of, read_capture
+from latlab.imports.base import Format, Given, ImportProblem, PacketStream, ReadFiles, Stamps, cut_short
+from latlab.imports.capture import Capture, CapturePoint, is_capture, points_of, read_capture
 from latlab.imports.frames import ends_of, flow_text, is_group, tunnel_of
 from latlab.imports.packets import clock_problems, in_order_of, shifted_ns, usual_gap_ns, went_back_ns
 from latlab.model.errors import UsageError
@@ -37,7 +37,7 @@ def recognises(head: bytes, path: Path) -> float:
     return 1.0 if is_capture(head) else 0.0
 
 
-def read(paths: Sequence[Path], given: Given) -> Imported:
+def read(paths: Sequence[Path], given: Given) -> ReadFiles:
     """A stream a flow, at most MOST_FLOWS of them. UsageError: not two captures, or no packet is in both."""
     one_file = len(paths) == 1
     if one_file:
@@ -57,7 +57,7 @@ def read(paths: Sequence[Path], given: Given) -> Imported:
         captures = captures[::-1]
         pair = _match(points[0], points[1], left_out)
     streams, more, problems = _streams(pair, given.clock_bound_ns, one_clock=one_file)
-    return Imported(
+    return ReadFiles(
         "captures",
         "pcap 2.4 or pcapng 1",
         LATENCY,
@@ -96,7 +96,7 @@ def _both_in_one(path: Path) -> tuple[list[Path], list[str], list[Capture]]:
     )
 
 
-def _refuse_one_point(first: Point, second: Point) -> None:
+def _refuse_one_point(first: CapturePoint, second: CapturePoint) -> None:
     """Do nothing. UsageError: the two are one file, or one capture under two names: all of it would take no time."""
     same = first.path.samefile(second.path)
     alike = np.array_equal(first.seen_ns, second.seen_ns) and np.array_equal(first.key, second.key)
@@ -119,20 +119,20 @@ class Matched:
     packets of each cannot be distinguished.
     """
 
-    first: Point
-    second: Point
+    first: CapturePoint
+    second: CapturePoint
     usable: NDArray[np.int64]
     match: NDArray[np.int64]
     lone: NDArray[np.int64]
     ambiguous: tuple[int, int]
 
     @property
-    def points(self) -> tuple[Point, Point]:
+    def points(self) -> tuple[CapturePoint, CapturePoint]:
         """The first and the second."""
         return self.first, self.second
 
 
-def match_points(first: Point, second: Point, *, translated: bool = False) -> Matched:
+def match_points(first: CapturePoint, second: CapturePoint, *, translated: bool = False) -> Matched:
     """What is in both. A packet that one capture saw twice cannot be distinguished in the other either.
 
     Of packets with the same payload those are distinguished whose flow keeps its addresses and IPv4 identifications
@@ -158,7 +158,7 @@ def match_points(first: Point, second: Point, *, translated: bool = False) -> Ma
 
 
 def _numbered_alike(
-    first: Point, second: Point, doubled: NDArray[np.uint64]
+    first: CapturePoint, second: CapturePoint, doubled: NDArray[np.uint64]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Of packets whose payload others have (`doubled`) those that differ by their identification, of each point."""
     both = [np.flatnonzero(np.isin(point.key, doubled) & (point.numbered != 0)) for point in (first, second)]
@@ -178,8 +178,8 @@ def _numbered_alike(
 
 
 def _match_bare(
-    first: Point,
-    second: Point,
+    first: CapturePoint,
+    second: CapturePoint,
     match: NDArray[np.int64],
     left: NDArray[np.int64],
     right: NDArray[np.int64],
@@ -217,7 +217,7 @@ def _not_alone(values: NDArray[np.uint64]) -> NDArray[np.uint64]:
     return found[count > 1]
 
 
-def _match(first: Point, second: Point, left_out: Sequence[LeftOut]) -> Matched:
+def _match(first: CapturePoint, second: CapturePoint, left_out: Sequence[LeftOut]) -> Matched:
     """What is in both. UsageError: nothing is. left_out: what is in neither, which the error names."""
     pair = match_points(first, second)
     if not (pair.match >= 0).any():
@@ -236,7 +236,7 @@ def _match(first: Point, second: Point, left_out: Sequence[LeftOut]) -> Matched:
     return pair
 
 
-def _in_tunnels(point: Point) -> str:
+def _in_tunnels(point: CapturePoint) -> str:
     """How many of its packets are in a tunnel, which the other point may have seen before or behind it."""
     kinds = [tunnel_of(flow) for flow in point.flows]
     found = sorted({kind for kind in kinds if kind})
@@ -449,7 +449,7 @@ def stream_of(
     )
 
 
-def _segments(one: Point, alone: NDArray[np.int64], other: Point, unseen: NDArray[np.int64]) -> int:
+def _segments(one: CapturePoint, alone: NDArray[np.int64], other: CapturePoint, unseen: NDArray[np.int64]) -> int:
     """How many of what each of two points alone has seen are segments that a card cuts, or puts together.
 
     Such are larger than a frame, and the other point has seen what they were cut into. What is lost the other has
@@ -501,7 +501,7 @@ def unmatched(pair: Matched, shown: tuple[set[int], set[int]]) -> Iterator[LeftO
 
 
 def _problems(
-    captures: Sequence[Capture], points: Sequence[Point], streams: Sequence[PacketStream]
+    captures: Sequence[Capture], points: Sequence[CapturePoint], streams: Sequence[PacketStream]
 ) -> list[ImportProblem]:
     found = []
     for capture, point in zip(captures, points, strict=True):

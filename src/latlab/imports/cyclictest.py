@@ -22,8 +22,8 @@ from latlab.imports.base import (
     Figures,
     Format,
     Given,
-    Imported,
     ImportProblem,
+    ReadFiles,
     cut_short,
     from_each,
     lines_of,
@@ -166,7 +166,7 @@ def runs_of_text(lines: Sequence[str]) -> list[list[int]]:
     return from_each(begins, len(lines))
 
 
-def read_text(paths: Sequence[Path], given: Given) -> Imported:
+def read_text(paths: Sequence[Path], given: Given) -> ReadFiles:
     """One stream a thread, or one of all threads where their number differs from the figures'."""
     (path,) = paths
     rows: list[list[int]] = []
@@ -206,7 +206,7 @@ def read_text(paths: Sequence[Path], given: Given) -> Imported:
     figures, early = _without_wrapped(path, figures)
     problems += early
     problems += _unit_problems(path, figures, {one.number: one for one in ran}, unit, told=given.unit is not None)
-    return Imported(
+    return ReadFiles(
         "cyclictest",
         _TEXT_VERSION,
         LATENCY,
@@ -381,7 +381,7 @@ def _skipped(cycles: Sequence[int]) -> tuple[str, ...]:
     return (f"a thread made {min(cycles)} cycles while another made {max(cycles)}: missed periods are not counted",)
 
 
-def read_json(paths: Sequence[Path], given: Given) -> Imported:
+def read_json(paths: Sequence[Path], given: Given) -> ReadFiles:
     """One stream a thread, with its histogram where there is one."""
     (path,) = paths
     document = _json(path)
@@ -404,7 +404,7 @@ def read_json(paths: Sequence[Path], given: Given) -> Imported:
     problems += early
     if not figures:
         raise not_what_it_says(path, "no thread in it has cycles, min, avg and max")
-    return Imported(
+    return ReadFiles(
         "cyclictest",
         f"rt-tests {_told(document, 'rt_test_version') or 'unknown'}",
         LATENCY,

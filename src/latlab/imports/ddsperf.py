@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from latlab.analysis.words import counted
-from latlab.imports.base import COLOURS, Figures, Format, Given, Imported, lines_of, nothing_in
+from latlab.imports.base import COLOURS, Figures, Format, Given, ReadFiles, lines_of, nothing_in
 from latlab.model.errors import UsageError
 from latlab.recordings.cell import LeftOut, ToolInterval
 from latlab.recordings.ddsperf import SAMPLES, Second, seconds
@@ -74,7 +74,7 @@ def runs(lines: Sequence[str]) -> list[list[int]]:
     return [sorted({*figured[0], *rest}), *figured[1:]]
 
 
-def read(paths: Sequence[Path], given: Given) -> Imported:
+def read(paths: Sequence[Path], given: Given) -> ReadFiles:
     """One stream a peer and kind. UsageError: no second but the first of each, or no latencies at all."""
     (path,) = paths
     lines = lines_of(path)
@@ -101,7 +101,7 @@ def read(paths: Sequence[Path], given: Given) -> Imported:
         )
     left_out = [LeftOut("seconds", first, FIRST_SECOND)] if first else []
     left_out += [LeftOut("lines", odd, "not ddsperf's")] if odd else []
-    return Imported(
+    return ReadFiles(
         "ddsperf",
         "version not in the file",
         LATENCY,
@@ -147,7 +147,7 @@ def _figures(peer: str, kind: str, size: int, kept: list[ToolInterval], streams:
     )
 
 
-def round_trips(told: Sequence[Second], stream: str, talker: str, listener: str, version: str) -> Imported:
+def round_trips(told: Sequence[Second], stream: str, talker: str, listener: str, version: str) -> ReadFiles:
     """The whole round trips of the seconds that one ping reported, twice what it printed. stream: what they are called.
 
     talker, listener: who asked, who answered.
@@ -161,7 +161,7 @@ def round_trips(told: Sequence[Second], stream: str, talker: str, listener: str,
         talker=talker,
         listener=listener,
     )
-    return Imported(
+    return ReadFiles(
         "ddsperf",
         version,
         ROUND_TRIP,

@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from latlab.imports.base import (
     Format,
     Given,
-    Imported,
     PacketStream,
+    ReadFiles,
     Stamps,
     from_each,
     lines_of,
@@ -89,7 +89,7 @@ def _runs(lines: Sequence[str], row: re.Pattern[str], stream: int, sequence: int
     return from_each([min(one[turn] for one in begins if turn < len(one)) for turn in range(longest)], len(lines))
 
 
-def read_taprio(paths: Sequence[Path], given: Given) -> Imported:
+def read_taprio(paths: Sequence[Path], given: Given) -> ReadFiles:
     """A stream a VLAN priority. UsageError: the graphs' file, or no packet."""
     (path,) = paths
     lines = lines_of(path)
@@ -129,7 +129,7 @@ def read_taprio(paths: Sequence[Path], given: Given) -> Imported:
         [LeftOut("packets", full, "at least: the program's queue was full, and they were not logged")] if full else []
     )
     left_out += [LeftOut("lines", odd, "not from the program, or truncated")] if odd else []
-    return Imported(
+    return ReadFiles(
         "sample-app-taprio",
         "its log (program version 1.0; the file does not say)",
         TAPRIO_LATENCY,
@@ -153,7 +153,7 @@ def _since_first(table: NDArray[np.int64]) -> NDArray[np.int64]:
     return total
 
 
-def read_txrx(paths: Sequence[Path], given: Given) -> Imported:
+def read_txrx(paths: Sequence[Path], given: Given) -> ReadFiles:
     """A stream a transmit queue. UsageError: no packet."""
     (path,) = paths
     rows: dict[int, list[tuple[int, int, int, int]]] = {}
@@ -188,7 +188,7 @@ def read_txrx(paths: Sequence[Path], given: Given) -> Imported:
         "the card's timestamp (rx_hard) is in the packet table and not in any figure: its time scale is not in the file"
     ]
     notes += [f"in {apart} lines the first column differs from the timestamps, which are used"] if apart else []
-    return Imported(
+    return ReadFiles(
         "txrx-tsn",
         "version not in the file",
         TXRX_LATENCY,

@@ -19,9 +19,9 @@ from latlab.imports.base import (
     Figures,
     Format,
     Given,
-    Imported,
     ImportProblem,
     PacketStream,
+    ReadFiles,
     Stamps,
     cut_short,
     from_each,
@@ -63,7 +63,7 @@ def recognises(head: bytes, path: Path) -> float:
     return 1.0 if head.startswith(MAGIC) else 0.0
 
 
-def read(paths: Sequence[Path], given: Given) -> Imported:
+def read(paths: Sequence[Path], given: Given) -> ReadFiles:
     """One stream, `packets`. UsageError: another version, empty, or logs that lie outside of any file."""
     (path,) = paths
     size = path.stat().st_size
@@ -94,7 +94,7 @@ def read(paths: Sequence[Path], given: Given) -> Imported:
     stream, strays = _stream(sent[:n], received[:n], advance, cycle, frame_size)
     if strays:
         left_out.append(LeftOut("entries of the receiver's log", strays, "of no packet that was sent"))
-    return Imported(
+    return ReadFiles(
         tool="isochron",
         version=KNOWN,
         latency=LATENCY,
@@ -378,7 +378,7 @@ def _heading(line: str) -> str | None:
     return "".join(words)
 
 
-def read_csv(paths: Sequence[Path], given: Given) -> Imported:
+def read_csv(paths: Sequence[Path], given: Given) -> ReadFiles:
     """One stream, `packets`. UsageError: the columns are not named, or there is no packet."""
     (path,) = paths
     lines = [line for line in lines_of(path) if line.strip()]
@@ -406,7 +406,7 @@ def read_csv(paths: Sequence[Path], given: Given) -> Imported:
     stream = _text_stream({letter: _spread(values[taken], place) for letter, values in column.items()}, place)
     left_out = [LeftOut("lines", odd, f"not {len(letters)} whole numbers or times")] if odd else []
     left_out += [LeftOut("rows", again, "with a sequence number that came before, or 0")] if again else []
-    return Imported(
+    return ReadFiles(
         "isochron",
         "its own export, whose version is not in the file",
         LATENCY,
@@ -544,7 +544,7 @@ def _text_stream(column: dict[str, NDArray[np.int64]], place: NDArray[np.int64])
     )
 
 
-def read_summary(paths: Sequence[Path], given: Given) -> Imported:
+def read_summary(paths: Sequence[Path], given: Given) -> ReadFiles:
     """One stream, `packets`, of which minimum, mean, maximum and deviation are known. UsageError: none of them is."""
     (path,) = paths
     figures, lost, others = [], None, []
@@ -559,7 +559,7 @@ def read_summary(paths: Sequence[Path], given: Given) -> Imported:
             others.append(match[1])
     if not figures:
         raise nothing_in(path, "metric that latlab has, too", "isochron report --summary; better: import isochron.dat")
-    return Imported(
+    return ReadFiles(
         "isochron",
         "its summary, whose version is not in the file",
         LATENCY,

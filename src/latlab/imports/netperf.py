@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
-from latlab.imports.base import Figures, Imported
+from latlab.imports.base import Figures, ReadFiles
 from latlab.model.units import MICROSECOND_NS
 
 LATENCY: Final = (
@@ -30,7 +30,7 @@ _PERCENTILES: Final = ("P50_LATENCY", "P90_LATENCY", "P99_LATENCY")
 
 def read_round_trips(
     printed: str, stream: str, talker: str, listener: str, version: str, paced: bool = False
-) -> Imported:
+) -> ReadFiles:
     """The round trips of one run, of which netperf kept sums and a histogram. stream: what they are called.
 
     talker, listener: who asked, who answered. paced: one each period, not a closed
@@ -58,7 +58,7 @@ def read_round_trips(
         talker=talker,
         listener=listener,
     )
-    return Imported(
+    return ReadFiles(
         "netperf",
         version,
         LATENCY,

@@ -19,9 +19,9 @@ from latlab.imports.base import (
     Figures,
     Format,
     Given,
-    Imported,
     ImportProblem,
     PacketStream,
+    ReadFiles,
     Stamps,
     cut_short,
     from_each,
@@ -80,7 +80,7 @@ class _Class:
     again: int = 0
 
 
-def read(paths: Sequence[Path], given: Given) -> Imported:
+def read(paths: Sequence[Path], given: Given) -> ReadFiles:
     """A stream a traffic class, and another of its frames where the log has them. UsageError: it has neither."""
     (path,) = paths
     classes, stamps, odd = _parse(lines_of(path))
@@ -102,7 +102,7 @@ def read(paths: Sequence[Path], given: Given) -> Imported:
     left_out += [LeftOut("lines", odd, "not of the testbench, or cut")] if odd else []
     if streams:
         notes.append("frames are by the log's own stamps, taken where the testbench takes those of its statistics")
-    return Imported(
+    return ReadFiles(
         "RTC-Testbench",
         "version not in the file",
         LATENCY,
@@ -336,7 +336,7 @@ def histogram_runs(lines: Sequence[str]) -> list[list[int]]:
     )
 
 
-def read_histogram(paths: Sequence[Path], given: Given) -> Imported:
+def read_histogram(paths: Sequence[Path], given: Given) -> ReadFiles:
     """A stream a traffic class that has round trips. UsageError: another version, or no round trip."""
     (path,) = paths
     version, classes = "", list[str]()
@@ -370,7 +370,7 @@ def read_histogram(paths: Sequence[Path], given: Given) -> Imported:
         raise nothing_in(path, "round trip", "the reference writes them, with StatsHistogramEnabled: true")
     whole = len(beyond.get("Underflow", ())) == len(classes)
     zeros = int(table[table[:, 0] == 0, 1:].sum()) if len(table) else 0
-    return Imported(
+    return ReadFiles(
         "RTC-Testbench",
         version or "version not in the file",
         LATENCY,

@@ -20,8 +20,8 @@ from latlab.imports.base import (
     Figures,
     Format,
     Given,
-    Imported,
     ImportProblem,
+    ReadFiles,
     cut_short,
     from_each,
     lines_of,
@@ -99,7 +99,7 @@ def runs(lines: Sequence[str]) -> list[list[int]]:
     return from_each(begins, len(lines))
 
 
-def read(paths: Sequence[Path], given: Given) -> Imported:
+def read(paths: Sequence[Path], given: Given) -> ReadFiles:
     """One stream a CPU. UsageError: neither a histogram's columns nor the table's rows are in it."""
     (path,) = paths
     lines = lines_of(path)
@@ -124,7 +124,7 @@ def _columns(line: str) -> list[tuple[str, int]]:
     return [(match[1], int(match[2])) for match in found if match] if all(found) else []
 
 
-def _of_histogram(path: Path, lines: list[str], tool: str, columns: list[tuple[str, int]], unit_ns: int) -> Imported:
+def _of_histogram(path: Path, lines: list[str], tool: str, columns: list[tuple[str, int]], unit_ns: int) -> ReadFiles:
     rows, summed, odd = [], dict[str, list[str]](), 0
     for line in lines:
         if line.startswith("ALL:"):
@@ -177,7 +177,7 @@ def _of_histogram(path: Path, lines: list[str], tool: str, columns: list[tuple[s
             )
         )
     problems += _unit_problems(path, lines, figures, unit_ns)
-    return Imported(
+    return ReadFiles(
         f"rtla {tool}",
         "version not in the file",
         _LATENCY[tool],
@@ -247,7 +247,7 @@ def _missed(path: Path, lines: list[str]) -> list[ImportProblem]:
     return [ImportProblem("events-seen", "events were lost", "suspect", "no missed events", said, remedy, path.name)]
 
 
-def _of_no_noise(path: Path, lines: list[str]) -> Imported:
+def _of_no_noise(path: Path, lines: list[str]) -> ReadFiles:
     """A run in which no interval of noise was above the threshold: it has no CPU's column (osnoise_print_stats)."""
     figures = Figures(
         stream=_ALL_CPUS,
@@ -261,7 +261,7 @@ def _of_no_noise(path: Path, lines: list[str]) -> Imported:
         described="all CPUs · no interval of noise above the threshold",
     )
     notes = ("no interval of noise was longer than the threshold (-T, 5 µs if not given): rtla names no CPU then",)
-    return Imported(
+    return ReadFiles(
         "rtla osnoise",
         "version not in the file",
         _LATENCY["osnoise"],
@@ -271,7 +271,7 @@ def _of_no_noise(path: Path, lines: list[str]) -> Imported:
     )
 
 
-def _of_top(path: Path, lines: list[str]) -> Imported:
+def _of_top(path: Path, lines: list[str]) -> ReadFiles:
     """The last table that `osnoise top` or `hwnoise` printed: of each CPU the longest noise at an interval."""
     if any(_TIMERLAT_TOP in line for line in lines):
         raise UsageError(
@@ -297,7 +297,7 @@ def _of_top(path: Path, lines: list[str]) -> Imported:
         for cpu, row in sorted(rows.items())
     )
     notes = ("of single intervals of noise only the longest of each CPU is printed (Max Single)",)
-    return Imported(
+    return ReadFiles(
         "rtla osnoise",
         "version not in the file",
         _LATENCY["osnoise"],

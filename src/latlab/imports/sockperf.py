@@ -18,8 +18,8 @@ from latlab.imports.base import (
     COLOURS,
     Format,
     Given,
-    Imported,
     PacketStream,
+    ReadFiles,
     Stamps,
     cut_short,
     from_each,
@@ -92,7 +92,7 @@ def runs(lines: Sequence[str]) -> list[list[int]]:
     return from_each(begins, len(lines))
 
 
-def read(paths: Sequence[Path], given: Given) -> Imported:
+def read(paths: Sequence[Path], given: Given) -> ReadFiles:
     """One stream a server. UsageError: another version, or no observation is in it."""
     (path,) = paths
     lines = lines_of(path)
@@ -126,7 +126,7 @@ def read(paths: Sequence[Path], given: Given) -> Imported:
             problems.append(not_its_total(where, "ReceivedMessages", least, len(server.rows)))
         back = went_back_ns(np.array([row[0] for row in server.rows], np.int64))
         problems += clock_problems(where, back, 0)
-    return Imported(
+    return ReadFiles(
         "sockperf",
         "the log of 3.4 to 3.10 (it does not say which)",
         LATENCY,

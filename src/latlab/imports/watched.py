@@ -18,11 +18,11 @@ from numpy.typing import NDArray
 
 from latlab import __version__
 from latlab.analysis.words import counted
-from latlab.imports.base import Imported, ImportProblem, PacketStream, Stamps
-from latlab.imports.capture import Capture, Point, points_of
+from latlab.imports.base import ImportProblem, PacketStream, ReadFiles, Stamps
+from latlab.imports.capture import Capture, CapturePoint, points_of
 from latlab.imports.capture_pair import MOST_FLOWS, Matched, flows_of, match_points, stream_of, unmatched
 from latlab.imports.frames import flow_text
-from latlab.imports.numbering import Numbered, Promise, numbers_of
+from latlab.imports.numbering import NextFrameDue, Numbered, numbers_of
 from latlab.imports.numbering.base import Frame, UtcTime, frame_of
 from latlab.imports.numbering.prp import LANS
 from latlab.imports.packets import clock_problems, usual_gap_ns, went_back_ns
@@ -65,7 +65,7 @@ class _Seen:
     name: str
     kernel: int
     host: str
-    point: Point
+    point: CapturePoint
     capture: Capture
     segments: NDArray[np.int64]
     until_ns: int
@@ -83,7 +83,7 @@ class NothingSeenError(LabError):
     """No packet of the flow was seen at any point."""
 
 
-def read_watched(watch: Watched, folder: Path, clocks: Sequence[ClockEdge] | None = None) -> Imported:
+def read_watched(watch: Watched, folder: Path, clocks: Sequence[ClockEdge] | None = None) -> ReadFiles:
     """What the points saw: a stream for each flow between two points, and one for each flow at a point.
 
     folder: where the recordings are. clocks: cell.json's, by which the clocks of two kernels are put on one; None: they
@@ -123,7 +123,7 @@ def read_watched(watch: Watched, folder: Path, clocks: Sequence[ClockEdge] | Non
         found, said = _at(one, watch.clock_bound_ns if clocks is None else None)
         streams += found
         notes += said
-    return Imported(
+    return ReadFiles(
         TOOL,
         __version__,
         LATENCY,
@@ -340,7 +340,7 @@ def other_text(flow: OtherFlow) -> str:
     return text
 
 
-def _until_ns(watch: Watched, points: Sequence[tuple[int, Point]]) -> list[int]:
+def _until_ns(watch: Watched, points: Sequence[tuple[int, CapturePoint]]) -> list[int]:
     """By kernel: packets seen later might still have been in flight when a point was watched no more.
 
     points: each with its kernel. Of a lab that was killed the last record says until when its agents watched at least.
@@ -499,9 +499,9 @@ def _sampled_text(name: str, sampled: Sequence[UtcTime | None], *, is_shown: boo
     )
 
 
-def _silences(promises: Sequence[Promise], seen_ns: NDArray[np.int64]) -> list[str]:
+def _silences(promises: Sequence[NextFrameDue], seen_ns: NDArray[np.int64]) -> list[str]:
     """Of each source that came later than it had promised: how often, how late, and how often frames were missing."""
-    by_source: dict[bytes, list[tuple[Promise, int]]] = {}
+    by_source: dict[bytes, list[tuple[NextFrameDue, int]]] = {}
     for one in promises:
         if one.following is not None and (gap_ns := int(seen_ns[one.following] - seen_ns[one.place])) > one.ns:
             by_source.setdefault(one.source, []).append((one, gap_ns))
@@ -517,7 +517,7 @@ def _silences(promises: Sequence[Promise], seen_ns: NDArray[np.int64]) -> list[s
     return told
 
 
-def _silent_now(one: _Seen, promises: Sequence[Promise], seen_ns: NDArray[np.int64]) -> list[str]:
+def _silent_now(one: _Seen, promises: Sequence[NextFrameDue], seen_ns: NDArray[np.int64]) -> list[str]:
     """Sources of which nothing came until the end although it was due: they may have been stopped."""
     return [
         f"{one.name}: {_source_text(last.source)}: no frame in the last "

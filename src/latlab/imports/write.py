@@ -13,7 +13,7 @@ from typing import Any, Final
 import polars as pl
 
 import latlab
-from latlab.imports.base import Figures, Format, Given, Imported, PacketStream
+from latlab.imports.base import Figures, Format, Given, PacketStream, ReadFiles
 from latlab.imports.isochron import CSV
 from latlab.imports.packets import packet_table
 from latlab.imports.table import format_named, recognised
@@ -34,11 +34,11 @@ class ImportedCell:
     paths: tuple[Path, ...]
     slug: str
     keys: Mapping[str, str]
-    imported: Imported
+    imported: ReadFiles
 
 
 @dataclass(frozen=True)
-class Outcome:
+class ImportOutcome:
     """The result of an import."""
 
     format: Format
@@ -53,7 +53,7 @@ def import_files(
     name: str | None = None,
     as_format: str | None = None,
     given: Given = Given(),  # noqa: B008 (it is frozen)
-) -> Outcome:
+) -> ImportOutcome:
     """The files in a new run folder in `root`: a cell a measurement. Nothing is written before all are read.
 
     name: of the run; else the first file's. as_format: the format's name; else the one that the files have, or the
@@ -77,12 +77,12 @@ def import_files(
             order=order,
         )
     _write_run(folder, name or paths[0].stem, kind, cells)
-    return Outcome(kind, folder, tuple(cells))
+    return ImportOutcome(kind, folder, tuple(cells))
 
 
 def _read(
     paths: Sequence[Path], scratch: Path, as_format: str | None, given: Given
-) -> tuple[Format, list[tuple[tuple[Source, ...], Imported]]]:
+) -> tuple[Format, list[tuple[tuple[Source, ...], ReadFiles]]]:
     """The files' format, and each measurement that is in them with its files. scratch: a folder for plain copies."""
     if as_format is not None:
         format_named(as_format)
@@ -95,7 +95,7 @@ def _read(
     return kind, [(group, _plainly_named(_measurement(kind, group, given))) for group in groups]
 
 
-def _measurement(kind: Format, group: Sequence[Source], given: Given) -> Imported:
+def _measurement(kind: Format, group: Sequence[Source], given: Given) -> ReadFiles:
     """What the reader finds, with what is to be known of its files. UsageError: of the files that were named."""
     try:
         found = kind.read([source.path for source in group], given)
@@ -108,7 +108,7 @@ def _measurement(kind: Format, group: Sequence[Source], given: Given) -> Importe
     return replace(found, notes=(*notes, *found.notes))
 
 
-def _named(read: Sequence[tuple[tuple[Source, ...], Imported]]) -> list[ImportedCell]:
+def _named(read: Sequence[tuple[tuple[Source, ...], ReadFiles]]) -> list[ImportedCell]:
     """Each measurement with a different name: its file's, with a number where two files have the same."""
     if len(read) == 1:
         sources, found = read[0]
@@ -126,7 +126,7 @@ def _named(read: Sequence[tuple[tuple[Source, ...], Imported]]) -> list[Imported
     ]
 
 
-def _plainly_named(imported: Imported) -> Imported:
+def _plainly_named(imported: ReadFiles) -> ReadFiles:
     """With streams renamed so that each name can be a file's, and is unique."""
     taken: dict[str, str] = {}
     for name in (*(one.name for one in imported.streams), *(one.stream for one in imported.figures)):
@@ -143,7 +143,7 @@ def _plainly_named(imported: Imported) -> Imported:
 
 def write_imported_cell(
     folder: CellFolder,
-    imported: Imported,
+    imported: ReadFiles,
     files: Sequence[str],
     keys: Mapping[str, str],
     format_name: str,
@@ -287,7 +287,7 @@ def figures_entry(one: Figures) -> ToolFigures:
     )
 
 
-def _clocks(imported: Imported, bound: int | None) -> list[ClockEdge]:
+def _clocks(imported: ReadFiles, bound: int | None) -> list[ClockEdge]:
     """What is known of the clocks, for each pair of ends whose clocks are two. bound: how far they may differ, ns."""
     if bound is None:
         return []

@@ -28,7 +28,7 @@ SLOWER: Final = ("slower", "faster")
 
 
 @dataclass(frozen=True)
-class Metric:
+class MetricKind:
     """One metric: value = end − start.
 
     pairs: (start, end) timestamps in order of preference; the first pair of which the stream has both is used
@@ -49,8 +49,8 @@ class Metric:
     places: tuple[str, ...] = ()
 
 
-METRICS: Final[tuple[Metric, ...]] = (
-    Metric(
+METRICS: Final[tuple[MetricKind, ...]] = (
+    MetricKind(
         "wakeup",
         "Wake-up",
         "wake − planned wake",
@@ -59,7 +59,7 @@ METRICS: Final[tuple[Metric, ...]] = (
         more_less=LATER,
         places=(TALKER,),
     ),
-    Metric(
+    MetricKind(
         "lateness",
         "Lateness",
         "(tx_hard, tx_soft, tx_sched or submit) − launch",
@@ -70,7 +70,7 @@ METRICS: Final[tuple[Metric, ...]] = (
     ),
     # A NIC's clock and a system clock are two clocks: the path is taken between two of a kind, never across.
     # A stream that has only one NIC's timestamps uses the software ones of both ends.
-    Metric(
+    MetricKind(
         "path",
         "Path",
         "rx_hard − tx_hard, or rx_soft − tx_soft",
@@ -80,7 +80,7 @@ METRICS: Final[tuple[Metric, ...]] = (
         more_less=SLOWER,
         places=(PATH,),
     ),
-    Metric(
+    MetricKind(
         "delivery",
         "Delivery",
         "rx_user − (rx_hard or rx_soft)",
@@ -89,7 +89,7 @@ METRICS: Final[tuple[Metric, ...]] = (
         more_less=SLOWER,
         places=(KERNEL, APPLICATION),
     ),
-    Metric(
+    MetricKind(
         "latency",
         "Latency",
         "(rx_hard or rx_soft) − launch",
@@ -99,7 +99,7 @@ METRICS: Final[tuple[Metric, ...]] = (
         more_less=SLOWER,
         places=(TALKER, SOCKET, QDISC, DRIVER, PATH, KERNEL),
     ),
-    Metric(
+    MetricKind(
         "latency_user",
         "Latency to the application",
         "rx_user − launch",
@@ -108,7 +108,7 @@ METRICS: Final[tuple[Metric, ...]] = (
         crosses_hosts=True,
         more_less=SLOWER,
     ),
-    Metric(
+    MetricKind(
         "arrival_offset",
         "Arrival offset",
         "rx − (first rx + n × period), rx = rx_hard or rx_soft",
@@ -119,9 +119,9 @@ METRICS: Final[tuple[Metric, ...]] = (
     ),
 )
 
-PROBE_METRICS: Final[tuple[Metric, ...]] = (
+PROBE_METRICS: Final[tuple[MetricKind, ...]] = (
     # Of ours from the intended launch; a tool that knows no launch counts from its send call, or from just after it.
-    Metric(
+    MetricKind(
         "round_trip",
         "Round trip",
         "answered − (launch, submit or sent)",
@@ -129,14 +129,14 @@ PROBE_METRICS: Final[tuple[Metric, ...]] = (
         "received",
         more_less=SLOWER,
     ),
-    Metric(
+    MetricKind(
         "round_trip_sent",
         "Round trip from the send call",
         "answered − submit",
         (("submit", "answered"),),
         "received",
     ),
-    Metric(
+    MetricKind(
         "turn",
         "Turn",
         "answer_submit − rx_user, at the answering host",
@@ -146,9 +146,9 @@ PROBE_METRICS: Final[tuple[Metric, ...]] = (
 )
 """Of a probe as a whole: both ends are one clock's, so that they are off by nothing."""
 
-TIMER_METRICS: Final[tuple[Metric, ...]] = (
+TIMER_METRICS: Final[tuple[MetricKind, ...]] = (
     # rtla's timerlat counts its interrupt from the planned expiry, too; of single instants only ours is known.
-    Metric(
+    MetricKind(
         "interrupt",
         "Timer interrupt",
         "irq − planned wake",
@@ -156,7 +156,7 @@ TIMER_METRICS: Final[tuple[Metric, ...]] = (
         "waited for",
         more_less=LATER,
     ),
-    Metric(
+    MetricKind(
         "dispatch",
         "From the timer's interrupt to the thread",
         "wake − irq",
@@ -167,11 +167,11 @@ TIMER_METRICS: Final[tuple[Metric, ...]] = (
 )
 """Of a timer: the two parts of its `wakeup`, where the kernel reports when its interrupt ran."""
 
-TIMED: Final[tuple[Metric, ...]] = (next(one for one in METRICS if one.name == "wakeup"), *TIMER_METRICS)
+TIMED: Final[tuple[MetricKind, ...]] = (next(one for one in METRICS if one.name == "wakeup"), *TIMER_METRICS)
 """Of a timer: the whole, and its parts."""
 
-IMPORTED_METRICS: Final[tuple[Metric, ...]] = (
-    Metric(
+IMPORTED_METRICS: Final[tuple[MetricKind, ...]] = (
+    MetricKind(
         "half_round_trip",
         "Half a round trip",
         "(answered − submit) / 2, as its tool printed it",
@@ -179,7 +179,7 @@ IMPORTED_METRICS: Final[tuple[Metric, ...]] = (
         "received",
         more_less=SLOWER,
     ),
-    Metric(
+    MetricKind(
         "sent_latency",
         "Latency from the send call",
         "(rx_hard or rx_soft) − submit",
@@ -188,7 +188,7 @@ IMPORTED_METRICS: Final[tuple[Metric, ...]] = (
         crosses_hosts=True,
         more_less=SLOWER,
     ),
-    Metric(
+    MetricKind(
         "sent_latency_user",
         "Latency from the send call to the application",
         "rx_user − submit",
@@ -197,7 +197,7 @@ IMPORTED_METRICS: Final[tuple[Metric, ...]] = (
         crosses_hosts=True,
         more_less=SLOWER,
     ),
-    Metric(
+    MetricKind(
         "transit",
         "Between two capture points",
         "second_point − first_point",
@@ -206,7 +206,7 @@ IMPORTED_METRICS: Final[tuple[Metric, ...]] = (
         crosses_hosts=True,
         more_less=SLOWER,
     ),
-    Metric(
+    MetricKind(
         "interarrival",
         "Between packets that follow each other at a point",
         "first_point − first_point of the packet before",
@@ -214,7 +214,7 @@ IMPORTED_METRICS: Final[tuple[Metric, ...]] = (
         "received",
     ),
     # RFC 3550, 6.4.1: D(i, j) = (Rj − Ri) − (Sj − Si).
-    Metric(
+    MetricKind(
         "jitter",
         "Jitter against the sender's cycle counter",
         "first_point − (first_point of its sender's previous packet + cycles that the sender counted between the two)",
@@ -222,7 +222,7 @@ IMPORTED_METRICS: Final[tuple[Metric, ...]] = (
         "received",
         more_less=LATER,
     ),
-    Metric(
+    MetricKind(
         "sample_latency",
         "From the sample to a point",
         "first_point − refrTm of the sample",
@@ -231,7 +231,7 @@ IMPORTED_METRICS: Final[tuple[Metric, ...]] = (
         crosses_hosts=True,
         more_less=SLOWER,
     ),
-    Metric(
+    MetricKind(
         "user_return",
         "Return to the application",
         "return to user space − planned expiry",
@@ -239,13 +239,13 @@ IMPORTED_METRICS: Final[tuple[Metric, ...]] = (
         "handed over",
         more_less=LATER,
     ),
-    Metric(
+    MetricKind(
         "noise", "Noise of the operating system", "taken without interruption from a thread that only runs", (), "sent"
     ),
 )
 """What other programs measure and we do not, in imported cells only. Those without pairs are never of single packets.
 """
 
-METRICS_BY_NAME: Final[Mapping[str, Metric]] = {
+METRICS_BY_NAME: Final[Mapping[str, MetricKind]] = {
     metric.name: metric for metric in (*METRICS, *PROBE_METRICS, *TIMER_METRICS, *IMPORTED_METRICS)
 }

@@ -19,7 +19,7 @@ Leg = Literal["up", "down"]
 # What is measured
 
 
-class LaunchTime(Recorded):
+class RecordedLaunchTime(Recorded):
     """How packets have launch times (SO_TXTIME)."""
 
     lead_ns: int
@@ -61,7 +61,7 @@ class RecordedStream(Recorded):
     transport: str | None = None
     to_port: int | None = None
     vlan: int | None = None
-    launch_time: LaunchTime | None = None
+    launch_time: RecordedLaunchTime | None = None
     start_tai_ns: int | None = None
     probe: str | None = None
     leg: Leg | None = None
@@ -217,7 +217,7 @@ class Said(Recorded):
         return bool(self.model_fields_set)
 
 
-class Realtime(Recorded):
+class RecordedRealtime(Recorded):
     """What an agent's measuring thread found of its settings."""
 
     tid: int | None = None
@@ -277,7 +277,7 @@ class Ready(Said):
     netns: int | None = None
     tai_ns: int = 0
     tai_offset_s: int | None = None
-    realtime: Realtime | None = None
+    realtime: RecordedRealtime | None = None
     bound: ClockWindow | None = None
     cyclone: str | None = None
     stamps_by: dict[str, str | list[str] | None] | None = None
@@ -322,7 +322,7 @@ class Programs(Recorded):
     compared: list[dict[str, int | str]] = []
 
 
-class Judged(Recorded):
+class JudgedPackets(Recorded):
     """What a listener found of its packets by a trigger. typical: not late, and kept to be compared with."""
 
     judged: int
@@ -366,7 +366,7 @@ class Totals(StreamTotals):
     trace_lost: int | None = None
     overdue: int = 0
     held_up_ns: int = 0
-    judged: Judged | None = None
+    judged: JudgedPackets | None = None
     kept: KeptTotals | None = None
     above: int | None = None
     threshold_ns: int | None = None
@@ -407,9 +407,9 @@ class RecordedAgent(Recorded):
         return " ".join(filter(None, (self.verb, self.probe, "on", self.host)))
 
     @property
-    def realtime(self) -> Realtime:
+    def realtime(self) -> RecordedRealtime:
         """What it found of its settings."""
-        return self.said.realtime or Realtime()
+        return self.said.realtime or RecordedRealtime()
 
 
 class WatchedKernel(RecordedAgent):

@@ -36,9 +36,9 @@ from latlab.recordings.recording_findings import (
 )
 from latlab.recordings.run_folder import CellFolder, reading_table, writing_table
 from latlab.recordings.slots import (
-    Column,
     Finder,
     Mask,
+    PacketColumn,
     Rows,
     Slots,
     after_last,
@@ -99,7 +99,7 @@ _BACK: Final = tuple(reversed(timestamps.RECEIVED))
 
 
 @dataclass
-class Joined:
+class JoinedPackets:
     """The packet table, and {`talker-HOST.sent`, `ping-PROBE.sent`: what the join saw of that recording}."""
 
     packets: pl.DataFrame
@@ -177,7 +177,7 @@ def _is_recorded(folder: CellFolder) -> bool:
 
 
 @reads_files
-def join_cell(folder: CellFolder) -> Joined:
+def join_cell(folder: CellFolder) -> JoinedPackets:
     """The packet table and the join's findings, from cell.json and the recordings; nothing is written.
 
     Sorted by stream number and sequence. LabError as in build_packets.
@@ -199,7 +199,7 @@ def join_cell(folder: CellFolder) -> Joined:
     others = [*_tool_tables(folder, cell), *timer_tables(folder, cell, join.findings)]
     packets = join.frame()
     pairs = [first_copies(packets, stream) for stream in cell.streams if stream.pair]
-    return Joined(_with_others(packets, [*pairs, *others]), join.findings)
+    return JoinedPackets(_with_others(packets, [*pairs, *others]), join.findings)
 
 
 @dataclass(frozen=True)
@@ -262,7 +262,7 @@ class _Join:
         self.heard_until: dict[_Agent, int] = {}
         self.is_scheduled = all(map(has_schedule, slots.streams))
         # Zeroed memory is taken from the machine when it is written: a column that is not filled costs nothing.
-        self.columns = {name: Column(dtype, slots.total) for name, dtype in _COLUMNS.items()}
+        self.columns = {name: PacketColumn(dtype, slots.total) for name, dtype in _COLUMNS.items()}
         for name in _SENT_COLUMNS:
             self.columns[name].valid = self.columns["wake_tai_ns"].valid
         self.columns["submit_tai_ns"].valid = self.columns["send_error"].valid
@@ -548,7 +548,9 @@ def _numbers(piece: pl.DataFrame, name: str) -> NDArray[Any]:
     return piece[name].to_numpy()
 
 
-def _scatter_present(column: Column, rows: Rows, stamps: pl.Series, take: Take, convert: RealToTai | None) -> None:
+def _scatter_present(
+    column: PacketColumn, rows: Rows, stamps: pl.Series, take: Take, convert: RealToTai | None
+) -> None:
     """Put the timestamps that are there into the column; what is null stays null."""
     present = stamps.is_not_null().to_numpy()[take]
     values = stamps.fill_null(0).to_numpy()[take][present]

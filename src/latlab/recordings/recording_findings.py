@@ -16,7 +16,7 @@ from latlab.model.timestamps import CARDS, TIMESTAMPS
 from latlab.recordings.arrow import Recording, RecordingGap
 from latlab.recordings.cell import RecordedAgent, RecordedCell, StreamTotals, Totals
 from latlab.recordings.run_folder import PREFIX_OF_VERB
-from latlab.recordings.slots import Column, Mask
+from latlab.recordings.slots import Mask, PacketColumn
 
 _CLOCKS: Final = "clocks"
 TRACED: Final = ("trace", "waking", "entry")
@@ -233,7 +233,7 @@ class ImpossibleAnywhere:
 
 
 def drop_impossible(
-    columns: Mapping[str, Column], rows: slice, stamps: Sequence[str], readings: Readings, *, due: bool
+    columns: Mapping[str, PacketColumn], rows: slice, stamps: Sequence[str], readings: Readings, *, due: bool
 ) -> list[ImpossibleAnywhere]:
     """Take the impossible ones of one stream's timestamps out of the columns; return what they were.
 
@@ -258,7 +258,7 @@ def drop_impossible(
 
 
 def _wrong(
-    columns: Mapping[str, Column], rows: slice, stamp: str, readings: Readings, *, due: bool
+    columns: Mapping[str, PacketColumn], rows: slice, stamp: str, readings: Readings, *, due: bool
 ) -> list[tuple[str, Mask]]:
     """(why it cannot be, bool [n]) of each reason there is for a timestamp."""
     at = columns[f"{stamp}_tai_ns"].values[rows]
@@ -284,7 +284,7 @@ def _wrong(
     return reasons
 
 
-def _disordered(columns: Mapping[str, Column], rows: slice, stamp: str) -> Mask:
+def _disordered(columns: Mapping[str, PacketColumn], rows: slice, stamp: str) -> Mask:
     """Which packets' timestamps go back in the order of their recording, bool [n]: the fewest that leave an order."""
     column, wrong = columns[f"{stamp}_tai_ns"], np.zeros(rows.stop - rows.start, np.bool_)
     places = np.flatnonzero(column.valid[rows])
@@ -300,7 +300,7 @@ def _disordered(columns: Mapping[str, Column], rows: slice, stamp: str) -> Mask:
     return wrong
 
 
-def _frozen(columns: Mapping[str, Column], rows: slice) -> Mask:
+def _frozen(columns: Mapping[str, PacketColumn], rows: slice) -> Mask:
     """Which packets have the application's timestamp of the packet before, which the kernel's contradicts, bool [n].
 
     A timestamp that repeats is the wrong one of the two: those of the kernel went on.
@@ -332,7 +332,7 @@ def _longest_order(values: Sequence[int]) -> list[int]:
     return found[::-1]
 
 
-def _both(columns: Mapping[str, Column], rows: slice, other: str, at: NDArray[np.int64], *, before: bool) -> Mask:
+def _both(columns: Mapping[str, PacketColumn], rows: slice, other: str, at: NDArray[np.int64], *, before: bool) -> Mask:
     beside = columns[f"{other}_tai_ns"]
     apart = at < beside.values[rows] if before else at > beside.values[rows]
     wrong: Mask = apart & beside.valid[rows]

@@ -71,7 +71,7 @@ class Finder:
         return self._first[stream] + sequence.view(np.int64), known
 
 
-class Column:
+class PacketColumn:
     """A column of the packet table while it is filled: values, and which rows have one."""
 
     def __init__(self, dtype: DTypeLike, total: int) -> None:
@@ -79,7 +79,7 @@ class Column:
         self.valid: Mask = np.zeros(total, np.bool_)
 
     @classmethod
-    def of(cls, series: pl.Series) -> Column:
+    def of(cls, series: pl.Series) -> PacketColumn:
         """A column of integers with what a series of such has."""
         column = cls(np.int64, 0)
         column.values = series.fill_null(0).to_numpy().copy()
@@ -151,7 +151,7 @@ def has_schedule(stream: RecordedStream) -> bool:
 
 
 def onto_askers_clock(
-    columns: Mapping[str, Column],
+    columns: Mapping[str, PacketColumn],
     rows: Mapping[str, slice],
     clocks: Sequence[ClockEdge],
     answerer: str,
@@ -178,7 +178,7 @@ def _asked(folder: CellFolder, cell: RecordedCell, probe: str) -> int:
 
 
 def move_arrivals(
-    columns: Mapping[str, Column], rows: slice, clocks: Sequence[ClockEdge], listener: str, talker: str
+    columns: Mapping[str, PacketColumn], rows: slice, clocks: Sequence[ClockEdge], listener: str, talker: str
 ) -> None:
     """Put the listener's own timestamps of these packets on their talker's clock, with how far they may be off there.
 
@@ -202,7 +202,7 @@ def move_arrivals(
 
 
 def _move_answers(
-    columns: Mapping[str, Column],
+    columns: Mapping[str, PacketColumn],
     up: slice,
     down: slice,
     clocks: Sequence[ClockEdge],

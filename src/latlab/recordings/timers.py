@@ -15,7 +15,7 @@ from latlab.recordings.arrow import Recording, no_recording, read_recording
 from latlab.recordings.cell import RecordedCell, RecordedStream
 from latlab.recordings.recording_findings import Readings, RecordingFindings, drop_impossible, stated_rows
 from latlab.recordings.run_folder import CellFolder
-from latlab.recordings.slots import Column, after_last
+from latlab.recordings.slots import PacketColumn, after_last
 
 _VERB: Final = "timer"
 _TAKEN: Final = ("irq_tai_ns", "wake_tai_ns", "overdue")
@@ -92,7 +92,7 @@ def _rows(
 
 def _possible(stream: int, rows: pl.DataFrame, found: RecordingFindings, readings: Readings) -> pl.DataFrame:
     """The rows without instants that cannot be; what they were stands among the findings."""
-    columns = {name: Column.of(rows[name]) for name in ("wake_due_tai_ns", "irq_tai_ns", "wake_tai_ns")}
+    columns = {name: PacketColumn.of(rows[name]) for name in ("wake_due_tai_ns", "irq_tai_ns", "wake_tai_ns")}
     here = drop_impossible(columns, slice(0, rows.height), ("wake", "irq"), readings, due=True)
     found.impossible += [one.of(stream) for one in here]
     return rows.with_columns(column.series(name) for name, column in columns.items()) if here else rows

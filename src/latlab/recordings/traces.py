@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from latlab.model.units import SECOND_NS
 from latlab.recordings.arrow import no_recording, read_recording
-from latlab.recordings.cell import Judged, KeptTotals, Ready, RecordedAgent, RecordedCell, Totals
+from latlab.recordings.cell import JudgedPackets, KeptTotals, Ready, RecordedAgent, RecordedCell, Totals
 from latlab.recordings.clock_offset import RealToTai
 from latlab.recordings.run_folder import CellFolder
 
@@ -43,7 +43,7 @@ class Traced:
     entries: pl.DataFrame | None = None
     entry_tasks: pl.DataFrame | None = None
     kept: KeptTotals | None = None
-    judged: Judged | None = None
+    judged: JudgedPackets | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

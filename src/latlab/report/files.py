@@ -27,7 +27,7 @@ _VARIED: Final = tuple(LOW_PERCENTILES)
 
 
 @dataclass(frozen=True)
-class Link:
+class FileLink:
     """A file of the run folder. address: relative to the page, as a URL has it."""
 
     text: str
@@ -77,24 +77,24 @@ def _figures(found: Statistics) -> Iterator[float | None]:
     yield from (getattr(found, name, None) for name in _VARIED)
 
 
-def links(folder: RunFolder, result: Result) -> list[Link]:
+def links(folder: RunFolder, result: Result) -> list[FileLink]:
     """What there is to take from the run folder, as links relative to the page."""
     named = [
-        Link(FIGURES, FIGURES, "all figures of all cells, ns (CSV)"),
-        Link(folder.result_path.name, folder.result_path.name, "the whole result (JSON)"),
-        Link(folder.scenario_path.name, folder.scenario_path.name, "the scenario"),
+        FileLink(FIGURES, FIGURES, "all figures of all cells, ns (CSV)"),
+        FileLink(folder.result_path.name, folder.result_path.name, "the whole result (JSON)"),
+        FileLink(folder.scenario_path.name, folder.scenario_path.name, "the scenario"),
     ]
     return named + list(_packets(folder, result))
 
 
-def _packets(folder: RunFolder, result: Result) -> Iterator[Link]:
+def _packets(folder: RunFolder, result: Result) -> Iterator[FileLink]:
     for cell in rows.ordered_cells(result):
         one = folder.cell(cell.slug, cell.repeat)
         for path, what in ((one.packets_path, "every packet"), (one.classes_path, "each packet's anomaly, by class")):
             if path.exists():
                 relative = path.relative_to(folder.path).as_posix()
                 told = f"{cell_title(cell)}, repeat {cell.repeat}: {what} (Parquet)"
-                yield Link(relative, quote(relative), told)
+                yield FileLink(relative, quote(relative), told)
 
 
 def _is_count(name: str) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 
-from latlab.analysis.frames import Frame
+from latlab.analysis.frames import FrameSize
 from latlab.analysis.gate_checks import Warned, warnings
 from latlab.analysis.gate_port import GateLoad, GatePort, Interference, interference
 from latlab.analysis.gates import GateEntry, Schedule
@@ -22,7 +22,7 @@ from latlab.scenario import End, Etf, Flow, MatrixCell, Route, Scenario, Taprio,
 from latlab.scenario.loads import Flood, LoadBetween
 from latlab.scenario.shapers import PRIORITIES
 
-PTP_FRAME = Frame(14 + 44 + 32)
+PTP_FRAME = FrameSize(14 + 44 + 32)
 """Of a Follow_Up with 802.1AS's information TLV (IEEE 802.1AS-2020, 11.4.4): the longest of PTP's that are frequent."""
 ANY_PRIORITY = 0
 """What the kernel's own packets, and those of most programs, have."""
@@ -227,7 +227,7 @@ def _with_loads(one: GatePort, other: GatePort) -> GatePort:
 
 def _port(scenario: Scenario, end: End, shaper: Taprio) -> GatePort:
     mtu = scenario.segment_of(end).mtu
-    largest = Frame.largest(mtu, vlan=True)
+    largest = FrameSize.largest(mtu, vlan=True)
     beneath = {number: queue for number in range(shaper.class_count) if (queue := _beneath(shaper, number)) is not None}
     # What is sent on a VLAN interface leaves by the port that it is on.
     ways = ((flow, scenario.route(name)) for name, flow in scenario.flows.items())
@@ -303,16 +303,16 @@ def _flow(flow: Flow, shaper: Taprio, beneath: dict[int, LaunchQueue], mtu: int,
     )
 
 
-def _flow_frame(flow: Flow, mtu: int, *, is_tagged: bool) -> Frame:
+def _flow_frame(flow: Flow, mtu: int, *, is_tagged: bool) -> FrameSize:
     """The largest frame of a flow: what does not fit into one is sent in several, the first as large as can be."""
-    largest = Frame.largest(mtu, beside=is_tagged)
+    largest = FrameSize.largest(mtu, beside=is_tagged)
     if flow.transport == "tcp" or flow.transport == "dds" or flow.size is None:
         return largest
-    own = Frame.of(flow.size, flow.transport, vlan=flow.vlan is not None, beside=is_tagged)
+    own = FrameSize.of(flow.size, flow.transport, vlan=flow.vlan is not None, beside=is_tagged)
     return own if flow.path[0] == "streams" or flow.transport == "ethernet" else min(own, largest, key=_handed_over)
 
 
-def _handed_over(frame: Frame) -> int:
+def _handed_over(frame: FrameSize) -> int:
     return frame.handed_over
 
 
@@ -326,12 +326,12 @@ def _load_class(load: LoadBetween, shaper: Taprio) -> int:
     return shaper.class_of(getattr(load, "priority", ANY_PRIORITY))
 
 
-def _load_frame(load: LoadBetween, mtu: int, *, is_tagged: bool) -> Frame:
+def _load_frame(load: LoadBetween, mtu: int, *, is_tagged: bool) -> FrameSize:
     """A load's largest frame: of a flood its packets', of others, which cut what they write, the link's."""
-    largest = Frame.largest(mtu, beside=is_tagged)
+    largest = FrameSize.largest(mtu, beside=is_tagged)
     if not isinstance(load, Flood):
         return largest
-    return min(Frame.of(load.size, "udp", beside=is_tagged), largest, key=_handed_over)
+    return min(FrameSize.of(load.size, "udp", beside=is_tagged), largest, key=_handed_over)
 
 
 # When the gates let each stream's packets leave, and when they left: a row for each stream that has gates.

@@ -8,8 +8,7 @@ from typing import Final
 
 from latlab.analysis.reception import RECEPTION
 from latlab.analysis.words import left_out_text, plural
-from latlab.model.metrics import METRICS, METRICS_BY_NAME, PROBE_METRICS, TIMER_METRICS
-from latlab.model.metrics import Metric as MetricKind
+from latlab.model.metrics import METRICS, METRICS_BY_NAME, PROBE_METRICS, TIMER_METRICS, MetricKind
 from latlab.recordings.cell import RecordedStream
 from latlab.recordings.run_folder import RunFolder
 from latlab.report import anomalies, definitions, files, rows, traces, where

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from latlab.analysis.bins import beginnings, binned, ccdf, histogram
 from latlab.report.legend import Key
 from latlab.report.marks import Payload
-from latlab.report.view import Trace, View
+from latlab.report.view import ValueTrace, View
 
 PAGE_BYTES: Final = 2_900_000
 """What a page takes at most, where all that it has next to its data leaves room for that in fewest bins."""
@@ -58,7 +58,7 @@ SUMS: Final[Mapping[str, tuple[tuple[str, int], ...]]] = {
 }
 """What a metric's values are, but for a constant, where all its timestamps are those of the others: (metric, sign)."""
 
-Held = Mapping[str, Mapping[str, Trace]]
+Held = Mapping[str, Mapping[str, ValueTrace]]
 """The samples that the page has of a stream: {metric: {cell: trace}}."""
 
 
@@ -163,7 +163,7 @@ class Payloads:
         spare -= traces * _TRACE_BYTES
         bins = _bins_of_each(spare // (_BIN_BYTES * max(traces, 1)))
         spare -= traces * bins * _BIN_BYTES
-        held: dict[str, dict[str, dict[str, Trace]]] = {}
+        held: dict[str, dict[str, dict[str, ValueTrace]]] = {}
         found = {}
         for one in self._metrics:
             series, spare = _series(one, held.setdefault(one.stream, {}), bins, spare)
@@ -178,7 +178,7 @@ def _bins_of_each(most: int) -> int:
     return max(wanted, FEWEST_BINS)
 
 
-def _series(one: _Metric, held: dict[str, dict[str, Trace]], bins: int, spare: int) -> tuple[list[Payload], int]:
+def _series(one: _Metric, held: dict[str, dict[str, ValueTrace]], bins: int, spare: int) -> tuple[list[Payload], int]:
     """Each trace's samples, or its bins where there is no room for those of all; and the room that is left."""
     if one.shown is None:
         return [{"bins": bins_of(one.span_ns, table, bins)} for table in one.binned], spare
@@ -230,11 +230,11 @@ def _within(shown: View, held: Held, room: int | None) -> dict[str, Payload] | N
     return found if room is None or room >= 0 else None
 
 
-def _packed_samples(trace: Trace) -> Payload:
+def _packed_samples(trace: ValueTrace) -> Payload:
     return {"sequence": packed(trace.sequence, delta=True), "value": packed(trace.value_ns, delta=False)}
 
 
-def _cell(trace: Trace) -> str:
+def _cell(trace: ValueTrace) -> str:
     return f"{trace.slug}/r{trace.repeat}"
 
 
@@ -242,7 +242,7 @@ def _size(samples: Payload) -> int:
     return sum(len(part["data"]) for part in samples.values() if isinstance(part, dict))
 
 
-def _summed(metric: str, trace: Trace, held: Held) -> Payload | None:
+def _summed(metric: str, trace: ValueTrace, held: Held) -> Payload | None:
     """The samples as what they are added up from, exactly, of those that the page has; None where they are not.
 
     {"sum": [[metric, sign], …], "plus": ns, "sequence"}; `sequence` is null where it is that of the first metric.
@@ -302,7 +302,7 @@ def _key_payload(key: Key) -> Payload:
     }
 
 
-def _trace_payload(trace: Trace, counts: NDArray[np.int64]) -> Payload:
+def _trace_payload(trace: ValueTrace, counts: NDArray[np.int64]) -> Payload:
     tail = ccdf(trace.value_ns, CCDF_POINTS)
     return {
         "cell": _cell(trace),
@@ -324,12 +324,12 @@ def _trace_payload(trace: Trace, counts: NDArray[np.int64]) -> Payload:
     }
 
 
-def _times(trace: Trace, name: str, sequence: NDArray[np.int64]) -> Payload:
+def _times(trace: ValueTrace, name: str, sequence: NDArray[np.int64]) -> Payload:
     """{name: launch times} of what has none by period and sequence."""
     return {} if trace.launch_ns is None else {name: packed(trace.at_ns(sequence), delta=True)}
 
 
-def _binned(shown: View, trace: Trace) -> pl.DataFrame:
+def _binned(shown: View, trace: ValueTrace) -> pl.DataFrame:
     """MOST_BINS equal parts of the common time span."""
     return binned(trace.at_ns(trace.sequence), trace.value_ns, MOST_BINS, span_tai_ns=shown.span_ns)
 

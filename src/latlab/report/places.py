@@ -8,7 +8,7 @@ from latlab.model.part import Keys
 from latlab.result.types import Cell, Result
 
 
-class Places:
+class CellPlaces:
     """What sets of a result's cells are called."""
 
     def __init__(self, result: Result) -> None:

@@ -11,14 +11,14 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from latlab.analysis.buckets import Buckets, bucket_range
+from latlab.analysis.buckets import BucketCounts, bucket_range
 from latlab.analysis.comparison.effect import over_repetitions
 from latlab.analysis.repetitions import Pooled, pooled
 from latlab.analysis.statistics import PERCENTILES
 from latlab.report.charts.sheet import ANY_COLOUR, Look
 from latlab.report.rows import StreamRow, Summary
 from latlab.report.text import microseconds, whole
-from latlab.report.view import Trace, View
+from latlab.report.view import ValueTrace, View
 
 # All repetitions of a cell taken together, in words and as a small histogram.
 
@@ -64,7 +64,7 @@ class Together:
         return f"M0 {HEIGHT}{''.join(steps)}V{HEIGHT}z"
 
 
-def together(spreads: Sequence[Spread], strips: Strips | None) -> list[Together]:
+def together(spreads: Sequence[RepeatSpread], strips: Strips | None) -> list[Together]:
     """One for each of these that has buckets."""
     return [
         Together(
@@ -80,7 +80,7 @@ def together(spreads: Sequence[Spread], strips: Strips | None) -> list[Together]
     ]
 
 
-def _colour(of: Spread, strips: Strips | None) -> int:
+def _colour(of: RepeatSpread, strips: Strips | None) -> int:
     """That of the repetitions, where they are of one."""
     colours = {strip.look.colour for strip in strips.of.get(of.slug, ())} if strips else set()
     return colours.pop() if len(colours) == 1 else ANY_COLOUR
@@ -96,7 +96,7 @@ def _percentile(ends: tuple[int, int] | None) -> str:
     return " … ".join(dict.fromkeys(microseconds(ns) for ns in ends)) if ends else ""
 
 
-def _heights(of: Buckets, strips: Strips | None) -> tuple[int, ...]:
+def _heights(of: BucketCounts, strips: Strips | None) -> tuple[int, ...]:
     """Along the axis of the strips."""
     if strips is None:
         return ()
@@ -105,7 +105,7 @@ def _heights(of: Buckets, strips: Strips | None) -> tuple[int, ...]:
     return tuple(round((HEIGHT - 1) * log1p(one) / most) + (one > 0) if most else 0 for one in count)
 
 
-def _counts(of: Buckets, edges_ns: NDArray[np.int64]) -> list[int]:
+def _counts(of: BucketCounts, edges_ns: NDArray[np.int64]) -> list[int]:
     """How many values lie in each of BINS equal parts of the axis, each bucket in that of its middle."""
     middle = np.array([sum(bucket_range(index)) // 2 for index in of.index.tolist()], np.int64)
     place = np.searchsorted(edges_ns, middle, side="right") - 1
@@ -127,7 +127,7 @@ LOW, HIGH = 0.05, 0.95
 
 
 @dataclass(frozen=True)
-class Spread:
+class RepeatSpread:
     """One configuration's repetitions. name: it above what is drawn of it; labels: the same by columns.
 
     figures: of each of FIGURES, ns, the repetitions' values in ascending order; empty where one has no such value.
@@ -178,7 +178,7 @@ class Strip:
     told: str
 
 
-def spreads(table: Summary) -> tuple[Spread, ...]:
+def spreads(table: Summary) -> tuple[RepeatSpread, ...]:
     """Each configuration of the table that has figures of several repetitions, in its order.
 
     A repetition that did not run to its end is left out: it is no measurement of the same length.
@@ -219,12 +219,12 @@ def drawn(shown: View) -> Strips:
     return Strips(low, high, shown.axis.kind, shown.edges_ns, strips_of)
 
 
-def _spread(table: Summary, rows: Sequence[StreamRow]) -> Spread:
+def _spread(table: Summary, rows: Sequence[StreamRow]) -> RepeatSpread:
     found = [row.statistics for row in rows if row.statistics]
     means = [one.mean or 0.0 for one in found]
     figures = {name: [getattr(one, name) for one in found] for name in FIGURES}
     labels = table.labels(rows[0])
-    return Spread(
+    return RepeatSpread(
         name=", ".join(filter(None, table.dimensions(rows[0]))) or "all",
         labels=labels[:-1] if table.shows_repeat else labels,
         slug=rows[0].slug,
@@ -236,7 +236,7 @@ def _spread(table: Summary, rows: Sequence[StreamRow]) -> Spread:
     )
 
 
-def _strip(shown: View, trace: Trace) -> Strip:
+def _strip(shown: View, trace: ValueTrace) -> Strip:
     ordered = np.sort(trace.value_ns)
     values = [_nearest_rank(ordered, share) for share in (LOW, 0.5, HIGH, 1.0)]
     evenly = np.linspace(0, 100, len(shown.edges_ns))

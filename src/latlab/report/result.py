@@ -15,7 +15,7 @@ from pydantic import ValidationError
 from latlab.analysis.accept import evaluate
 from latlab.analysis.anomalies import NAMES, Anomalies
 from latlab.analysis.anomalies.context import ClockStep, host_records
-from latlab.analysis.cell_anomalies import Series, StreamRecords, cell_anomalies
+from latlab.analysis.cell_anomalies import ClockSeries, StreamRecords, cell_anomalies
 from latlab.analysis.counts import stream_rows
 from latlab.analysis.described import ONE_KERNEL, clock_source
 from latlab.analysis.evidence import Evidence, Thresholds
@@ -448,7 +448,7 @@ def _steps(stream: RecordedStream, clocks: Mapping[str, pl.DataFrame]) -> Iterat
             yield ClockStep(host, first, last, int(jump[number]))
 
 
-def ptp_offset(cell: RecordedCell, stream: RecordedStream, ports: Sequence[PtpSeries]) -> Series | None:
+def ptp_offset(cell: RecordedCell, stream: RecordedStream, ports: Sequence[PtpSeries]) -> ClockSeries | None:
     """What PTP says that the listener's clock is ahead of the talker's, by the talker's TAI; None: it says nothing.
 
     A slave's offset is from its master. Where the other end is that master, or has no port that is a slave, it is
@@ -463,12 +463,12 @@ def ptp_offset(cell: RecordedCell, stream: RecordedStream, ports: Sequence[PtpSe
         elif listener is talker or _grandmasters(listener) != _grandmasters(talker):
             return None
     if listener and talker:
-        return Series(_less(_rows(cell, stream, listener), _rows(cell, stream, talker)), _names(listener, talker))
+        return ClockSeries(_less(_rows(cell, stream, listener), _rows(cell, stream, talker)), _names(listener, talker))
     if listener:
-        return Series(_rows(cell, stream, listener), _names(listener))
+        return ClockSeries(_rows(cell, stream, listener), _names(listener))
     if talker:
         turned = _rows(cell, stream, talker).with_columns(-pl.col("offset_ns"))
-        return Series(turned, f"{_names(talker)}, with its sign turned")
+        return ClockSeries(turned, f"{_names(talker)}, with its sign turned")
     return None
 
 
@@ -528,7 +528,7 @@ def _less(rows: pl.DataFrame, other: pl.DataFrame) -> pl.DataFrame:
     return rows.with_columns(pl.when(inside).then(pl.col("offset_ns") - pl.Series(between)).alias("offset_ns"))
 
 
-def _systems(cell: RecordedCell, stream: RecordedStream) -> Series | None:
+def _systems(cell: RecordedCell, stream: RecordedStream) -> ClockSeries | None:
     """The comparison of the two hosts' own clocks; None where they are one."""
     talker, listener = stream.talker, stream.listener
     source = clock_source(cell.clocks, talker, listener)
@@ -537,7 +537,7 @@ def _systems(cell: RecordedCell, stream: RecordedStream) -> Series | None:
     return _compared(cell, stream, talker, listener, source)
 
 
-def _cards(cell: RecordedCell, stream: RecordedStream) -> Series | None:
+def _cards(cell: RecordedCell, stream: RecordedStream) -> ClockSeries | None:
     """The comparison of the two network cards' clocks, where `clocks` has one of each end."""
     edges = cell.clocks
     named = {name for edge in edges for name in (edge.from_, edge.to) if "." in name}
@@ -549,7 +549,9 @@ def _cards(cell: RecordedCell, stream: RecordedStream) -> Series | None:
     return None if source is None else _compared(cell, stream, talker[0], listener[0], source)
 
 
-def _compared(cell: RecordedCell, stream: RecordedStream, talker: str, listener: str, source: str) -> Series | None:
+def _compared(
+    cell: RecordedCell, stream: RecordedStream, talker: str, listener: str, source: str
+) -> ClockSeries | None:
     """at_tai_ns, lower_ns, upper_ns: of the listener's clock − the talker's, by the talker's, where it is known."""
     at = _looks(cell, stream)
     offset = offset_between(cell.clocks, talker, listener, at)
@@ -558,7 +560,7 @@ def _compared(cell: RecordedCell, stream: RecordedStream, talker: str, listener:
     known = offset.known
     ahead, half = -offset.estimate_ns[known], offset.half_ns[known]
     rows = pl.DataFrame({"at_tai_ns": at[known], "lower_ns": ahead - half, "upper_ns": ahead + half})
-    return Series(rows, source)
+    return ClockSeries(rows, source)
 
 
 def _looks(cell: RecordedCell, stream: RecordedStream) -> NDArray[np.int64]:

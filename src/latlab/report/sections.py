@@ -219,7 +219,7 @@ def _repetitions(shown: Shown, summary: Summary) -> Iterator[Part]:
     yield Fold("All repetitions of a cell together", filled([_together(shown, summary, found, strips)]))
 
 
-def _together(shown: Shown, summary: Summary, found: Sequence[repeats.Spread], strips: Strips | None) -> Table:
+def _together(shown: Shown, summary: Summary, found: Sequence[repeats.RepeatSpread], strips: Strips | None) -> Table:
     """Each cell's packets as one sample, with their histogram."""
     names = summary.headings[:-1]
     drawn = [Pictured("", "scale", (strips.low, "log count", strips.high))] if strips else []

@@ -12,7 +12,7 @@ from latlab.model.timestamps import BY_KERNEL
 from latlab.recordings.cell import Guest, RecordedCell
 from latlab.report.flows import flow_notes
 from latlab.report.losses import watched_row
-from latlab.report.places import Places, dimension_keys, listed
+from latlab.report.places import CellPlaces, dimension_keys, listed
 from latlab.report.text import rate
 from latlab.result.types import Cell, Result, StampsTaken
 
@@ -33,7 +33,7 @@ def sent_otherwise(result: Result, streams: Collection[str]) -> list[str]:
         for which, what in sent:
             if what:
                 found.setdefault(which, {}).setdefault(what, []).append(cell)
-    keys, places = dimension_keys(result), Places(result)
+    keys, places = dimension_keys(result), CellPlaces(result)
     sentences = []
     for (kind, name), cells in found.items():
         *fewer, most = sorted(cells, key=lambda what: len(cells[what]))
@@ -105,7 +105,7 @@ def _functional(result: Result) -> list[str]:
         who = f"{listed(tuple(emulated), 'and')} {'are' if len(emulated) > 1 else 'is'} emulated in software (TCG): "
         who += "their" if len(emulated) > 1 else "its"
     some = len(cells) < sum(bool(cell.streams) for cell in result.cells)
-    where = f"; in {listed(Places(result).told(cells))}" if some else ""
+    where = f"; in {listed(CellPlaces(result).told(cells))}" if some else ""
     return [f"{who} figures show that packets pass, not how fast a machine is{where}"]
 
 
@@ -210,7 +210,7 @@ def _rows(result: Result, found: Iterator[tuple[Cell, tuple[str, ...]]]) -> list
     cells: dict[tuple[str, ...], list[Cell]] = {}
     for cell, values in found:
         cells.setdefault(values, []).append(cell)
-    places = Places(result)
+    places = CellPlaces(result)
     return [("; ".join(places.told(where)), *values) for values, where in cells.items()]
 
 

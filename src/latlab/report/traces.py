@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from latlab.analysis.interrupt_way import EMULATED, NOT_TRACED
 from latlab.analysis.reception import Instants, VmHost, receptions, timer_wakings
-from latlab.recordings.cell import Judged, RecordedCell
+from latlab.recordings.cell import JudgedPackets, RecordedCell
 from latlab.recordings.clock_offset import offset_between
 from latlab.recordings.run_folder import CellFolder
 from latlab.recordings.traces import Traced, read_timer_traces, read_traces
@@ -71,7 +71,7 @@ def _flight(traced: Traced, cell: RecordedCell) -> dict[str, Any] | None:
     """What a flight recorder kept of a trace; None where there was none, or it did not come to its end."""
     if not traced.kept or not cell.trigger:
         return None
-    judged = traced.judged or Judged(judged=0, late=0, typical=0, unjudged=0)
+    judged = traced.judged or JudgedPackets(judged=0, late=0, typical=0, unjudged=0)
     counts = {name: getattr(judged, name) for name in ("judged", "late", "typical", "unjudged")}
     return {"trigger": cell.trigger, **counts, "windows": traced.kept.windows, "overran": traced.kept.overran}
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from latlab.model.part import Failure, Status
-from latlab.report.places import Places
+from latlab.report.places import CellPlaces
 from latlab.report.rows import ordered_cells
 from latlab.result.types import Cell, Result
 
@@ -57,7 +57,7 @@ def _by_reason(result: Result, wanted: Callable[[Status], bool]) -> list[Unmeasu
         if wanted(cell.status):
             for reason in _reasons(cell.reason):
                 cells.setdefault((cell.status, *reason), []).append(cell)
-    places = Places(result)
+    places = CellPlaces(result)
     return [Unmeasured(places.told(found), *reason) for reason, found in cells.items()]
 
 

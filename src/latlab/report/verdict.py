@@ -10,7 +10,7 @@ from latlab.analysis.evidence import Thresholds
 from latlab.analysis.words import duration, percent
 from latlab.model.rules import NAMES
 from latlab.model.units import WHOLE_PPM
-from latlab.report.places import Places
+from latlab.report.places import CellPlaces
 from latlab.result.types import Reason, Result, Threshold, TurnedOff
 from latlab.scenario import Trust
 
@@ -57,7 +57,7 @@ class GroupedReason:
 
 def grouped_reasons(result: Result) -> list[GroupedReason]:
     """The verdict's reasons, the gravest first. A place that is in many cells is listed once for all of them."""
-    known = Places(result)
+    known = CellPlaces(result)
     groups: dict[tuple[str, str, str, str], dict[tuple[str, str], list[str]]] = {}
     for reason in result.reasons:
         group = groups.setdefault((reason.id, reason.finding, reason.severity, reason.remedy), {})
@@ -69,7 +69,7 @@ def grouped_reasons(result: Result) -> list[GroupedReason]:
     return sorted(grouped, key=lambda reason: reason.severity != "untrusted")
 
 
-def _places(where: Sequence[str], known: Places) -> tuple[str, ...]:
+def _places(where: Sequence[str], known: CellPlaces) -> tuple[str, ...]:
     """The places, each "CELL: place" or "CELL"; a place found in several cells is written with the fewest names."""
     cells: dict[str, list[str]] = {}
     for one in filter(None, where):

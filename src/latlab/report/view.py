@@ -31,7 +31,7 @@ METRIC_ORDER = (*_FIRST_METRICS, *(name for name in METRICS_BY_NAME if name not 
 
 
 @dataclass(frozen=True)
-class Trace:
+class ValueTrace:
     """One cell's values of one metric, warm-up left out, by sequence. A lost packet has no value.
 
     launch_ns: of what has no schedule, int64 by sequence, ns after the cell's start; None: offset + sequence × period.
@@ -89,7 +89,7 @@ class View:
     label: str
     uncertainty: str
     legend: tuple[Key, ...]
-    traces: tuple[Trace, ...]
+    traces: tuple[ValueTrace, ...]
     axis: Axis
     span_ns: tuple[int, int]
     edges_ns: NDArray[np.int64]
@@ -142,17 +142,17 @@ def _cells_with(result: Result, stream: str, metric: str) -> list[Cell]:
     return [cell for cell, one in figures if one and not one.kept and not one.nothing_arrived]
 
 
-def _span_ns(traces: tuple[Trace, ...]) -> tuple[int, int]:
+def _span_ns(traces: tuple[ValueTrace, ...]) -> tuple[int, int]:
     """The time axis: the launches of all values; where no packet has one, of all packets, as marks stand at them."""
     valued = [trace.at_ns(trace.sequence[[0, -1]]) for trace in traces if len(trace.sequence)]
     ends = valued or [trace.at_ns(trace.launched) for trace in traces if len(trace.launched)]
     return (int(min(first for first, _ in ends)), int(max(last for _, last in ends))) if ends else (0, 1)
 
 
-def _trace(folder: CellFolder, stream: str, metric: str, outcome: Cell, look: Look, name: str) -> Trace:
+def _trace(folder: CellFolder, stream: str, metric: str, outcome: Cell, look: Look, name: str) -> ValueTrace:
     described, packets = _packets(folder, stream)
     values = metric_values(packets, METRICS_BY_NAME[metric], described.period_ns)
-    return Trace(
+    return ValueTrace(
         name=name,
         slug=outcome.slug,
         repeat=outcome.repeat,

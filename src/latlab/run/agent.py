@@ -14,7 +14,7 @@ from latlab.hosts import Host, Process, signal_group
 from latlab.model.errors import LabError, rejection_remedy
 from latlab.model.part import Document, Failure
 from latlab.recordings.cell import Ready, RecordedAgent, Totals
-from latlab.run.events import Interval, Late, Latencies, Listener, Packets, Seen, TimerWindowEnded, ignore
+from latlab.run.events import Interval, Latencies, LatePackets, Listener, Packets, Seen, TimerWindowEnded, ignore
 from latlab.testbed.apply import TestBed
 from latlab.testbed.step import Spec
 
@@ -208,7 +208,7 @@ class Agent:
                 self._listener(Packets(host, verb, streams, self.probe, 0, tai_ns, found, steal_ns, offset_ns))
             case "late":
                 windows = tuple((one["from_tai_ns"], one["to_tai_ns"]) for one in event["windows"])
-                self._listener(Late(self.host.name, windows))
+                self._listener(LatePackets(self.host.name, windows))
             case "window":
                 self._listener(self._window(event))
             case "error":

@@ -12,7 +12,7 @@ from latlab.run.fetch import Recordings
 from latlab.run.flight import Flight
 from latlab.run.outcome import Outcome
 from latlab.run.probe_specs import ping_spec, pong_spec, timer_spec, verb_of
-from latlab.run.specs import Bed, entry_spec, listen_spec, talk_spec, trace_spec, waking_spec, with_live
+from latlab.run.specs import BedFacts, entry_spec, listen_spec, talk_spec, trace_spec, waking_spec, with_live
 from latlab.scenario import BoardHost, End, Scenario
 from latlab.testbed.apply import TestBed
 from latlab.testbed.places import Places
@@ -52,25 +52,25 @@ class Agents:
         self._listener = listener
         self._flight = flight
 
-    async def listen(self, host: str, at: Bed) -> None:
+    async def listen(self, host: str, at: BedFacts) -> None:
         """Start listening for the streams that end on the host."""
         spec = listen_spec(self._scenario, host, at, self._outcome.run_id, self._recording(host, "listen", host))
         agent = await self._start(self.listening, host, "listen", spec)
         if self._flight and host in self._scenario.kept:
             self._flight.judges(agent)
 
-    async def talk(self, host: str, at: Bed) -> None:
+    async def talk(self, host: str, at: BedFacts) -> None:
         """Start the talker of the streams that begin on the host; it waits for their start."""
         spec = talk_spec(self._scenario, host, at, self._outcome.run_id, self._recording(host, "talk", host))
         await self._start(self.talking, host, "talk", spec)
 
-    async def pong(self, name: str, at: Bed) -> None:
+    async def pong(self, name: str, at: BedFacts) -> None:
         """Start answering a ping's questions."""
         _, host = self._scenario.probe_hosts(name)
         spec = pong_spec(self._scenario, name, at, self._outcome.run_id, self._recording(host, "pong", name))
         await self._start(self.listening, host, "pong", spec, probe=name)
 
-    async def ping(self, name: str, at: Bed) -> None:
+    async def ping(self, name: str, at: BedFacts) -> None:
         """Start the asker of a ping; its questions wait for their start."""
         host, _ = self._scenario.probe_hosts(name)
         spec = ping_spec(self._scenario, name, at, self._outcome.run_id, self._recording(host, "ping", name))
@@ -151,7 +151,7 @@ def _thread(agent: Agent) -> int:
 # What the agents' specs need to know of a cell's interfaces: their MACs, and which of them stamp in hardware.
 
 
-async def look_at_interfaces(scenario: Scenario, bed: TestBed, places: Places) -> Bed:
+async def look_at_interfaces(scenario: Scenario, bed: TestBed, places: Places) -> BedFacts:
     """The interfaces that recorded packets begin and end at; hardware stamping is turned on where a NIC has it."""
     macs: dict[str, str] = {}
     able: dict[End, bool] = {}
@@ -168,7 +168,7 @@ async def look_at_interfaces(scenario: Scenario, bed: TestBed, places: Places) -
                     able[card] = await _turn_hardware_stamps_on(card, scenario, bed)
                 if able[card]:
                     hardware.add(str(end))
-    return Bed(macs, frozenset(hardware), places)
+    return BedFacts(macs, frozenset(hardware), places)
 
 
 async def _turn_hardware_stamps_on(card: End, scenario: Scenario, bed: TestBed) -> bool:

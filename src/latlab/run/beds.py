@@ -24,7 +24,7 @@ from typing import Final, Self
 from latlab.hosts.turns import Turn, Turns
 from latlab.model.errors import LabError
 from latlab.run.room import available_memory
-from latlab.scenario import BoardHost, Run
+from latlab.scenario import BoardHost, MatrixRun
 from latlab.testbed import test_bed_steps
 from latlab.testbed.guests.monitor import move_out
 from latlab.testbed.guests.qemu import MONITOR
@@ -40,7 +40,7 @@ that is kept, and that of the one before it, which may not be gone yet."""
 
 
 @dataclass
-class Bed:
+class SharedBed:
     """One test bed. left: how many of its cells are not measured yet.
 
     with_agents: it is kept with agents that are ready, as its cells differ in nothing before their loads start. turns:
@@ -91,7 +91,7 @@ class Bed:
 class Beds:
     """Those of a run that several of its cells share."""
 
-    def __init__(self, order: Sequence[Run], site: Site, jobs: int) -> None:
+    def __init__(self, order: Sequence[MatrixRun], site: Site, jobs: int) -> None:
         """site: this machine's, with the images."""
         self._keys = {id(one): _key(one, site) for one in order if one.cell.scenario.in_virtual_time}
         cells = Counter(self._keys.values())
@@ -102,20 +102,20 @@ class Beds:
         available = available_memory()
         needed = jobs * ROOM * max(map(_memory, order), default=0)
         room = available is None or available >= needed
-        self._beds = {key: Bed(left, len(alike[key]) == 1) for key, left in cells.items() if left > 1 and room}
+        self._beds = {key: SharedBed(left, len(alike[key]) == 1) for key, left in cells.items() if left > 1 and room}
 
-    def of(self, one: Run) -> Bed | None:
+    def of(self, one: MatrixRun) -> SharedBed | None:
         """The test bed that the cell shares with others, if it does."""
         return self._beds.get(self._keys.get(id(one), ""))
 
-    def in_groups(self, order: Sequence[Run], at_once: int) -> list[Run]:
+    def in_groups(self, order: Sequence[MatrixRun], at_once: int) -> list[MatrixRun]:
         """The cells in the order to measure them: those that share a test bed one after the other.
 
         `at_once` groups side by side, as so many are measured at once and one of a group has to set it up; or some
         more, so that no group is left to be set up alone. In virtual time nothing drifts over a run, so that the order
         says nothing.
         """
-        groups: dict[object, list[Run]] = {}
+        groups: dict[object, list[MatrixRun]] = {}
         for number, one in enumerate(order):
             groups.setdefault(self._keys.get(id(one), number), []).append(one)
         lanes = list(groups.values())
@@ -129,11 +129,11 @@ class Beds:
             bed.close()
 
 
-def _memory(one: Run) -> int:
+def _memory(one: MatrixRun) -> int:
     return sum(host.memory for host in one.cell.scenario.hosts.values() if isinstance(host, BoardHost))
 
 
-def _key(one: Run, site: Site) -> str:
+def _key(one: MatrixRun, site: Site) -> str:
     """What cells have in common that share a test bed, in hexadecimal.
 
     It is the machine, and every step as it is planned before there is a machine.

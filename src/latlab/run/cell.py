@@ -20,7 +20,7 @@ from latlab.recordings.packets import build_packets
 from latlab.recordings.run_folder import CellFolder
 from latlab.run.agent import Agent
 from latlab.run.agents import Agents, look_at_interfaces
-from latlab.run.beds import Bed
+from latlab.run.beds import SharedBed
 from latlab.run.clocks import ClockWatch
 from latlab.run.drops import DropWatch
 from latlab.run.events import Listener, Phase, Waiting
@@ -33,7 +33,7 @@ from latlab.run.probes import Tools, nobody_answered
 from latlab.run.ptp import PtpWatch
 from latlab.run.specs import listeners, talkers
 from latlab.run.start import Start, choose_start, now_tai_ns
-from latlab.scenario import BoardHost, Run, Scenario
+from latlab.scenario import BoardHost, MatrixRun, Scenario
 from latlab.scenario.network import INNER
 from latlab.testbed import make_hosts, test_bed_steps
 from latlab.testbed.apply import Awaited, Tell, TestBed, to_the_end
@@ -72,14 +72,14 @@ LOAD_MARGIN_NS = 2 * SECOND_NS
 
 
 async def run_cell(
-    run: Run,
+    run: MatrixRun,
     order: int,
     site: Site,
     folder: CellFolder,
     listener: Listener,
     making: asyncio.Lock | None = None,
     *,
-    bed: Bed | None = None,
+    bed: SharedBed | None = None,
     live: bool = False,
 ) -> RecordedCell:
     """The cell's cell.json, which has been written, with its recordings and its packet table.
@@ -161,7 +161,7 @@ async def _on_test_bed(
     folder: CellFolder,
     listener: Listener,
     making: asyncio.Lock,
-    shared: Bed | None,
+    shared: SharedBed | None,
 ) -> None:
     """Measure the cell, and take its test bed down.
 
@@ -198,8 +198,8 @@ async def _on_a_test_bed(
     listener: Listener,
     making: asyncio.Lock,
     *,
-    keep: Bed | None = None,
-    kept: Bed | None = None,
+    keep: SharedBed | None = None,
+    kept: SharedBed | None = None,
 ) -> None:
     """making: held while a snapshot is made, which other cells then start from.
 

@@ -28,7 +28,7 @@ def drops_spec(run_id: str, recording: Path | str) -> Spec:
 
 
 @dataclass
-class Kernel:
+class DropKernel:
     """A kernel: the hosts that share it, and the one on which its drops are watched. why_not: why no agent watches
     there.
     """
@@ -40,14 +40,14 @@ class Kernel:
     error: Failure | None = None
 
 
-def kernels_watched(scenario: Scenario, hosts: Mapping[str, Host], emulated: Collection[str]) -> list[Kernel]:
+def kernels_watched(scenario: Scenario, hosts: Mapping[str, Host], emulated: Collection[str]) -> list[DropKernel]:
     """The kernels of a scenario's hosts and guests. emulated: guests that run in software emulation."""
     if scenario.watch_drops == "never":
         return []
     together: dict[str, list[str]] = {}
     for name in (*scenario.hosts, *scenario.guests):
         together.setdefault(hosts[name].shared_kernel, []).append(name)
-    found = [Kernel(names, _watcher(scenario, names)) for names in together.values()]
+    found = [DropKernel(names, _watcher(scenario, names)) for names in together.values()]
     for kernel in found:
         is_emulated = kernel.watcher in emulated or scenario.is_on_board(kernel.watcher)
         if scenario.watch_drops == "auto" and is_emulated:
@@ -79,7 +79,7 @@ class DropWatch:
         self._places = places
         self._recordings = recordings
         self._folder = folder
-        self._kernels: list[Kernel] = []
+        self._kernels: list[DropKernel] = []
 
     async def start(self, bed: TestBed, run_id: str, guests: Sequence[Guest]) -> None:
         """Watch every kernel from now on. guests: as cell.json has them, by which those in emulation are known."""
@@ -110,7 +110,7 @@ class DropWatch:
                 except LabError as error:
                     kernel.error = Failure.of(error)
 
-    async def _start(self, bed: TestBed, run_id: str, kernel: Kernel) -> None:
+    async def _start(self, bed: TestBed, run_id: str, kernel: DropKernel) -> None:
         host, prefix = self._hosts[kernel.watcher], self._folder.prefix("drops", kernel.watcher)
         spec = drops_spec(run_id, self._recordings.prefix(host, prefix))
         try:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from latlab.recordings.cell import AskedOfProbe, LaunchTime, RecordedProbe, RecordedStream, TimerSettings
+from latlab.recordings.cell import AskedOfProbe, RecordedLaunchTime, RecordedProbe, RecordedStream, TimerSettings
 from latlab.scenario import Flow, Scenario
 from latlab.scenario.flows import dds_domains
 from latlab.scenario.models import TCP_HEADERS
 from latlab.scenario.probes import TimerProbe
-from latlab.scenario.streams import UDP_OVERHEAD
-from latlab.scenario.streams import LaunchTime as AskedLaunchTime
+from latlab.scenario.streams import UDP_OVERHEAD, LaunchTime
 
 FRAGMENT_STEP = 8
 """Fragments but the last carry a multiple of it (RFC 791, fragment offset)."""
@@ -48,9 +47,9 @@ def probe_entries(scenario: Scenario) -> list[RecordedProbe]:
     return entries
 
 
-def launch_entry(launch: AskedLaunchTime) -> LaunchTime:
+def launch_entry(launch: LaunchTime) -> RecordedLaunchTime:
     """How packets have launch times, for cell.json and their talker's spec."""
-    return LaunchTime(
+    return RecordedLaunchTime(
         lead_ns=launch.lead,
         clock=launch.clock,
         deadline=launch.deadline,

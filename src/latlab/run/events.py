@@ -136,7 +136,7 @@ Interval = tuple[int, int]
 
 
 @dataclass(frozen=True)
-class Late:
+class LatePackets:
     """A listener had late packets: the intervals, by its host's clock, of which the kernel's events are to be kept."""
 
     host: str
@@ -177,7 +177,16 @@ class CellEnded:
 
 
 Event = (
-    Cleaned | RunStarted | CellStarted | Phase | Waiting | Packets | ClockBound | Late | TimerWindowEnded | CellEnded
+    Cleaned
+    | RunStarted
+    | CellStarted
+    | Phase
+    | Waiting
+    | Packets
+    | ClockBound
+    | LatePackets
+    | TimerWindowEnded
+    | CellEnded
 )
 Listener = Callable[[Event], None]
 

@@ -14,7 +14,7 @@ import numpy as np
 from latlab.recordings.cell import ClockEdge
 from latlab.recordings.clock_offset import offset_between
 from latlab.run.agent import Agent
-from latlab.run.events import ClockBound, Event, Interval, Late, Listener
+from latlab.run.events import ClockBound, Event, Interval, LatePackets, Listener
 from latlab.run.start import now_tai_ns
 from latlab.scenario import Scenario
 
@@ -47,7 +47,7 @@ class Flight:
     def hear(self, event: Event) -> None:
         """Take an event: of late packets and clocks it is this, all others are passed on."""
         match event:
-            case Late():
+            case LatePackets():
                 self._keep(event)
             case ClockBound(from_=here, to=there, lower_ns=lower, upper_ns=upper):
                 self._clocks[here, there] = ClockEdge(from_=here, to=there, lower_ns=lower, upper_ns=upper)
@@ -71,7 +71,7 @@ class Flight:
             return None
         return int(found.estimate_ns[0]), int(found.half_ns[0])
 
-    def _keep(self, late: Late) -> None:
+    def _keep(self, late: LatePackets) -> None:
         judging = self._judging[late.host]
         for agent in self._keeping.get(late.host, ()):
             agent.keep(self._moved(late.windows, judging, agent))

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 import polars as pl
 
 from latlab.hosts import Host
-from latlab.imports.base import Imported, ImportProblem, PacketStream
+from latlab.imports.base import ImportProblem, PacketStream, ReadFiles
 from latlab.imports.packets import packet_table
 from latlab.imports.watched import NothingSeenError, read_watched
 from latlab.imports.write import packets_entry
@@ -17,7 +17,7 @@ from latlab.recordings.cell import ClockEdge, RecordedStream, WatchedFlow
 from latlab.recordings.run_folder import CellFolder, publishing
 from latlab.run.agent import Agent
 from latlab.run.fetch import Recordings
-from latlab.run.watching import RING, Kernel, find, merged, notes_of, points_of
+from latlab.run.watching import RING, KernelOfPoints, find, merged, notes_of, points_of
 from latlab.scenario import Scenario
 from latlab.scenario.watched import TAP, FlowAsked, FlowPoint, parse_flow
 from latlab.testbed.apply import TestBed
@@ -35,7 +35,7 @@ class _Flow:
 
     name: str
     asked: FlowAsked
-    kernels: list[Kernel] = field(default_factory=list)
+    kernels: list[KernelOfPoints] = field(default_factory=list)
     starts: list[int] = field(default_factory=list)
 
 
@@ -127,14 +127,14 @@ class FlowWatch:
             grace_ns=grace_ns,
         )
 
-    async def _kernels(self, flow: _Flow) -> list[Kernel]:
+    async def _kernels(self, flow: _Flow) -> list[KernelOfPoints]:
         """The kernels of a flow's points, with the interfaces that are there."""
-        found: dict[str, Kernel] = {}
+        found: dict[str, KernelOfPoints] = {}
         for point in flow.asked.at:
             name = self._scenario.watched_on(point)
             host = self._bed.hosts[name]
             recording = flow_recording(flow.name, name)
-            kernel = found.setdefault(host.shared_kernel, Kernel(host, self._places.agent(name), recording))
+            kernel = found.setdefault(host.shared_kernel, KernelOfPoints(host, self._places.agent(name), recording))
             where = f"flows.{flow.name}"
             try:
                 interface = flow_device(self._places, point)
@@ -217,7 +217,7 @@ def _entry(number: int, stream: PacketStream, flow: str) -> RecordedStream:
     return packets_entry(number, stream).model_copy(update=own)
 
 
-def _read(flow: WatchedFlow, folder: CellFolder, clocks: Sequence[ClockEdge]) -> Imported:
+def _read(flow: WatchedFlow, folder: CellFolder, clocks: Sequence[ClockEdge]) -> ReadFiles:
     try:
         return read_watched(flow, folder.path, clocks)
     except NothingSeenError as error:
@@ -226,4 +226,4 @@ def _read(flow: WatchedFlow, folder: CellFolder, clocks: Sequence[ClockEdge]) ->
     except LabError as error:
         finding, expected = "a recording of a flow cannot be read", "a complete recording of each kernel"
         problem = ImportProblem("recordings-whole", finding, "suspect", expected, error.what, error.remedy, error.where)
-    return Imported(TOOL, "", "", notes=tuple(flow.notes), problems=(problem,))
+    return ReadFiles(TOOL, "", "", notes=tuple(flow.notes), problems=(problem,))

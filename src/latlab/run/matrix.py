@@ -43,9 +43,9 @@ from latlab.run.events import (
 from latlab.run.flows import flow_kernels, flow_recording, planned_point
 from latlab.run.probe_specs import ping_spec, pings, pong_spec, timer_spec, timers, verb_of
 from latlab.run.room import available_memory, check_room
-from latlab.run.specs import Bed, entry_spec, listen_spec, listeners, talk_spec, talkers, trace_spec, waking_spec
+from latlab.run.specs import BedFacts, entry_spec, listen_spec, listeners, talk_spec, talkers, trace_spec, waking_spec
 from latlab.run.watching import watch_spec
-from latlab.scenario import BoardHost, Loaded, MatrixCell, Run, Scenario, cells, runs
+from latlab.scenario import BoardHost, Loaded, MatrixCell, MatrixRun, Scenario, cells, runs
 from latlab.scenario.watched import parse_flow
 from latlab.testbed import make_hosts
 from latlab.testbed.agent_binary import find_agent, find_agents
@@ -173,7 +173,7 @@ def at_once(found: Sequence[MatrixCell], jobs: int | None) -> int:
 
 
 async def _run_all(
-    order: Sequence[Run], folder: RunFolder, listener: Listener, jobs: int, beds: Beds, *, live: bool = False
+    order: Sequence[MatrixRun], folder: RunFolder, listener: Listener, jobs: int, beds: Beds, *, live: bool = False
 ) -> None:
     """Run every cell, `jobs` at once, in this order."""
     left = iter(enumerate(order, start=1))
@@ -258,7 +258,7 @@ def _planned(cell: MatrixCell) -> PlannedCell:
     site = planned_site(scenario)
     hosts = make_hosts(scenario, site)
     places = find_places(scenario, site, hosts)
-    at = Bed(
+    at = BedFacts(
         {
             # The address of a NIC that is there is only known to the machine: it is named by what it is.
             str(end): mac_of(scenario, TAG, segment, end) or f"MAC of {end}"

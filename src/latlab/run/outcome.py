@@ -24,7 +24,7 @@ from latlab.run.agent import Agent
 from latlab.run.beds import Perturbation
 from latlab.run.entries import stream_entries
 from latlab.run.probes import ToolMeasured, known_probes
-from latlab.scenario import Run
+from latlab.scenario import MatrixRun
 from latlab.testbed.unavailable import summed_up
 
 LABEL = "measured"
@@ -36,7 +36,7 @@ LABEL_VIRTUAL = "virtual time"
 class Outcome:
     """What is known of a cell so far; becomes cell.json, whatever happens."""
 
-    run: Run
+    run: MatrixRun
     order: int
     run_id: str = field(default_factory=lambda: secrets.token_hex(8))
     live: bool = False

@@ -8,14 +8,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final
 
-from latlab.run.specs import Bed, realtime_spec
+from latlab.run.specs import BedFacts, realtime_spec
 from latlab.scenario import Scenario
 from latlab.scenario.flows import dds_domains
 from latlab.scenario.parts import End
 from latlab.scenario.probes import DdsProbe, PingProbe, TimerProbe
 from latlab.scenario.tuning import ListenerTuning, TalkerTuning
 from latlab.testbed.probes import dds
-from latlab.testbed.probes.dds import Cyclone, DdsPlan, Mode, Side
+from latlab.testbed.probes.dds import Cyclone, DdsPlan, DdsSide, Mode
 from latlab.testbed.step import Spec
 
 
@@ -29,7 +29,7 @@ def verb_of(scenario: Scenario, name: str, role: str) -> str:
     return "dds" if isinstance(scenario.probes[name], DdsProbe) else role
 
 
-def ping_spec(scenario: Scenario, name: str, bed: Bed, run_id: str, recording: Path | str) -> Spec:
+def ping_spec(scenario: Scenario, name: str, bed: BedFacts, run_id: str, recording: Path | str) -> Spec:
     """The spec of who asks: of `latlab-agent ping`, or `dds`."""
     if isinstance(scenario.probes[name], DdsProbe):
         return dds.ping_spec(dds_plan(scenario, name, bed, run_id, recording))
@@ -60,7 +60,7 @@ def ping_spec(scenario: Scenario, name: str, bed: Bed, run_id: str, recording: P
     }
 
 
-def pong_spec(scenario: Scenario, name: str, bed: Bed, run_id: str, recording: Path | str) -> Spec:
+def pong_spec(scenario: Scenario, name: str, bed: BedFacts, run_id: str, recording: Path | str) -> Spec:
     """The spec of who answers: of `latlab-agent pong`, or `dds`."""
     if isinstance(scenario.probes[name], DdsProbe):
         return dds.pong_spec(dds_plan(scenario, name, bed, run_id, recording))
@@ -115,7 +115,7 @@ def _ping(scenario: Scenario, name: str) -> PingProbe:
     return probe
 
 
-def _side(scenario: Scenario, name: str, bed: Bed, end: End, run_id: str, recording: Path | str) -> Spec:
+def _side(scenario: Scenario, name: str, bed: BedFacts, end: End, run_id: str, recording: Path | str) -> Spec:
     """What both sides' specs have in common, and their interface."""
     probe = _ping(scenario, name)
     kernel = probe.timestamps == "kernel"
@@ -156,7 +156,7 @@ RECEIVES: Final = "recvUC"
 _MODES: Final[dict[str, Mode]] = {"listener": "listener", "waitset": "block", "spin": "spin"}
 
 
-def dds_plan(scenario: Scenario, name: str, bed: Bed, run_id: str, recording: Path | str) -> DdsPlan:
+def dds_plan(scenario: Scenario, name: str, bed: BedFacts, run_id: str, recording: Path | str) -> DdsPlan:
     """The probe, resolved. Who asks runs as its host's talker, who answers as its host's listener; so does Cyclone's
     receiving thread.
 
@@ -186,11 +186,11 @@ def dds_plan(scenario: Scenario, name: str, bed: Bed, run_id: str, recording: Pa
 
 def _dds_side(
     probe: DdsProbe, interface: str, peer: str, tuning: TalkerTuning | ListenerTuning, recording: Path | str
-) -> Side:
+) -> DdsSide:
     own = {} if tuning.fifo is None else {RECEIVES: tuning.fifo}
     # A thread that spins leaves Cyclone's nothing of its CPU.
     cpus = tuple(tuning.cpus) if tuning.cpus and probe.take != "spin" else None
-    return Side(
+    return DdsSide(
         cyclone=Cyclone(interface, (peer,), own | probe.threads),
         recording=str(recording),
         mode=_MODES[probe.take],

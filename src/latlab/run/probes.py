@@ -11,7 +11,7 @@ from typing import Final
 import polars as pl
 
 from latlab.imports import cyclictest, ddsperf, rtla, sockperf
-from latlab.imports.base import Figures, Given, Imported, PacketStream, with_percentiles
+from latlab.imports.base import Figures, Given, PacketStream, ReadFiles, with_percentiles
 from latlab.imports.netperf import read_round_trips
 from latlab.imports.packets import packet_table
 from latlab.imports.write import figures_entry, packets_entry, summed_entry
@@ -189,35 +189,35 @@ def tool_figures(ran: ToolRan, number: int, log: Path, folder: CellFolder) -> To
     return ToolMeasured(ran.version, list(ran.commands), kept, entry.model_copy(update=own))
 
 
-def _ddsperf(ran: ToolRan, _: Path) -> Imported:
+def _ddsperf(ran: ToolRan, _: Path) -> ReadFiles:
     plan = ran.plan
     told = measured(plan, ran.output.stdout, ran.output.stderr)
     return ddsperf.round_trips(told, plan.name, plan.asker, plan.answerer, ran.version)
 
 
-def _netperf(ran: ToolRan, _: Path) -> Imported:
+def _netperf(ran: ToolRan, _: Path) -> ReadFiles:
     plan, printed = ran.plan, ran.output.stdout
     require_paced(plan, printed)
     paced = plan.period_ns is not None
     return read_round_trips(printed, plan.name, plan.asker, plan.answerer, ran.version, paced=paced)
 
 
-def _sockperf(_: ToolRan, log: Path) -> Imported:
+def _sockperf(_: ToolRan, log: Path) -> ReadFiles:
     return sockperf.read([log], Given())
 
 
-def _cyclictest(_: ToolRan, log: Path) -> Imported:
+def _cyclictest(_: ToolRan, log: Path) -> ReadFiles:
     found = _of_one_thread(cyclictest.read_json([log], Given()))
     if any(one.tally is None for one in found.figures):
         raise ValueError("it should have printed a histogram, but printed none in a known format")
     return found
 
 
-def _timerlat(_: ToolRan, log: Path) -> Imported:
+def _timerlat(_: ToolRan, log: Path) -> ReadFiles:
     return _of_one_thread(rtla.read([log], Given()))
 
 
-READERS: Final[Mapping[str, Callable[[ToolRan, Path], Imported]]] = {
+READERS: Final[Mapping[str, Callable[[ToolRan, Path], ReadFiles]]] = {
     "ddsperf": _ddsperf,
     "netperf": _netperf,
     "sockperf": _sockperf,
@@ -227,7 +227,7 @@ READERS: Final[Mapping[str, Callable[[ToolRan, Path], Imported]]] = {
 """{kind: how what it measured is read}, of each of `probes.table.TOOLS`."""
 
 
-def _of_one_thread(found: Imported) -> Imported:
+def _of_one_thread(found: ReadFiles) -> ReadFiles:
     of_threads = {one.stream for one in found.figures}
     if len(of_threads) > 1:
         raise ValueError(f"it measured {len(of_threads)} threads ({', '.join(sorted(of_threads))}) instead of one")

@@ -34,7 +34,7 @@ PTP_PERIOD_NS = 50_000_000
 
 
 @dataclass(frozen=True)
-class Bed:
+class BedFacts:
     """What only the machine knows once the test bed stands: MAC addresses and hardware stamping by `host.interface`.
 
     places: each host's agent, and the device behind each interface.
@@ -55,7 +55,7 @@ def listeners(scenario: Scenario) -> list[str]:
     return list(dict.fromkeys(stream.listener for stream in scenario.streams.values()))
 
 
-def talk_spec(scenario: Scenario, host: str, bed: Bed, run_id: str, recording: Path | str) -> Spec:
+def talk_spec(scenario: Scenario, host: str, bed: BedFacts, run_id: str, recording: Path | str) -> Spec:
     """The spec of `latlab-agent talk` on a host: all streams it talks."""
     tuning = scenario.tuning_of(host).talker
     names = [name for name, stream in scenario.streams.items() if stream.talker == host]
@@ -76,7 +76,7 @@ def talk_spec(scenario: Scenario, host: str, bed: Bed, run_id: str, recording: P
     }
 
 
-def listen_spec(scenario: Scenario, host: str, bed: Bed, run_id: str, recording: Path | str) -> Spec:
+def listen_spec(scenario: Scenario, host: str, bed: BedFacts, run_id: str, recording: Path | str) -> Spec:
     """The spec of `latlab-agent listen` on a host: all streams it listens to."""
     tuning = scenario.tuning_of(host).listener
     names = [name for name, stream in scenario.streams.items() if stream.listener == host]
@@ -205,7 +205,7 @@ def realtime_spec(tuning: Realtime) -> Spec:
     }
 
 
-def _talk_stream(scenario: Scenario, name: str, bed: Bed) -> Spec:
+def _talk_stream(scenario: Scenario, name: str, bed: BedFacts) -> Spec:
     stream, route = scenario.streams[name], scenario.route(name)
     launch = stream.launch_time
     spec = {
@@ -239,7 +239,7 @@ def _talk_stream(scenario: Scenario, name: str, bed: Bed) -> Spec:
     return {**spec, "transport": transport}
 
 
-def _copy(scenario: Scenario, name: str, bed: Bed) -> Spec:
+def _copy(scenario: Scenario, name: str, bed: BedFacts) -> Spec:
     """Which copy of a PRP pair a stream is; nothing: it is none."""
     for first, second in scenario.pairs.values():
         if name in (first, second):
@@ -254,7 +254,7 @@ def _carrier(stream: Stream) -> Spec:
     return {} if stream.payload == PROBE else {"payload": stream.payload}
 
 
-def _listen_stream(scenario: Scenario, name: str, bed: Bed) -> Spec:
+def _listen_stream(scenario: Scenario, name: str, bed: BedFacts) -> Spec:
     stream, route = scenario.streams[name], scenario.route(name)
     if stream.transport == "ethernet":
         transport: Spec = {"kind": "ethernet", "ethertype": stream.ethertype, "vlan": stream.vlan, **_carrier(stream)}

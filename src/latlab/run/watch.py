@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final
 
 import latlab
-from latlab.hosts import MACHINE, Host, LocalHost, NetnsHost, SshHost
+from latlab.hosts import MACHINE, Host, LocalMachine, NamespaceHost, RemoteHost
 from latlab.imports.watched import read_watched
 from latlab.imports.write import write_imported_cell
 from latlab.model.errors import LabError, LatlabError, UsageError
@@ -24,7 +24,7 @@ from latlab.run.agent import Agent
 from latlab.run.events import Listener, Phase, ignore
 from latlab.run.fetch import Recordings
 from latlab.run.matrix import until_told
-from latlab.run.watching import RING, SNAP, FoundInterface, Kernel, find, merged, notes_of, points_of
+from latlab.run.watching import RING, SNAP, FoundInterface, KernelOfPoints, find, merged, notes_of, points_of
 from latlab.scenario.watched import Flow, WatchPoint, parse_flow, parse_point
 from latlab.testbed.agent_binary import find_agent, find_agents
 from latlab.testbed.apply import TestBed
@@ -110,24 +110,24 @@ async def _watched(
                 if point.guest is None
                 else running_guest(point.guest, point.name, site, config)
             )
-    here = LocalHost(MACHINE)
+    here = LocalMachine(MACHINE)
     async with TestBed(folder.id, {MACHINE: here, **machines}) as bed:
-        if over_ssh := [host for host in machines.values() if isinstance(host, SshHost)]:
+        if over_ssh := [host for host in machines.values() if isinstance(host, RemoteHost)]:
             await bed.apply(list(_machine_steps(over_ssh, site)))
-        by_host: dict[str | None, Kernel] = {}
+        by_host: dict[str | None, KernelOfPoints] = {}
         for point in points:
             host = here if point.machine is None else machines[point.machine]
             name = f"watch-{len(by_host)}"
-            kernel = by_host.setdefault(point.machine, Kernel(host, host.agent or str(own), name))
+            kernel = by_host.setdefault(point.machine, KernelOfPoints(host, host.agent or str(own), name))
             kernel.found.append(await _find(point, host))
         for kernel in by_host.values():
             kernel.found = merged(kernel.found)
         await _record(asked, flow, list(by_host.values()), bed, folder, listener)
 
 
-def _ssh_host(destination: str, config: str | None, site: Site) -> SshHost:
+def _ssh_host(destination: str, config: str | None, site: Site) -> RemoteHost:
     """The machine as the hosts of kind ssh are reached."""
-    return SshHost(
+    return RemoteHost(
         destination,
         destination,
         config=config,
@@ -140,7 +140,7 @@ def _ssh_host(destination: str, config: str | None, site: Site) -> SshHost:
     )
 
 
-def _machine_steps(hosts: Iterable[SshHost], site: Site) -> Iterator[Step | Service]:
+def _machine_steps(hosts: Iterable[RemoteHost], site: Site) -> Iterator[Step | Service]:
     """A connection to each is kept open; the agent, and a folder for its recordings, are there."""
     yield ways_step(site)
     for host in hosts:
@@ -164,7 +164,7 @@ async def _find(point: WatchPoint, machine: Host) -> FoundInterface:
     """The interface, looked for where it is to be. UsageError: it is not there."""
     host: Host = machine
     if point.namespace is not None:
-        host = NetnsHost(point.name, point.namespace, machine)
+        host = NamespaceHost(point.name, point.namespace, machine)
         if await host.is_gone():
             what = f"there is no network namespace {point.namespace!r}"
             raise UsageError(what, where=point.name, remedy="`ip netns list` shows those that have names")
@@ -174,7 +174,7 @@ async def _find(point: WatchPoint, machine: Host) -> FoundInterface:
 async def _record(
     asked: WatchRequest,
     flow: Flow,
-    kernels: Sequence[Kernel],
+    kernels: Sequence[KernelOfPoints],
     bed: TestBed,
     folder: RunFolder,
     listener: Listener,
@@ -207,7 +207,7 @@ async def _record(
         folder.write_run({**run, "ended": datetime.now(UTC).isoformat(timespec="seconds"), "status": status})
 
 
-def _known(asked: WatchRequest, flow: Flow, run_id: str, kernels: Sequence[Kernel]) -> Watched:
+def _known(asked: WatchRequest, flow: Flow, run_id: str, kernels: Sequence[KernelOfPoints]) -> Watched:
     """`watch` of run.json.
 
     from_tai_ns, until_tai_ns: by each kernel's clock, between them all of them were watched, and what was seen had time

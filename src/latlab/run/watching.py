@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
-from latlab.hosts import Host, NetnsHost
+from latlab.hosts import Host, NamespaceHost
 from latlab.model.errors import UsageError
 from latlab.recordings.cell import Totals, WatchedBy, WatchedPoint
 from latlab.run.agent import Agent
@@ -43,11 +43,11 @@ class FoundInterface:
     @property
     def namespace(self) -> str:
         """The name of its network namespace; empty: its machine's own."""
-        return self.host.namespace if isinstance(self.host, NetnsHost) else ""
+        return self.host.namespace if isinstance(self.host, NamespaceHost) else ""
 
 
 @dataclass
-class Kernel:
+class KernelOfPoints:
     """A kernel whose packets are watched, by one agent. recording: its file's name. done_at: the event loop's time when
     that had ended.
     """
@@ -110,7 +110,7 @@ def watch_spec(
     }
 
 
-def points_of(kernels: Sequence[Kernel]) -> list[WatchedPoint]:
+def points_of(kernels: Sequence[KernelOfPoints]) -> list[WatchedPoint]:
     """The points of all kernels."""
     return [
         WatchedPoint.model_validate(
@@ -122,7 +122,7 @@ def points_of(kernels: Sequence[Kernel]) -> list[WatchedPoint]:
     ]
 
 
-def notes_of(kernels: Sequence[Kernel]) -> list[str]:
+def notes_of(kernels: Sequence[KernelOfPoints]) -> list[str]:
     """What is to be known of the points of all kernels."""
     return [one.note for kernel in kernels for one in kernel.found if one.note]
 

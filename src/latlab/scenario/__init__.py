@@ -1,14 +1,14 @@
 """What is measured: the scenario's models, units, loading and matrix. Imports only latlab's errors."""
 
-from latlab.scenario.findings import Finding, Problem, ScenarioErrors
+from latlab.scenario.findings import Mistake, Problem, ScenarioErrors
 from latlab.scenario.flows import Flow
 from latlab.scenario.guests import BRIDGES, Guest, Ssh
 from latlab.scenario.hosts import BoardHost, Host, LocalHost, NetnsHost, SshHost, image_for
-from latlab.scenario.limits import Limit
+from latlab.scenario.limits import AcceptLimit
 from latlab.scenario.links import Link, Vlan
 from latlab.scenario.load import Loaded, cells, load_scenario, load_text, with_trigger
 from latlab.scenario.loads import Busy, Flood, Iperf3, Load, LoadBetween, LoadOn, Netperf, StressNg
-from latlab.scenario.matrix import MatrixCell, Run, runs
+from latlab.scenario.matrix import MatrixCell, MatrixRun, runs
 from latlab.scenario.models import Clock, Scenario, Window
 from latlab.scenario.network import Route, Segment
 from latlab.scenario.parse import Parsed, parse
@@ -39,13 +39,13 @@ from latlab.scenario.units import (
 __all__ = [
     "BRIDGES",
     "SCHEMA_FILE",
+    "AcceptLimit",
     "BoardHost",
     "Busy",
     "Cbs",
     "Clock",
     "End",
     "Etf",
-    "Finding",
     "Flood",
     "Flow",
     "Gate",
@@ -55,7 +55,6 @@ __all__ = [
     "Iperf3",
     "IrqTuning",
     "LaunchTime",
-    "Limit",
     "Link",
     "ListenerTuning",
     "Load",
@@ -65,6 +64,8 @@ __all__ = [
     "Loaded",
     "LocalHost",
     "MatrixCell",
+    "MatrixRun",
+    "Mistake",
     "Mqprio",
     "NetnsHost",
     "Netperf",
@@ -72,7 +73,6 @@ __all__ = [
     "Problem",
     "Realtime",
     "Route",
-    "Run",
     "Scenario",
     "ScenarioErrors",
     "Segment",

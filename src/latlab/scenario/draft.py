@@ -21,7 +21,7 @@ _PLAIN: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9@./_%-]*")
 
 
 @dataclass(frozen=True)
-class Place:
+class DraftMachine:
     """A machine, and its interface to the other one. destination: as ssh takes it; empty: this machine."""
 
     destination: str
@@ -37,8 +37,8 @@ class Draft:
     """
 
     name: str
-    sensor: Place | None = None
-    ecu: Place | None = None
+    sensor: DraftMachine | None = None
+    ecu: DraftMachine | None = None
     subnet: str = "10.78.0.0/24"
     guests: int = 1
     image: str = "debian-cloud"

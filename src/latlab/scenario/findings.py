@@ -22,7 +22,7 @@ WRONG = "latlab"
 
 
 @dataclass(frozen=True)
-class Finding:
+class Mistake:
     """One thing that is wrong at a path. `expected` may be empty where there is nothing to add."""
 
     path: Path

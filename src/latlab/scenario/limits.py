@@ -11,7 +11,7 @@ from pydantic_core import PydanticCustomError
 
 from latlab.model import metrics
 from latlab.model.units import HOUR_NS
-from latlab.scenario.findings import Finding, closest, shown, unknown, wrong
+from latlab.scenario.findings import Mistake, closest, shown, unknown, wrong
 from latlab.scenario.streams import PAIR
 from latlab.scenario.units import DURATION, format_duration, parse_duration
 
@@ -78,7 +78,7 @@ ACCEPT_SCHEMA: dict[str, object] = {
 
 
 @dataclass(frozen=True)
-class Limit:
+class AcceptLimit:
     """The largest accepted value of a statistic: nanoseconds for metrics, packets for counts.
 
     path: as the scenario has it. stream: a stream, a probe, or a leg of one, `rr.up`. group: a metric, or `counts`.
@@ -97,7 +97,7 @@ class Limit:
         return self.path.removeprefix(f"{self.stream}.{self.group}.")
 
 
-def parse_limit(path: str, value: object) -> Limit | Finding:
+def parse_limit(path: str, value: object) -> AcceptLimit | Mistake:
     """The limit that `stream.metric.statistic: value` sets, or what is wrong; streams are not looked up."""
     where = ("accept", path)
     name, _, rest = path.partition(".")
@@ -106,25 +106,25 @@ def parse_limit(path: str, value: object) -> Limit | Finding:
         name = f"{name}.{leg}"
     parts = (name, *rest.split(".", 1))
     if len(parts) != 3:
-        return Finding(
+        return Mistake(
             where, f"{shown(path)} does not name a statistic", "stream.metric.statistic, such as control.latency.max"
         )
     stream, group, statistic = parts
     if group not in GROUPS:
-        return Finding(where, *unknown("metric", group, GROUPS))
+        return Mistake(where, *unknown("metric", group, GROUPS))
     if statistic not in GROUPS[group]:
-        return Finding(where, *unknown("count" if group == COUNTS else "statistic", statistic, GROUPS[group]))
+        return Mistake(where, *unknown("count" if group == COUNTS else "statistic", statistic, GROUPS[group]))
     if group != COUNTS:
         try:
             limit = parse_duration(value)
         except PydanticCustomError as error:
             context = error.context or {}
-            return Finding(where, context["what"], context["expected"])
+            return Mistake(where, context["what"], context["expected"])
     elif isinstance(value, int) and not isinstance(value, bool) and value >= 0:
         limit = value
     else:
-        return Finding(where, f"{shown(value)} is not a number of packets", "a whole number, 0 or more")
-    return Limit(path, stream, group, statistic.replace(".", "_"), limit)
+        return Mistake(where, f"{shown(value)} is not a number of packets", "a whole number, 0 or more")
+    return AcceptLimit(path, stream, group, statistic.replace(".", "_"), limit)
 
 
 # What makes a packet late for the flight recorder: an expression such as `latency > 500us`.

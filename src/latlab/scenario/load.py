@@ -15,7 +15,7 @@ import yaml
 from pydantic_core import PydanticCustomError
 
 from latlab.model.errors import UsageError
-from latlab.scenario.findings import Finding, Problem, Raw, ScenarioErrors, show_path, shown
+from latlab.scenario.findings import Mistake, Problem, Raw, ScenarioErrors, show_path, shown
 from latlab.scenario.findings import Path as Place
 from latlab.scenario.limits import parse_trigger
 from latlab.scenario.matrix import MatrixCell, expand
@@ -39,7 +39,7 @@ class Document:
 
     data: Any = None
     positions: dict[Place, Position] = field(default_factory=dict)
-    findings: list[tuple[Position, Finding]] = field(default_factory=list)
+    findings: list[tuple[Position, Mistake]] = field(default_factory=list)
 
     def position(self, path: Place) -> Position:
         """Line and column of the path, or of what would hold it."""
@@ -74,23 +74,23 @@ def read_yaml(text: str) -> Document:
         node = loader.get_single_node()
     except yaml.MarkedYAMLError as error:
         what = " ".join(part for part in (error.context, error.problem) if part)
-        document.findings.append((_mark(error.problem_mark or error.context_mark), Finding((), f"not YAML: {what}")))
+        document.findings.append((_mark(error.problem_mark or error.context_mark), Mistake((), f"not YAML: {what}")))
     except yaml.reader.ReaderError as error:
         line = text.count("\n", 0, error.position) + 1
         what = f"not YAML: the character U+{int(error.character):04X} is not allowed"
-        document.findings.append(((line, 1), Finding((), what)))
+        document.findings.append(((line, 1), Mistake((), what)))
     except RecursionError:
-        document.findings.append(((1, 1), Finding((), "nested too deeply", f"at most {DEPTH_MAX} levels")))
+        document.findings.append(((1, 1), Mistake((), "nested too deeply", f"at most {DEPTH_MAX} levels")))
     except (ValueError, OverflowError) as error:
         # PyYAML hands a number it reads (an escape, a version) to Python unchecked.
-        document.findings.append(((1, 1), Finding((), f"not YAML: {error}")))
+        document.findings.append(((1, 1), Mistake((), f"not YAML: {error}")))
     else:
         if node is not None:
-            _Reader(document).read(node)
+            _YamlReader(document).read(node)
     return document
 
 
-class _Reader:
+class _YamlReader:
     """Turns nodes into data. Anchors may be used; what they unfold to is bounded."""
 
     def __init__(self, document: Document) -> None:
@@ -108,10 +108,10 @@ class _Reader:
         self.count += 1
         if len(path) > DEPTH_MAX:
             raise _UnboundedError(
-                (_mark(node.start_mark), Finding((), "nested too deeply", f"at most {DEPTH_MAX} levels"))
+                (_mark(node.start_mark), Mistake((), "nested too deeply", f"at most {DEPTH_MAX} levels"))
             )
         if self.count > VALUES_MAX:
-            raise _UnboundedError((_mark(node.start_mark), Finding((), f"expands to more than {VALUES_MAX} values")))
+            raise _UnboundedError((_mark(node.start_mark), Mistake((), f"expands to more than {VALUES_MAX} values")))
         if not isinstance(node, yaml.ScalarNode) and node.tag not in _COLLECTION_TAGS:
             self._wrong(_mark(node.start_mark), path, f"the tag {shown(node.tag)} is not supported", "none")
         if isinstance(node, yaml.MappingNode):
@@ -168,7 +168,7 @@ class _Reader:
         return text
 
     def _wrong(self, where: Position, path: Place, what: str, expected: str) -> None:
-        self.document.findings.append((where, Finding(path, what, expected)))
+        self.document.findings.append((where, Mistake(path, what, expected)))
 
 
 class _UnboundedError(Exception):
@@ -247,10 +247,10 @@ def load_text(text: str, path: Path) -> Loaded:
     findings = list(document.findings)
     raw = document.data
     if raw is None and not findings:
-        raise scenario_errors(path, [((1, 1), Finding((), "the file is empty", "a scenario"))])
+        raise scenario_errors(path, [((1, 1), Mistake((), "the file is empty", "a scenario"))])
     if raw is not None and not isinstance(raw, dict):
         findings.append(
-            ((1, 1), Finding((), f"{shown(raw)} is not a mapping", "a scenario: name, hosts, streams, ..."))
+            ((1, 1), Mistake((), f"{shown(raw)} is not a mapping", "a scenario: name, hosts, streams, ..."))
         )
     if not isinstance(raw, dict):
         raise scenario_errors(path, findings)
@@ -303,18 +303,18 @@ def read_text(path: Path) -> str:
     try:
         data = _first_bytes(path, BYTES_MAX + 1)
     except FileNotFoundError:
-        raise scenario_errors(path, [((0, 0), Finding((), "there is no such file"))]) from None
+        raise scenario_errors(path, [((0, 0), Mistake((), "there is no such file"))]) from None
     except (OSError, ValueError) as error:
         why = getattr(error, "strerror", None) or str(error)
-        raise scenario_errors(path, [((0, 0), Finding((), f"cannot be read: {why}"))]) from None
+        raise scenario_errors(path, [((0, 0), Mistake((), f"cannot be read: {why}"))]) from None
     if len(data) > BYTES_MAX:
-        raise scenario_errors(path, [((0, 0), Finding((), "is larger than 1 MiB", "a scenario"))])
+        raise scenario_errors(path, [((0, 0), Mistake((), "is larger than 1 MiB", "a scenario"))])
     try:
         return data.removeprefix(codecs.BOM_UTF8).decode()
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         what = f"byte 0x{data[error.start]:02x} is not UTF-8"
-        raise scenario_errors(path, [((line, 1), Finding((), what, "text in UTF-8"))]) from None
+        raise scenario_errors(path, [((line, 1), Mistake((), what, "text in UTF-8"))]) from None
 
 
 def _first_bytes(path: Path, count: int) -> bytes:
@@ -333,11 +333,11 @@ def _first_bytes(path: Path, count: int) -> bytes:
     return bytes(data)
 
 
-def _placed(document: Document, findings: Iterable[Finding]) -> list[tuple[Position, Finding]]:
+def _placed(document: Document, findings: Iterable[Mistake]) -> list[tuple[Position, Mistake]]:
     return [(document.position(finding.path), finding) for finding in findings]
 
 
-def scenario_errors(path: Path, findings: Iterable[tuple[Position, Finding]]) -> ScenarioErrors:
+def scenario_errors(path: Path, findings: Iterable[tuple[Position, Mistake]]) -> ScenarioErrors:
     """All that is wrong with a file, each once, to be raised."""
     return ScenarioErrors(
         [

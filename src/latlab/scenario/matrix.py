@@ -15,7 +15,7 @@ from math import prod
 from typing import Any
 
 from latlab.model.part import Keys
-from latlab.scenario.findings import Finding, Path, Raw, show_path, shown, unknown
+from latlab.scenario.findings import Mistake, Path, Raw, show_path, shown, unknown
 from latlab.scenario.loads import NO_LOADS
 from latlab.scenario.models import Scenario
 from latlab.scenario.parse import Parsed, parse
@@ -128,7 +128,7 @@ class _Override:
 
 
 @dataclass(frozen=True)
-class Run:
+class MatrixRun:
     """A cell and which repetition of it, from 1.
 
     seed: of what differs between its repetitions in virtual time; None on a clock that differs anyway.
@@ -139,7 +139,7 @@ class Run:
     seed: int | None = None
 
 
-def runs(cells: Sequence[MatrixCell], repeat: int, seed: int, *, copies: bool = False) -> list[Run]:
+def runs(cells: Sequence[MatrixCell], repeat: int, seed: int, *, copies: bool = False) -> list[MatrixRun]:
     """Return every repetition of every cell, in the order to run them: shuffled, the same for the same seed.
 
     Each repetition is shuffled apart, so that what drifts over the whole run meets all cells alike. copies: all
@@ -150,7 +150,7 @@ def runs(cells: Sequence[MatrixCell], repeat: int, seed: int, *, copies: bool = 
     for number in range(1, repeat + 1):
         block = list(cells)
         shuffler.shuffle(block)
-        ordered += [Run(cell, number, _seed(cell.scenario, 1 if copies else number)) for cell in block]
+        ordered += [MatrixRun(cell, number, _seed(cell.scenario, 1 if copies else number)) for cell in block]
     return ordered
 
 
@@ -161,7 +161,7 @@ def _seed(scenario: Scenario, repeat: int) -> int | None:
     return (1 if scenario.seed is None else scenario.seed) + repeat - 1
 
 
-def expand(raw: Raw, base: Parsed) -> tuple[list[MatrixCell], list[Finding]]:
+def expand(raw: Raw, base: Parsed) -> tuple[list[MatrixCell], list[Mistake]]:
     """The cells of a scenario in its matrix's order, and what is wrong with the matrix, its overrides and in any cell.
 
     raw: the plain data, base: what became of it. What is wrong without the matrix is not reported again. While anything
@@ -182,7 +182,7 @@ def expand(raw: Raw, base: Parsed) -> tuple[list[MatrixCell], list[Finding]]:
         usable = []  # what else is set in the cells of a value is not known
     size = prod(len(values) for values in matrix.values())
     if size > CELLS_MAX:
-        return [], [*findings, Finding(("matrix",), f"{size} cells", f"{CELLS_MAX} or fewer")]
+        return [], [*findings, Mistake(("matrix",), f"{size} cells", f"{CELLS_MAX} or fewer")]
     told = set(base.findings)
     if base.scenario is not None and not findings:
         return _every_cell(rest, matrix, paths, overrides, excluded)
@@ -205,9 +205,9 @@ def _every_cell(
     paths: Mapping[str, tuple[str, ...]],
     overrides: Sequence[_Override],
     excluded: Sequence[Mapping[str, int]],
-) -> tuple[list[MatrixCell], list[Finding]]:
+) -> tuple[list[MatrixCell], list[Mistake]]:
     cells: list[MatrixCell] = []
-    findings: dict[Finding, Finding] = {}
+    findings: dict[Mistake, Mistake] = {}
     slugs: set[str] = set()
     seen: set[frozenset[tuple[str, int]]] = set()
     for picked in _combinations(matrix, paths):
@@ -235,7 +235,7 @@ def _every_cell(
             # The same mistake is in other cells too: it is reported for the first one.
             findings.setdefault(_retold(finding, path, ""), _retold(finding, path, f"in cell {slug}"))
     if not seen:
-        return [], [Finding(("exclude",), "every cell is excluded", "one cell that is measured")]
+        return [], [Mistake(("exclude",), "every cell is excluded", "one cell that is measured")]
     return cells, list(findings.values())
 
 
@@ -282,24 +282,24 @@ def _combinations(matrix: Mapping[str, _Values], paths: Mapping[str, tuple[str, 
             yield meant
 
 
-def _retold(finding: Finding, path: Path, where: str) -> Finding:
+def _retold(finding: Mistake, path: Path, where: str) -> Mistake:
     """The finding as one of the matrix; where: which of its cells has it."""
     told = (where, show_path(finding.path), finding.what)
-    return Finding(path, ": ".join(filter(None, told)), finding.expected)
+    return Mistake(path, ": ".join(filter(None, told)), finding.expected)
 
 
 def _judge(
     sketch: Sketch, matrix: Mapping[str, _Values], paths: Mapping[str, tuple[str, ...]]
-) -> tuple[list[Finding], list[tuple[str, int]]]:
+) -> tuple[list[Mistake], list[tuple[str, int]]]:
     """What is wrong with the matrix's keys and its combinations of loads; which values, by index, can be tried."""
-    findings: list[Finding] = []
+    findings: list[Mistake] = []
     usable: list[tuple[str, int]] = []
     for key, values in matrix.items():
         where = paths[key]
         for other in matrix:
             if other != key and key not in CHOSEN and paths[other][: len(where)] == where:
                 what = f"{other} is part of {key}, which the matrix sets, too"
-                findings.append(Finding(("matrix", other), what, "one of them"))
+                findings.append(Mistake(("matrix", other), what, "one of them"))
         if key in CHOSEN:
             wrong = list(_chosen_findings(key, values))
             there = {CHOSEN[key], *map(str, sketch.names.get(key, ()))}
@@ -321,10 +321,10 @@ def _judge(
 
 def _overrides(
     sketch: Sketch, matrix: Mapping[str, _Values], paths: Mapping[str, tuple[str, ...]], shapers: Sequence[str]
-) -> tuple[list[_Override], list[Finding]]:
+) -> tuple[list[_Override], list[Mistake]]:
     """The scenario's overrides whose conditions are right, and what is wrong with conditions and paths of any."""
     found: list[_Override] = []
-    findings: list[Finding] = []
+    findings: list[Mistake] = []
     for number, written in enumerate(getattr(sketch.top, "overrides", ())):
         at = ("overrides", number)
         when = {key: _place(key, value, matrix.get(key)) for key, value in written.when.items()}
@@ -345,10 +345,10 @@ def _overrides(
     return found, findings
 
 
-def _excluded(sketch: Sketch, matrix: Mapping[str, _Values]) -> tuple[list[dict[str, int]], list[Finding]]:
+def _excluded(sketch: Sketch, matrix: Mapping[str, _Values]) -> tuple[list[dict[str, int]], list[Mistake]]:
     """Of each entry of `exclude` the values of cells that are not measured, and what is wrong with any."""
     found: list[dict[str, int]] = []
-    findings: list[Finding] = []
+    findings: list[Mistake] = []
     for number, written in enumerate(getattr(sketch.top, "exclude", ())):
         places = {key: _place(key, value, matrix.get(key)) for key, value in written.items()}
         known = {key: index for key, index in places.items() if index is not None}
@@ -359,25 +359,25 @@ def _excluded(sketch: Sketch, matrix: Mapping[str, _Values]) -> tuple[list[dict[
     return found, findings
 
 
-def _not_in_matrix(where: Path, key: str, value: object, matrix: Mapping[str, _Values]) -> Finding:
+def _not_in_matrix(where: Path, key: str, value: object, matrix: Mapping[str, _Values]) -> Mistake:
     """What is asked for that the matrix does not have: the key, or this value of it."""
     if key not in matrix:
-        return Finding(where, *unknown("key of the matrix", key, matrix))
+        return Mistake(where, *unknown("key of the matrix", key, matrix))
     words = map(str, matrix[key].names) if matrix[key].named else (_word(key, one) for one in matrix[key])
     what, expected = unknown("value", _word(key, value), list(words))
-    return Finding(where, f"{what} of matrix.{key}", expected)
+    return Mistake(where, f"{what} of matrix.{key}", expected)
 
 
-def _set_findings(sketch: Sketch, one: _Setting, before: Sequence[_Setting]) -> Iterator[Finding]:
+def _set_findings(sketch: Sketch, one: _Setting, before: Sequence[_Setting]) -> Iterator[Mistake]:
     """What is wrong with a path that an override sets. before: what the matrix and overrides before it set there."""
     if one.path[0] in CHOSEN and len(one.path) == 1:
-        yield Finding(one.source, f"only the matrix says which {one.path[0]} a cell has", f"a path into {one.path[0]}")
+        yield Mistake(one.source, f"only the matrix says which {one.path[0]} a cell has", f"a path into {one.path[0]}")
         return
     yield from _path_findings(sketch, one.source, one.path)
     for other in before:
         depth = min(len(one.path), len(other.path))
         if one.path[:depth] == other.path[:depth]:
-            yield Finding(one.source, f"{show_path(other.source)} is set in the same cells", "one of them")
+            yield Mistake(one.source, f"{show_path(other.source)} is set in the same cells", "one of them")
 
 
 def _place(key: str, value: object, values: _Values | None) -> int | None:
@@ -393,14 +393,14 @@ def _place(key: str, value: object, values: _Values | None) -> int | None:
     return next((index for index, one in enumerate(values) if text(one) == text(value)), None)
 
 
-def _path_findings(sketch: Sketch, where: Path, parts: tuple[str, ...]) -> Iterator[Finding]:
+def _path_findings(sketch: Sketch, where: Path, parts: tuple[str, ...]) -> Iterator[Mistake]:
     """What is wrong with a path into the scenario. What it leads through, if wrong itself, is not judged.
 
     where: the path stands in the file.
     """
     if parts[0] in _NOT_VARIED:
         what = f"{parts[0]} is the same in every cell"
-        yield Finding(where, what, "a path such as streams.control.period")
+        yield Mistake(where, what, "a path such as streams.control.period")
         return
     place: object = sketch
     with suppress(UnknownError):
@@ -409,7 +409,7 @@ def _path_findings(sketch: Sketch, where: Path, parts: tuple[str, ...]) -> Itera
             if part not in names:
                 above = ".".join(parts[:depth])
                 what, expected = unknown("key", part, names)
-                yield Finding(where, f"{what} in {above}" if above else what, expected)
+                yield Mistake(where, f"{what} in {above}" if above else what, expected)
                 return
             if depth < len(parts) - 1:
                 place = names[part]()
@@ -458,23 +458,23 @@ def _entry(entries: dict[Any, object], name: Any) -> object:
     return entries[name]
 
 
-def _chosen_findings(key: str, values: _Values) -> Iterator[Finding]:
+def _chosen_findings(key: str, values: _Values) -> Iterator[Mistake]:
     """What is wrong with the combinations of loads, or of probes, the names' existence apart."""
     seen: list[frozenset[str]] = []
     one, nothing = key.removesuffix("s"), CHOSEN[key]
     if values.named:
-        yield Finding(("matrix", key), f"a mapping of names to {key}, which have names", f"a list of names of {key}")
+        yield Mistake(("matrix", key), f"a mapping of names to {key}, which have names", f"a list of names of {key}")
         return
     for index, value in enumerate(values):
         where = ("matrix", key, index)
         if not isinstance(value, str) and not (isinstance(value, list) and all(isinstance(n, str) for n in value)):
-            yield Finding(where, f"{shown(value)} names no {one}", f"a {one}, a list of {key}, or {nothing}")
+            yield Mistake(where, f"{shown(value)} names no {one}", f"a {one}, a list of {key}, or {nothing}")
             continue
         names = _names(value)
         if not names or (nothing in names and len(names) > 1):
-            yield Finding(where, f"{shown(value)} is not a combination of {key}", f"{nothing} alone, or names of {key}")
+            yield Mistake(where, f"{shown(value)} is not a combination of {key}", f"{nothing} alone, or names of {key}")
         elif len(set(names)) != len(names) or frozenset(names) in seen:
-            yield Finding(where, f"{shown(value)} appears twice", f"each {one}, and each combination, once")
+            yield Mistake(where, f"{shown(value)} appears twice", f"each {one}, and each combination, once")
         seen.append(frozenset(names))
 
 
@@ -533,7 +533,7 @@ def _put(data: Any, path: tuple[str, ...], value: object) -> Any:
     return {**inner, path[0]: _put(inner.get(path[0]), path[1:], value)}
 
 
-def _cause(finding: Finding, sources: Mapping[tuple[str, ...], Path], otherwise: Path) -> Path:
+def _cause(finding: Mistake, sources: Mapping[tuple[str, ...], Path], otherwise: Path) -> Path:
     """Where the value stands whose path shares most with the finding's; otherwise: where none shares anything."""
     at = [str(part) for part in finding.path]
 

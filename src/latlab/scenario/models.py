@@ -19,7 +19,15 @@ from latlab.scenario.findings import shown, wrong
 from latlab.scenario.flows import Flow, all_flows, leg_number
 from latlab.scenario.guests import Guest
 from latlab.scenario.hosts import BoardHost, Host, has_interface, image_for, machine_of, machines_of, switches_of
-from latlab.scenario.limits import ACCEPT_SCHEMA, METRICS, PROBE_METRICS, TIMER_METRICS, Limit, TriggerText, parse_limit
+from latlab.scenario.limits import (
+    ACCEPT_SCHEMA,
+    METRICS,
+    PROBE_METRICS,
+    TIMER_METRICS,
+    AcceptLimit,
+    TriggerText,
+    parse_limit,
+)
 from latlab.scenario.links import Link
 from latlab.scenario.loads import Load, LoadBetween, LoadName
 from latlab.scenario.network import Route, Segment, routes, segments, vlan_parents
@@ -544,10 +552,10 @@ class Scenario(Part):
         """Those at an interface of which a schedule opens and closes gates."""
         return frozenset(str(at).partition(".")[0] for at, shaper in self.shapers.items() if isinstance(shaper, Taprio))
 
-    def limits(self) -> list[Limit]:
+    def limits(self) -> list[AcceptLimit]:
         """The accepted limits, in the scenario's order."""
         parsed = (parse_limit(path, value) for path, value in self.accept.items())
-        return [limit for limit in parsed if isinstance(limit, Limit)]
+        return [limit for limit in parsed if isinstance(limit, AcceptLimit)]
 
     def _route(self, sender: str, receiver: str, via: End | None) -> Route:
         return routes(self.segments(), sender, receiver, via)[0]

@@ -135,7 +135,7 @@ class Route:
 
 
 @dataclass(frozen=True)
-class Joined:
+class SwitchedLinks:
     """Links that switches join: their places in the list, the ends beyond the switches, and the switches' ports."""
 
     links: tuple[int, ...]
@@ -143,7 +143,7 @@ class Joined:
     ports: tuple[End, ...]
 
 
-def joined(ends: Mapping[int, Sequence[End]], switches: Collection[Sequence[End]]) -> list[Joined]:
+def joined(ends: Mapping[int, Sequence[End]], switches: Collection[Sequence[End]]) -> list[SwitchedLinks]:
     """All links, each alone that no switch joins to another, in the order of the first. ends: of each link.
 
     switches: the ports of each.
@@ -157,7 +157,7 @@ def joined(ends: Mapping[int, Sequence[End]], switches: Collection[Sequence[End]
     for links in dict.fromkeys(tuple(sorted(group)) for group in groups.values()):
         of_all = [end for index in links for end in ends[index]]
         beyond = tuple(end for end in of_all if end not in is_port)
-        found.append(Joined(links, beyond, tuple(end for end in of_all if end in is_port)))
+        found.append(SwitchedLinks(links, beyond, tuple(end for end in of_all if end in is_port)))
     return found
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from pydantic import ValidationError
 
-from latlab.scenario.findings import Finding, Raw
+from latlab.scenario.findings import Mistake, Raw
 from latlab.scenario.models import Scenario
 from latlab.scenario.rules import RULES
 from latlab.scenario.shape import findings_of, unknown_references
@@ -18,14 +18,14 @@ class Parsed:
     """What became of plain data: the scenario or what is wrong with it, and what is usable in any case."""
 
     scenario: Scenario | None
-    findings: list[Finding]
+    findings: list[Mistake]
     sketch: Sketch
 
 
 def parse(raw: Raw) -> Parsed:
     """The scenario the data describes; errors in the parts' shape do not hide those between the parts."""
     scenario = None
-    findings: list[Finding] = []
+    findings: list[Mistake] = []
     try:
         scenario = Scenario.model_validate(raw)
         usable = sketch_of(scenario)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from latlab.scenario.findings import Finding, Path, unknown
+from latlab.scenario.findings import Mistake, Path, unknown
 from latlab.scenario.guests import takes_all
 from latlab.scenario.hosts import has_interface
 from latlab.scenario.network import uplink_of
@@ -16,29 +16,29 @@ from latlab.scenario.sketch import PTP_ENDS, Sketch, where_known
 WHERE: Path = ("clock", "ptp")
 
 
-def ptp_ports_are_there(sketch: Sketch) -> Iterator[Finding]:
+def ptp_ports_are_there(sketch: Sketch) -> Iterator[Mistake]:
     """A port is an end of a link, and is started or observed."""
     for path, end in _ports(sketch):
         hosts = [str(name) for name in sketch.names.get("hosts", ())]
         if hosts and end.host not in hosts:
-            yield Finding(path, *unknown("host", end.host, hosts))
+            yield Mistake(path, *unknown("host", end.host, hosts))
         elif end in sketch.vlan_parents:
             port = sketch.parent_of(end)
-            yield Finding(path, f"{end} is a VLAN interface, and PTP's packets have no tag", str(port))
+            yield Mistake(path, f"{end} is a VLAN interface, and PTP's packets have no tag", str(port))
         elif sketch.is_switched(end):
             what = f"{end} is a port of {end.host}'s switch, which forwards PTP's packets"
-            yield Finding(path, what, "an end of a link that is not a port of it")
+            yield Mistake(path, what, "an end of a link that is not a port of it")
         elif "links" in sketch.names and not sketch.loose_links:
             there = [str(other) for other in sketch.ends.values()]
             if str(end) not in there:
-                yield Finding(path, *unknown("end of a link", str(end), there))
+                yield Mistake(path, *unknown("end of a link", str(end), there))
     ptp = sketch.top.clock.ptp
     for name in (set(ptp.ports) & set(ptp.observed)) if ptp else ():
         what = f"a ptp4l is started at {name}"
-        yield Finding((*WHERE, "observed", name), what, "one that is started, or one that is observed")
+        yield Mistake((*WHERE, "observed", name), what, "one that is started, or one that is observed")
 
 
-def ptp_ports_stamp(sketch: Sketch) -> Iterator[Finding]:
+def ptp_ports_stamp(sketch: Sketch) -> Iterator[Mistake]:
     """What is made for the run is no network card: it has no clock."""
     ptp = sketch.top.clock.ptp
     if ptp is None or ptp.timestamps != "hardware":
@@ -46,10 +46,10 @@ def ptp_ports_stamp(sketch: Sketch) -> Iterator[Finding]:
     for path, end in _ports(sketch):
         if end.host in sketch.hosts and not has_interface(sketch.hosts[end.host], end.interface):
             what = f"{end} is made for the run, and has no hardware clock"
-            yield Finding(path, what, "timestamps: software, or a network card")
+            yield Mistake(path, what, "timestamps: software, or a network card")
 
 
-def ptp_emulated_cards_stamp_what_comes(sketch: Sketch) -> Iterator[Finding]:
+def ptp_emulated_cards_stamp_what_comes(sketch: Sketch) -> Iterator[Mistake]:
     """An emulated board's card stamps one type of PTP's messages at a time: with gptp a port waits for three."""
     ptp = sketch.top.clock.ptp
     if ptp is None or ptp.profile != "gptp" or ptp.timestamps == "software":
@@ -57,11 +57,11 @@ def ptp_emulated_cards_stamp_what_comes(sketch: Sketch) -> Iterator[Finding]:
     for end in map(parse_end, ptp.ports):
         if _is_card(sketch, end) and is_emulated(sketch, end):
             what = f"{end} is an emulated card, which stamps one type of message at a time, and gptp needs three"
-            yield Finding((*WHERE, "profile"), what, "profile: default, or timestamps: software")
+            yield Mistake((*WHERE, "profile"), what, "profile: default, or timestamps: software")
             return
 
 
-def ptp_passes_switches(sketch: Sketch) -> Iterator[Finding]:
+def ptp_passes_switches(sketch: Sketch) -> Iterator[Mistake]:
     """Packets for the peer delay go to an address that no bridge forwards (IEEE 802.1Q, 8.6.3)."""
     ptp = sketch.top.clock.ptp
     if ptp is None or ptp.profile == "default":
@@ -69,11 +69,11 @@ def ptp_passes_switches(sketch: Sketch) -> Iterator[Finding]:
     for end in map(parse_end, ptp.ports):
         if any(segment.ports and end in segment.ends for segment in sketch.segments):
             what = f"{ptp.profile} measures the delay to the next port, and the switch at {end} is not a PTP port"
-            yield Finding((*WHERE, "profile"), what, "profile: default, whose packets a switch forwards")
+            yield Mistake((*WHERE, "profile"), what, "profile: default, whose packets a switch forwards")
             return
 
 
-def ptp_slaves_have_a_master(sketch: Sketch) -> Iterator[Finding]:
+def ptp_slaves_have_a_master(sketch: Sketch) -> Iterator[Mistake]:
     """Of a link between two ports of the scenario, one end is the master and the other the slave; beyond a switch, the
     others.
 
@@ -95,10 +95,10 @@ def ptp_slaves_have_a_master(sketch: Sketch) -> Iterator[Finding]:
         if roles.count("master") != 1 or "slave" not in roles:
             said = " and ".join(role or "nothing" for role in roles)
             where = f"links[{segment.number}]" + (" and of those that switches join to it" if segment.ports else "")
-            yield Finding((*WHERE, "ports"), f"the ends of {where} are {said}", "a master and a slave")
+            yield Mistake((*WHERE, "ports"), f"the ends of {where} are {said}", "a master and a slave")
 
 
-def ptp_has_one_slave_a_clock(sketch: Sketch) -> Iterator[Finding]:
+def ptp_has_one_slave_a_clock(sketch: Sketch) -> Iterator[Mistake]:
     """With software timestamps every slave that has another machine's time turns its machine's clock.
 
     There is one. On links that are made for the run master and slave have one clock.
@@ -112,10 +112,10 @@ def ptp_has_one_slave_a_clock(sketch: Sketch) -> Iterator[Finding]:
         if other != end:
             what = f"{other} adjusts the same machine's clock"
             where = (*WHERE, "ports", str(end))
-            yield Finding(where, what, "one slave a machine, or timestamps: hardware")
+            yield Mistake(where, what, "one slave a machine, or timestamps: hardware")
 
 
-def ptp_time_comes_from_somewhere(sketch: Sketch) -> Iterator[Finding]:
+def ptp_time_comes_from_somewhere(sketch: Sketch) -> Iterator[Mistake]:
     """No machine hands on time that it has from itself: the masters on a machine have the time of its slaves' masters.
 
     Of several slaves on a machine the first turns its clock.
@@ -138,7 +138,7 @@ def ptp_time_comes_from_somewhere(sketch: Sketch) -> Iterator[Finding]:
             told |= {*way}
             steps = ", ".join(f"{leads[one][0]} follows {leads[one][1]}" for one in way)
             where = (*WHERE, "ports", str(leads[machine][0]))
-            yield Finding(where, f"its machine's clock would follow itself: {steps}", "a machine that has no slave")
+            yield Mistake(where, f"its machine's clock would follow itself: {steps}", "a machine that has no slave")
 
 
 def _turning(sketch: Sketch, ptp: Ptp) -> Iterator[tuple[End, str | None, End | None]]:
@@ -156,7 +156,7 @@ def _turning(sketch: Sketch, ptp: Ptp) -> Iterator[tuple[End, str | None, End | 
                 yield end, machine, master
 
 
-def ptp_passes_the_shapers(sketch: Sketch) -> Iterator[Finding]:
+def ptp_passes_the_shapers(sketch: Sketch) -> Iterator[Mistake]:
     """PTP's packets have no launch times, which an etf wants, and their gate has to open."""
     ptp = sketch.top.clock.ptp
     for end in map(parse_end, ptp.ports if ptp else ()):

@@ -21,7 +21,7 @@ from latlab.scenario import ptp_rules as ptp
 from latlab.scenario import shaper_rules as shapers
 from latlab.scenario import tuning_rules as tuning
 from latlab.scenario import vlan_rules as vlans
-from latlab.scenario.findings import Finding, Path, show_path, unknown
+from latlab.scenario.findings import Mistake, Path, show_path, unknown
 from latlab.scenario.flows import given_port, leg_number
 from latlab.scenario.hosts import has_interface
 from latlab.scenario.network import routes
@@ -35,93 +35,93 @@ from latlab.scenario.watched import TAP, FlowPoint
 RATE_MAX = 2_000_000
 """Packets a second of one talker: above it no Linux socket follows."""
 
-Rule = Callable[[Sketch], Iterator[Finding]]
+Rule = Callable[[Sketch], Iterator[Mistake]]
 
 
-def each(collection: str, judge: Callable[[Sketch, Path, Any], Iterator[Finding]]) -> Rule:
+def each(collection: str, judge: Callable[[Sketch, Path, Any], Iterator[Mistake]]) -> Rule:
     """The rule that judges each entry of a collection alone."""
 
-    def rule(sketch: Sketch) -> Iterator[Finding]:
+    def rule(sketch: Sketch) -> Iterator[Mistake]:
         for name, part in getattr(sketch, collection).items():
             yield from known(judge(sketch, (collection, name), part))
 
     return rule
 
 
-def warmup_ends(sketch: Sketch) -> Iterator[Finding]:
+def warmup_ends(sketch: Sketch) -> Iterator[Mistake]:
     """The warm-up leaves something to measure."""
     warmup, duration = sketch.top.warmup, sketch.top.duration
     if warmup >= duration:
         expected = f"less than duration, {format_duration(duration)}"
-        yield Finding(("warmup",), f"no time is left after a warm-up of {format_duration(warmup)}", expected)
+        yield Mistake(("warmup",), f"no time is left after a warm-up of {format_duration(warmup)}", expected)
 
 
-def ends_are_free(sketch: Sketch) -> Iterator[Finding]:
+def ends_are_free(sketch: Sketch) -> Iterator[Mistake]:
     """An interface is one end of one link; hosts of one network namespace share its interfaces."""
     taken: dict[End, int] = {}
     for (index, side), end in sketch.ends.items():
         interface = End(sketch.namespace_of(end.host), end.interface)
         if interface in taken:
             what = f"{end} is already an end of links[{taken[interface]}]"
-            yield Finding(("links", index, "ends", side), what, "a different interface for each end")
+            yield Mistake(("links", index, "ends", side), what, "a different interface for each end")
         taken.setdefault(interface, index)
 
 
-def subnets_are_apart(sketch: Sketch) -> Iterator[Finding]:
+def subnets_are_apart(sketch: Sketch) -> Iterator[Mistake]:
     """No address belongs to two links, or to a VLAN of one and to another."""
     networks = list(vlans.networks_of(sketch))
     for number, (path, network, is_given) in enumerate(networks):
         for other, taken, _ in networks[:number]:
             if network.overlaps(taken):
                 where: Path = (*path, "subnet") if is_given else path
-                yield Finding(where, f"{network} overlaps {taken} of {show_path(other)}", "different networks")
+                yield Mistake(where, f"{network} overlaps {taken} of {show_path(other)}", "different networks")
 
 
-def something_is_measured(sketch: Sketch) -> Iterator[Finding]:
+def something_is_measured(sketch: Sketch) -> Iterator[Mistake]:
     """A scenario has a stream, a probe or a flow."""
     written = (sketch.names.get(name, ("unknown",)) for name in ("streams", "probes"))
     if not any(written) and not sketch.top.watched:
         expected = "a stream in streams, a probe in probes, or a flow in flows"
-        yield Finding(("streams",), "nothing is measured", expected)
+        yield Mistake(("streams",), "nothing is measured", expected)
 
 
-def flows_have_their_name(sketch: Sketch) -> Iterator[Finding]:
+def flows_have_their_name(sketch: Sketch) -> Iterator[Mistake]:
     """Streams, probes and flows are named alike in tables."""
     for name in sketch.top.watched:
         for kind in ("streams", "probes"):
             if name in sketch.names.get(kind, ()):
-                yield Finding(("flows", name), f"{name} is a {kind.removesuffix('s')} already", "a different name")
+                yield Mistake(("flows", name), f"{name} is a {kind.removesuffix('s')} already", "a different name")
 
 
-def flow_points_are_there(sketch: Sketch) -> Iterator[Finding]:
+def flow_points_are_there(sketch: Sketch) -> Iterator[Mistake]:
     """A flow is watched at interfaces that hosts and guests have, and at taps of guests that have one."""
     for name, flow in where_known(sketch.top.watched, lambda _, flow: flow.at):
         for place, point in enumerate(flow):
             yield from known(_flow_point(sketch, ("flows", name, "at", place), point))
 
 
-def _flow_point(sketch: Sketch, path: Path, point: FlowPoint) -> Iterator[Finding]:
+def _flow_point(sketch: Sketch, path: Path, point: FlowPoint) -> Iterator[Mistake]:
     host, interface = point.end
     if guest := sketch.guests.get(host):
         has_tap = guest.domain is None and KINDS[guest.bridge].has_tap
         if interface != guest.interface and not (interface == TAP and has_tap):
             expected = f"{host}.{guest.interface}" + (f", or {host}.{TAP}, its tap" if has_tap else "")
             what = f"bridge {guest.bridge} has no tap" if interface == TAP else f"{host} has no {interface}"
-            yield Finding(path, what, expected)
+            yield Mistake(path, what, expected)
     elif host in sketch.hosts and not has_interface(sketch.hosts[host], interface):
         ends = [end.interface for end in (*sketch.ends.values(), *sketch.vlan_parents) if end.host == host]
         if interface not in ends:
-            yield Finding(path, *unknown(f"interface of {host}", interface, dict.fromkeys(ends)))
+            yield Mistake(path, *unknown(f"interface of {host}", interface, dict.fromkeys(ends)))
 
 
-def probes_have_their_name(sketch: Sketch) -> Iterator[Finding]:
+def probes_have_their_name(sketch: Sketch) -> Iterator[Mistake]:
     """Streams and probes are named alike in limits and tables."""
     for name in sketch.names.get("probes", ()):
         if name in sketch.names.get("streams", ()):
-            yield Finding(("probes", name), f"{name} is a stream already", "a different name")
+            yield Mistake(("probes", name), f"{name} is a stream already", "a different name")
 
 
-def talkers_keep_up(sketch: Sketch) -> Iterator[Finding]:
+def talkers_keep_up(sketch: Sketch) -> Iterator[Mistake]:
     """What one host is to send at a rate, streams, questions and answers together, is possible."""
     rates: dict[str, Fraction] = defaultdict(Fraction)
     for path, sender, period in _senders(sketch):
@@ -129,7 +129,7 @@ def talkers_keep_up(sketch: Sketch) -> Iterator[Finding]:
         rates[sender] += Fraction(SECOND_NS, period)
         if before <= RATE_MAX < rates[sender]:
             what = f"{sender} would send {int(rates[sender])} packets/s"
-            yield Finding((*path, "period"), what, f"{RATE_MAX} or fewer, all its streams together")
+            yield Mistake((*path, "period"), what, f"{RATE_MAX} or fewer, all its streams together")
 
 
 def _senders(sketch: Sketch) -> Iterator[tuple[Path, str, int]]:
@@ -143,7 +143,7 @@ def _senders(sketch: Sketch) -> Iterator[tuple[Path, str, int]]:
         yield from ((path, sender, period) for sender in senders if period is not None)
 
 
-def ports_are_free(sketch: Sketch) -> Iterator[Finding]:
+def ports_are_free(sketch: Sketch) -> Iterator[Mistake]:
     """A listener receives one stream on a port; what it sends on to guests behind user NAT, its host listens to."""
     taken: dict[tuple[str, str, int], str] = {}
     for (kind, name), (transport, listener, port, given) in where_known(sketch.pairs, partial(_port, sketch)):
@@ -152,7 +152,7 @@ def ports_are_free(sketch: Sketch) -> Iterator[Finding]:
                 first = taken.setdefault((transport, place, port), name)
                 if first != name:
                     path: Path = (kind, name, "port") if given else (kind, name)
-                    yield Finding(path, f"port {port} of {place} is taken by {first}", "another port")
+                    yield Mistake(path, f"port {port} of {place} is taken by {first}", "another port")
                     break
 
 
@@ -173,23 +173,23 @@ def _listening_ends(sketch: Sketch, stream: Stream | Between) -> list[End]:
         return []
 
 
-def dds_domains_are_apart(sketch: Sketch) -> Iterator[Finding]:
+def dds_domains_are_apart(sketch: Sketch) -> Iterator[Mistake]:
     """Each probe over DDS has a domain to itself: ddsperf measures with whomever it finds there."""
     over = {name: probe for name, probe in sketch.probes.items() if isinstance(probe, OverDds)}
     taken: dict[int, str] = {}
     for name, domain in where_known(over, lambda _, probe: probe.domain):
         if domain is not None and (first := taken.setdefault(domain, name)) != name:
-            yield Finding(("probes", name, "domain"), f"domain {domain} is {first}'s", "another one, or leave it out")
+            yield Mistake(("probes", name, "domain"), f"domain {domain} is {first}'s", "another one, or leave it out")
 
 
-def the_clock_port_is_free(sketch: Sketch) -> Iterator[Finding]:
+def the_clock_port_is_free(sketch: Sketch) -> Iterator[Mistake]:
     """Clock exchanges have their port for themselves."""
     sync = sketch.top.clock.sync
     if sync == "exchange" or (sync == "auto" and _exchange_clocks(sketch)):
         with_port = {key: one for key, one in sketch.pairs.items() if isinstance(one, Stream | PingProbe)}
         for path, clashes in where_known(with_port, lambda _, one: one.transport == "udp" and one.port == CLOCK_PORT):
             if clashes:
-                yield Finding((*path, "port"), f"port {CLOCK_PORT} is used by the clock exchange", "another port")
+                yield Mistake((*path, "port"), f"port {CLOCK_PORT} is used by the clock exchange", "another port")
 
 
 def _exchange_clocks(sketch: Sketch) -> bool:
@@ -208,14 +208,14 @@ def _compared(sketch: Sketch) -> Iterator[tuple[Path, tuple[str, str]]]:
     yield from where_known(recorded, lambda _, one: (one.talker, one.listener))
 
 
-def exchanges_have_addresses(sketch: Sketch) -> Iterator[Finding]:
+def exchanges_have_addresses(sketch: Sketch) -> Iterator[Mistake]:
     """A cable between two hosts of one network namespace carries no addresses, which a clock exchange needs."""
     if sketch.top.clock.sync == "exchange":
         for here, there in {tuple(sorted(pair)): pair for _, pair in _compared(sketch)}.values():
             both = sketch.sharing(here, there)
             if both:
                 what = f"{here} and {there} are both {both}: they share a clock, and their cable has no addresses"
-                yield Finding(("clock", "sync"), what, "auto")
+                yield Mistake(("clock", "sync"), what, "auto")
 
 
 RULES: tuple[Rule, ...] = (

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
 
-from latlab.scenario.findings import WRONG, Finding, Path, Raw, closest, shown, unknown
+from latlab.scenario.findings import WRONG, Mistake, Path, Raw, closest, shown, unknown
 from latlab.scenario.guests import IN_WORDS as GUESTS_IN_WORDS
 from latlab.scenario.loads import NO_LOADS
 from latlab.scenario.models import Scenario
@@ -25,13 +25,13 @@ _TOO_SHORT = "too_short"
 """Pydantic says it also of a list that is long enough, but has too few items that are right."""
 
 
-def findings_of(error: ValidationError, raw: Raw) -> Iterator[Finding]:
+def findings_of(error: ValidationError, raw: Raw) -> Iterator[Mistake]:
     """Each thing that is wrong."""
     for detail in error.errors(include_url=False):
         follows = detail["type"] == _TOO_SHORT and len(detail["input"]) >= detail["ctx"]["min_length"]
         if detail["type"] != _FOLLOWS and not follows:
             path = _path(detail["loc"], raw)
-            yield Finding(path, *_words(path, dict(detail), raw))
+            yield Mistake(path, *_words(path, dict(detail), raw))
 
 
 def known_keys(path: Path, raw: Raw) -> dict[str, str]:
@@ -232,7 +232,7 @@ def unused_guests(raw: Raw) -> set[str]:
     return {name for name, guest in entries if isinstance(guest, dict) and guest.get("runs") == "used"} - used
 
 
-def unknown_references(raw: Raw) -> Iterator[Finding]:
+def unknown_references(raw: Raw) -> Iterator[Mistake]:
     """Each name that stands for nothing. A collection that is no mapping is reported elsewhere."""
     for pattern, collections, name_in, others in REFERENCES:
         for path, text in _matches(raw, pattern, ()):
@@ -245,12 +245,12 @@ def unknown_references(raw: Raw) -> Iterator[Finding]:
 
 def _check(
     raw: Raw, path: Path, collections: tuple[str, ...], name: str | None, others: tuple[str, ...]
-) -> Iterator[Finding]:
+) -> Iterator[Mistake]:
     found = [raw.get(collection, {} if collection in _MAY_BE_ABSENT else None) for collection in collections]
     if all(isinstance(entries, dict) for entries in found):
         names = dict.fromkeys([*others, *(name for entries in found if entries for name in entries)])
         if name is not None and name not in names:
-            yield Finding(path, *unknown(collections[0].removesuffix("s"), name, names))
+            yield Mistake(path, *unknown(collections[0].removesuffix("s"), name, names))
 
 
 def _matches(value: Any, pattern: Path, path: Path) -> Iterator[tuple[Path, str]]:

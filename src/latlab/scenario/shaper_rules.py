@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from math import lcm
 
 from latlab.model.units import SECOND_NS
-from latlab.scenario.findings import Finding, Path, unknown
+from latlab.scenario.findings import Mistake, Path, unknown
 from latlab.scenario.guests import becomes_the_guests
 from latlab.scenario.hosts import BoardHost
 from latlab.scenario.loads import LoadBetween
@@ -24,49 +24,49 @@ SMALLEST_FRAME_BITS = 60 * 8
 """ETH_ZLEN: what an entry must have room for (net/sched/sch_taprio.c, fill_sched_entry)."""
 
 
-def shaped_interface_is_there(sketch: Sketch, path: Path, _: Shaper) -> Iterator[Finding]:
+def shaped_interface_is_there(sketch: Sketch, path: Path, _: Shaper) -> Iterator[Mistake]:
     """A shaper is at an end of a link."""
     end = parse_end(str(path[1]))
     if "links" in sketch.names and not sketch.loose_links and end.host in sketch.names.get("hosts", ()):
         there = [str(other) for other in sketch.ends.values()]
         if end in sketch.vlan_parents:
             port = sketch.parent_of(end)
-            yield Finding(path, f"{end} is a VLAN interface: its packets pass the shaper of {port}", str(port))
+            yield Mistake(path, f"{end} is a VLAN interface: its packets pass the shaper of {port}", str(port))
         elif sketch.is_switched(end):
             what = f"{end} is a port of {end.host}'s switch: forwarded packets have no priority there"
-            yield Finding(path, what, "a shaper at the end where packets are sent")
+            yield Mistake(path, what, "a shaper at the end where packets are sent")
         elif str(end) not in there:
-            yield Finding(path, *unknown("end of a link", str(end), there))
+            yield Mistake(path, *unknown("end of a link", str(end), there))
 
 
-def shaper_goes_along(sketch: Sketch, path: Path, shaper: Shaper) -> Iterator[Finding]:
+def shaper_goes_along(sketch: Sketch, path: Path, shaper: Shaper) -> Iterator[Mistake]:
     """Of the shapers of a card that VFIO hands to a guest, the guest's kernel has a line rate only."""
     end = parse_end(str(path[1]))
     for name, guest in sketch.guests.items():
         handed_on = becomes_the_guests(guest) and (guest.host, guest.uplink) == (end.host, end.interface)
         if handed_on and not isinstance(shaper, Tbf):
             what = f"VFIO passes {end} through to {name}: in a guest only a tbf can be set up"
-            yield Finding(path, what, "kind: tbf, or another bridge")
+            yield Mistake(path, what, "kind: tbf, or another bridge")
 
 
-def classes_have_queues(sketch: Sketch, path: Path, shaper: Shaper) -> Iterator[Finding]:
+def classes_have_queues(sketch: Sketch, path: Path, shaper: Shaper) -> Iterator[Mistake]:
     """Each class has transmit queues, and the interface as many as they are together."""
     if not isinstance(shaper, Classes):
         return
     if shaper.queues and len(shaper.queues) < shaper.named_classes:
         what = f"{len(shaper.queues)} classes have queues, and class {shaper.named_classes - 1} is named"
-        yield Finding((*path, "queues"), what, "a number for each class")
+        yield Mistake((*path, "queues"), what, "a number for each class")
         return
     needed = sum(shaper.queue_counts)
     for queue in shaper.children:
         if queue >= needed:
             what = f"the classes have no queue {queue}"
-            yield Finding((*path, "children", str(queue)), what, f"0 to {needed - 1}")
+            yield Mistake((*path, "children", str(queue)), what, f"0 to {needed - 1}")
     end = parse_end(str(path[1]))
     for index, link in sketch.links.items():
         if end in link.ends and (is_emulated(sketch, end) or not sketch.is_cable(link.ends)) and link.queues < needed:
             what = f"{needed} transmit queues are needed, links[{index}] has {link.queues}"
-            yield Finding(path, what, f"links[{index}].queues of {needed} or more")
+            yield Mistake(path, what, f"links[{index}].queues of {needed} or more")
 
 
 def is_emulated(sketch: Sketch, end: End) -> bool:
@@ -75,21 +75,21 @@ def is_emulated(sketch: Sketch, end: End) -> bool:
     return machine is not None and isinstance(sketch.hosts[machine], BoardHost)
 
 
-def gates_fit_their_cycle(sketch: Sketch, path: Path, shaper: Shaper) -> Iterator[Finding]:
+def gates_fit_their_cycle(sketch: Sketch, path: Path, shaper: Shaper) -> Iterator[Mistake]:
     """A shift is within a cycle, and an entry has room for the smallest frame."""
     if not isinstance(shaper, Taprio):
         return
     if shaper.shift >= shaper.cycle:
         what = f"a shift of {format_duration(shaper.shift)} is a cycle or more"
-        yield Finding((*path, "shift"), what, f"less than {format_duration(shaper.cycle)}")
+        yield Mistake((*path, "shift"), what, f"less than {format_duration(shaper.cycle)}")
     smallest = -(-SMALLEST_FRAME_BITS * SECOND_NS // speed_at(sketch, str(path[1]), shaper))
     for number, gate in enumerate(shaper.gates):
         if gate.for_ < smallest:
             what = f"{format_duration(gate.for_)} is too short for the smallest frame"
-            yield Finding((*path, "gates", number, "for"), what, f"{format_duration(smallest)} or more")
+            yield Mistake((*path, "gates", number, "for"), what, f"{format_duration(smallest)} or more")
 
 
-def slopes_are_below_the_speed(sketch: Sketch, path: Path, shaper: Shaper) -> Iterator[Finding]:
+def slopes_are_below_the_speed(sketch: Sketch, path: Path, shaper: Shaper) -> Iterator[Mistake]:
     """The credit of a credit-based shaper falls while it sends: what it leaves its queue is less than the port has."""
     if isinstance(shaper, Etf | Tbf):
         return
@@ -101,7 +101,7 @@ def slopes_are_below_the_speed(sketch: Sketch, path: Path, shaper: Shaper) -> It
             speed = cbs.speed or speed_at(sketch, str(path[1]), shaper)
             if cbs.idle_slope >= speed:
                 what = f"{format_rate(cbs.idle_slope)} is the full rate of the port"
-                yield Finding((*where, "idle_slope"), what, f"less than {format_rate(speed)}")
+                yield Mistake((*where, "idle_slope"), what, f"less than {format_rate(speed)}")
 
 
 def speed_at(sketch: Sketch, end: str, shaper: Taprio | Mqprio | Cbs) -> int:
@@ -110,19 +110,19 @@ def speed_at(sketch: Sketch, end: str, shaper: Taprio | Mqprio | Cbs) -> int:
     return port_speed(shaper.speed, made=any(str(one) == end for link in made for one in link.ends))
 
 
-def assistance_has_its_settings(_: Sketch, path: Path, shaper: Shaper) -> Iterator[Finding]:
+def assistance_has_its_settings(_: Sketch, path: Path, shaper: Shaper) -> Iterator[Mistake]:
     """What belongs to txtime-assist is there only, and its delay lets packets reach the etf in time."""
     if not isinstance(shaper, Taprio):
         return
     if shaper.mode != "txtime-assist":
         for key in ("txtime_delay", "delta"):
             if key in shaper.model_fields_set:
-                yield Finding((*path, key), f"mode {shaper.mode} computes no launch times", "mode: txtime-assist")
+                yield Mistake((*path, key), f"mode {shaper.mode} computes no launch times", "mode: txtime-assist")
         return
     for queue, child in shaper.children.items():
         if isinstance(child, Cbs) or not child.skip_sock_check:
             what = "txtime-assist gives launch times to packets of sockets that ask for none"
-            yield Finding((*path, "children", str(queue)), what, "kind: etf with skip_sock_check: true")
+            yield Mistake((*path, "children", str(queue)), what, "kind: etf with skip_sock_check: true")
     below = {queue: shaper.child_of(queue) for queue in range(sum(shaper.queue_counts))}
     deltas = {queue: child.delta for queue, child in below.items() if isinstance(child, Etf)}
     if not deltas or shaper.delay > max(deltas.values()):
@@ -130,33 +130,33 @@ def assistance_has_its_settings(_: Sketch, path: Path, shaper: Shaper) -> Iterat
     if shaper.txtime_delay is not None:
         ahead = format_duration(max(deltas.values()))
         what = f"{format_duration(shaper.txtime_delay)} pass before the etf, {ahead} ahead, has it"
-        yield Finding((*path, "txtime_delay"), what, f"more than its delta, {ahead}")
+        yield Mistake((*path, "txtime_delay"), what, f"more than its delta, {ahead}")
     else:  # computed of the deltas, and more than any but 0
         first = min(deltas)
         where = ("children", str(first), "delta") if first in shaper.children else ("delta",)
         what = f"{format_duration(deltas[first])} leave a packet no time to reach its etf"
-        yield Finding((*path, *where), what, "more than 0ns")
+        yield Mistake((*path, *where), what, "more than 0ns")
 
 
-def nothing_waits_for_ever(sketch: Sketch) -> Iterator[Finding]:
+def nothing_waits_for_ever(sketch: Sketch) -> Iterator[Mistake]:
     """A gate opens for each class that streams, probes and loads are in."""
     for path, end, priority in _senders(sketch):
         yield from gate_opens(sketch, path, end, priority)
 
 
-def gate_opens(sketch: Sketch, path: Path, end: End, priority: int) -> Iterator[Finding]:
+def gate_opens(sketch: Sketch, path: Path, end: End, priority: int) -> Iterator[Mistake]:
     """At a port a gate opens for packets of a priority. path: of who sends them."""
     shaper = sketch.shapers.get(str(end))
     if isinstance(shaper, Taprio):
         traffic_class = shaper.class_of(priority)
         if not any(traffic_class in gate.open for gate in shaper.gates):
             what = f"priority {priority} is traffic class {traffic_class} at {end}, whose gate never opens"
-            yield Finding(path, what, "a gate for it, or another priority")
+            yield Mistake(path, what, "a gate for it, or another priority")
 
 
 def packets_need_no_launch_time(
     sketch: Sketch, path: Path, end: End, priority: int, expected: str = "another priority"
-) -> Iterator[Finding]:
+) -> Iterator[Mistake]:
     """No etf at a port drops packets of a priority for having no launch time. path: of who sends them.
 
     Regardless of its sockets' settings: a launch time that was not given is 0, and has passed (is_packet_valid in
@@ -165,10 +165,10 @@ def packets_need_no_launch_time(
     shaper = sketch.shapers.get(str(end))
     assisted = isinstance(shaper, Taprio) and shaper.mode == "txtime-assist"
     if isinstance(leaf_of(shaper, priority), Etf) and not assisted:
-        yield Finding(path, f"packets without a launch time are dropped by the etf at {end}", expected)
+        yield Mistake(path, f"packets without a launch time are dropped by the etf at {end}", expected)
 
 
-def launch_times_are_kept(sketch: Sketch) -> Iterator[Finding]:
+def launch_times_are_kept(sketch: Sketch) -> Iterator[Mistake]:
     """An etf takes packets with launch times of its kind, and drops all others silently.
 
     Source: is_packet_valid in net/sched/sch_etf.c.
@@ -181,7 +181,7 @@ def launch_times_are_kept(sketch: Sketch) -> Iterator[Finding]:
         in_tai = next((one.kind for one in (etf, shaper) if isinstance(one, Etf | Taprio)), None)
         if launch and launch.clock != "tai" and in_tai:
             what = f"clock {launch.clock} is not that of the {in_tai} at {end}, which drops packets that differ"
-            yield Finding((*path, "launch_time"), what, "clock: tai")
+            yield Mistake((*path, "launch_time"), what, "clock: tai")
         if launch is None:
             expected = "launch_time: true, or another priority" if stream else "another priority"
             yield from packets_need_no_launch_time(sketch, path, end, priority, expected)
@@ -189,13 +189,13 @@ def launch_times_are_kept(sketch: Sketch) -> Iterator[Finding]:
             yield from _alike(path, end, launch, etf)
 
 
-def _alike(path: Path, end: End, launch: LaunchTime, etf: Etf) -> Iterator[Finding]:
+def _alike(path: Path, end: End, launch: LaunchTime, etf: Etf) -> Iterator[Mistake]:
     if launch.deadline != etf.deadline and not etf.skip_sock_check:
         what = f"the etf at {end} has deadline: {str(etf.deadline).lower()}, and drops packets that differ"
-        yield Finding((*path, "launch_time"), what, f"deadline: {str(etf.deadline).lower()}")
+        yield Mistake((*path, "launch_time"), what, f"deadline: {str(etf.deadline).lower()}")
     if launch.lead <= etf.delta:
         what = f"a lead of {format_duration(launch.lead)} ends before the etf at {end} wakes for the packet"
-        yield Finding((*path, "launch_time"), what, f"a lead of more than its delta, {format_duration(etf.delta)}")
+        yield Mistake((*path, "launch_time"), what, f"a lead of more than its delta, {format_duration(etf.delta)}")
 
 
 def leaf_of(shaper: Shaper | None, priority: int) -> Etf | Cbs | None:
@@ -209,7 +209,7 @@ def leaf_of(shaper: Shaper | None, priority: int) -> Etf | Cbs | None:
     return shaper.child_of(shaper.queues_of(traffic_class)[0]) if traffic_class < len(shaper.queue_counts) else None
 
 
-def cycles_begin_together(sketch: Sketch) -> Iterator[Finding]:
+def cycles_begin_together(sketch: Sketch) -> Iterator[Mistake]:
     """All streams start as a cycle of every schedule begins: those of different length do so now and then."""
     cycles = dict(where_known(sketch.shapers, lambda _, one: one.cycle if isinstance(one, Taprio) else 1))
     common = lcm(*cycles.values()) if cycles else 1
@@ -217,7 +217,7 @@ def cycles_begin_together(sketch: Sketch) -> Iterator[Finding]:
         listed = ", ".join(format_duration(cycle) for cycle in dict.fromkeys(cycles.values()) if cycle > 1)
         what = f"cycles of {listed} begin together only every {format_duration(common)}"
         expected = f"cycles whose least common multiple is {format_duration(COMMON_CYCLE_NS_MAX)} or less"
-        yield Finding(("shapers",), what, expected)
+        yield Mistake(("shapers",), what, expected)
 
 
 def _senders(sketch: Sketch) -> Iterator[tuple[Path, End, int]]:

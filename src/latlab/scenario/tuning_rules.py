@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from latlab.scenario.findings import Finding, Path, unknown
+from latlab.scenario.findings import Mistake, Path, unknown
 from latlab.scenario.guests import Guest, facts_of
 from latlab.scenario.hosts import CPU_LISTS, BoardHost, Host, kernel_cpus
 from latlab.scenario.parts import Cpus, End, UnknownError, parse_end
@@ -15,22 +15,22 @@ from latlab.scenario.tuning import Tuning
 from latlab.scenario.units import format_duration
 
 
-def spinning_is_confined(_: Sketch, path: Path, tuning: Tuning) -> Iterator[Finding]:
+def spinning_is_confined(_: Sketch, path: Path, tuning: Tuning) -> Iterator[Mistake]:
     """A listener that spins leaves the machine a CPU."""
     listener = tuning.listener
     if listener.mode == "spin" and listener.fifo is not None and listener.cpus is None:
         what = f"polling at SCHED_FIFO {listener.fifo} on every CPU would stop the machine"
-        yield Finding((*path, "listener", "mode"), what, "cpus: [n] in addition, or fifo: null")
+        yield Mistake((*path, "listener", "mode"), what, "cpus: [n] in addition, or fifo: null")
 
 
-def polling_has_a_time(_: Sketch, path: Path, tuning: Tuning) -> Iterator[Finding]:
+def polling_has_a_time(_: Sketch, path: Path, tuning: Tuning) -> Iterator[Mistake]:
     """A listener that is to poll has a time to do it."""
     if tuning.listener.mode == "busy-poll" and tuning.listener.busy_poll is None:
         what = "mode busy-poll without a time"
-        yield Finding((*path, "listener", "busy_poll"), what, "a duration such as 50us")
+        yield Mistake((*path, "listener", "busy_poll"), what, "a duration such as 50us")
 
 
-def traced_listener_receives(sketch: Sketch, path: Path, tuning: Tuning) -> Iterator[Finding]:
+def traced_listener_receives(sketch: Sketch, path: Path, tuning: Tuning) -> Iterator[Mistake]:
     """Where a listener is traced something of latlab's receives, in some cell at least."""
     if not any(_given(tuning, "listener", "trace")) or not {"streams", "probes"} <= sketch.names.keys():
         return
@@ -47,10 +47,10 @@ def traced_listener_receives(sketch: Sketch, path: Path, tuning: Tuning) -> Iter
     here = [name for name, on in where_known(timers, lambda _, timer: timer.on) if on == host]
     what = f"latlab receives nothing on {host}, so there is nothing to trace"
     remedy = "false, or a stream or a ping to it"
-    yield Finding((*path, "listener", "trace"), what, f"probes.{here[0]}.trace: threads" if here else remedy)
+    yield Mistake((*path, "listener", "trace"), what, f"probes.{here[0]}.trace: threads" if here else remedy)
 
 
-def tuned_guests_are_here(sketch: Sketch, path: Path, tuning: Tuning) -> Iterator[Finding]:
+def tuned_guests_are_here(sketch: Sketch, path: Path, tuning: Tuning) -> Iterator[Mistake]:
     """A guest's threads run on its host."""
     if path[1] not in sketch.names.get("hosts", ()) or "guests" not in sketch.names:
         return
@@ -58,29 +58,29 @@ def tuned_guests_are_here(sketch: Sketch, path: Path, tuning: Tuning) -> Iterato
     for name in tuning.guests:
         if name not in sketch.names["guests"]:
             here = [guest for guest, host in places.items() if host == path[1]]
-            yield Finding((*path, "guests", name), *unknown("guest", name, here))
+            yield Mistake((*path, "guests", name), *unknown("guest", name, here))
         elif places.get(name) in {*sketch.names["hosts"]} - {path[1]}:
             what = f"{name} is a guest of {places[name]}"
-            yield Finding((*path, "guests", name), what, f"tuning.{places[name]}.guests.{name}")
+            yield Mistake((*path, "guests", name), what, f"tuning.{places[name]}.guests.{name}")
 
 
-def guests_have_no_guests(sketch: Sketch, path: Path, tuning: Tuning) -> Iterator[Finding]:
+def guests_have_no_guests(sketch: Sketch, path: Path, tuning: Tuning) -> Iterator[Mistake]:
     """What tunes a hypervisor goes with a host."""
     if path[1] in sketch.names.get("guests", ()) and path[1] not in sketch.names.get("hosts", ()):
         for key in ("guests", "halt_poll"):
             for value in _given(tuning, key):
                 if value != {}:
                     what = f"{path[1]} is a guest, and has no {key}"
-                    yield Finding((*path, key), what, f"{key} in tuning of its host")
+                    yield Mistake((*path, key), what, f"{key} in tuning of its host")
 
 
-def machines_have_the_cpus(sketch: Sketch, path: Path, tuning: Tuning) -> Iterator[Finding]:
+def machines_have_the_cpus(sketch: Sketch, path: Path, tuning: Tuning) -> Iterator[Mistake]:
     """CPUs of a guest are its vCPUs, and a board's are its own, counted from 0; of no other does the scenario say."""
     for where, cpus in _cpus(tuning):
         yield from _cpus_are_there(sketch, str(path[1]), (*path, *where), [range(cpu, cpu + 1) for cpu in cpus])
 
 
-def ptp_has_the_cpus(sketch: Sketch) -> Iterator[Finding]:
+def ptp_has_the_cpus(sketch: Sketch) -> Iterator[Mistake]:
     """The CPUs of linuxptp are of every machine that it is started on; of several without one the first is reported."""
     ptp = sketch.top.clock.ptp
     for cpus in _given(ptp, "cpus") if ptp else ():
@@ -91,7 +91,7 @@ def ptp_has_the_cpus(sketch: Sketch) -> Iterator[Finding]:
                 return
 
 
-def kernel_has_the_cpus(sketch: Sketch, path: Path, machine: Host | Guest) -> Iterator[Finding]:
+def kernel_has_the_cpus(sketch: Sketch, path: Path, machine: Host | Guest) -> Iterator[Mistake]:
     """The CPUs that are listed on the command line of a board's or a guest's kernel are its own."""
     if isinstance(machine, BoardHost | Guest):
         for append in _given(machine, "append"):
@@ -99,7 +99,7 @@ def kernel_has_the_cpus(sketch: Sketch, path: Path, machine: Host | Guest) -> It
             yield from _cpus_are_there(sketch, str(path[1]), (*path, "append"), listed)
 
 
-def _cpus_are_there(sketch: Sketch, name: str, path: Path, listed: Iterable[range]) -> Iterator[Finding]:
+def _cpus_are_there(sketch: Sketch, name: str, path: Path, listed: Iterable[range]) -> Iterator[Mistake]:
     """The CPUs of a host or guest of that name, as far as the scenario says how many it has."""
     found = _cpu_count(sketch, name)
     if found is None:
@@ -109,10 +109,10 @@ def _cpus_are_there(sketch: Sketch, name: str, path: Path, listed: Iterable[rang
     if beyond:
         missing = dict.fromkeys(str(first) if first == last else f"{first}-{last}" for first, last in beyond)
         there = f"0 to {count - 1}" if count > 1 else "0"
-        yield Finding(path, f"{name} has no CPU {', '.join(missing)}", f"{there}, or more {key}")
+        yield Mistake(path, f"{name} has no CPU {', '.join(missing)}", f"{there}, or more {key}")
 
 
-def guests_have_the_queues(sketch: Sketch, path: Path, tuning: Tuning) -> Iterator[Finding]:
+def guests_have_the_queues(sketch: Sketch, path: Path, tuning: Tuning) -> Iterator[Mistake]:
     """Queues of a guest's network card are counted from 0; a card passed through and a domain's have their own."""
     guest = sketch.guests.get(str(path[1]))
     if guest is None or guest.domain is not None or facts_of(guest).gives_device:
@@ -120,10 +120,10 @@ def guests_have_the_queues(sketch: Sketch, path: Path, tuning: Tuning) -> Iterat
     for where, queue in _queues(tuning):
         if queue >= guest.queues:
             what = f"the network card of {path[1]} has no queue {queue}"
-            yield Finding((*path, *where), what, f"guests.{path[1]}.queues of {queue + 1} or more")
+            yield Mistake((*path, *where), what, f"guests.{path[1]}.queues of {queue + 1} or more")
 
 
-def tuned_interfaces_are_there(sketch: Sketch, path: Path, tuning: Tuning) -> Iterator[Finding]:
+def tuned_interfaces_are_there(sketch: Sketch, path: Path, tuning: Tuning) -> Iterator[Mistake]:
     """Interrupts and queues are those of interfaces that the scenario has."""
     machine = str(path[1])
     there = _interfaces(sketch, machine)
@@ -136,12 +136,12 @@ def tuned_interfaces_are_there(sketch: Sketch, path: Path, tuning: Tuning) -> It
                 if end in sketch.vlan_parents:
                     port = sketch.parent_of(end).interface
                     what = f"{name} is a VLAN interface: interrupts and queues are those of {port}"
-                    yield Finding((*path, key, name), what, port)
+                    yield Mistake((*path, key, name), what, port)
                 elif name not in there:
-                    yield Finding((*path, key, name), *unknown(f"interface of {machine}", name, there))
+                    yield Mistake((*path, key, name), *unknown(f"interface of {machine}", name, there))
 
 
-def halt_poll_is_one(sketch: Sketch) -> Iterator[Finding]:
+def halt_poll_is_one(sketch: Sketch) -> Iterator[Mistake]:
     """A machine has one KVM, which all hosts on it share."""
     first: dict[str | None, tuple[str, int]] = {}
     asked = where_known(sketch.tuning, lambda host, tuning: (sketch.machine_of(host), tuning.halt_poll))
@@ -151,7 +151,7 @@ def halt_poll_is_one(sketch: Sketch) -> Iterator[Finding]:
         other, there = first.setdefault(machine, (host, time))
         if time != there:
             what = f"{host} is on the machine of {other}, which has {format_duration(there)}"
-            yield Finding(("tuning", host, "halt_poll"), what, "the same for both, or one of them")
+            yield Mistake(("tuning", host, "halt_poll"), what, "the same for both, or one of them")
 
 
 def _interfaces(sketch: Sketch, machine: str) -> list[str] | None:

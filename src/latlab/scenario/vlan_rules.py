@@ -7,7 +7,7 @@ from functools import partial
 from ipaddress import IPv4Network
 
 from latlab.model.bridges import KINDS
-from latlab.scenario.findings import Finding, Path
+from latlab.scenario.findings import Mistake, Path
 from latlab.scenario.guests import Guest, takes_all
 from latlab.scenario.links import Link, subnet_of, vlan_end, vlan_subnet_of
 from latlab.scenario.network import joined, routes, uplink_of, vlans_of
@@ -17,16 +17,16 @@ from latlab.scenario.sketch import Sketch, where_known
 from latlab.scenario.streams import Stream
 
 
-def names_are_the_kernels(sketch: Sketch) -> Iterator[Finding]:
+def names_are_the_kernels(sketch: Sketch) -> Iterator[Mistake]:
     """An interface's name has at most 15 characters (IFNAMSIZ), the id and the dot before it among them."""
     for path, end in _interfaces(sketch):
         length = len(end.interface.encode(errors="surrogatepass"))
         if length > INTERFACE_NAME_MAX:
             what = f"the VLAN interface {end} would have {length} characters, the kernel takes {INTERFACE_NAME_MAX}"
-            yield Finding(path, what, "a shorter name of the interface that it is on (ip link set … name …)")
+            yield Mistake(path, what, "a shorter name of the interface that it is on (ip link set … name …)")
 
 
-def names_are_free(sketch: Sketch) -> Iterator[Finding]:
+def names_are_free(sketch: Sketch) -> Iterator[Mistake]:
     """No VLAN interface has the name of an end of a link; hosts of one network namespace share its interfaces."""
     taken = {
         End(sketch.namespace_of(end.host), end.interface): f"an end of links[{index}]"
@@ -35,23 +35,23 @@ def names_are_free(sketch: Sketch) -> Iterator[Finding]:
     for path, end in _interfaces(sketch):
         interface = End(sketch.namespace_of(end.host), end.interface)
         if interface in taken:
-            yield Finding(path, f"{end} is {taken[interface]} already", "another id, or another name of that end")
+            yield Mistake(path, f"{end} is {taken[interface]} already", "another id, or another name of that end")
         taken.setdefault(interface, f"a VLAN interface of links[{path[1]}]")
 
 
-def bridge_takes_the_interface(sketch: Sketch, path: Path, guest: Guest) -> Iterator[Finding]:
+def bridge_takes_the_interface(sketch: Sketch, path: Path, guest: Guest) -> Iterator[Mistake]:
     """A bridge that takes a card leaves nothing to the VLAN interfaces on it, and can be on none."""
     end = uplink_of(guest)
     on_it = [str(vlan) for vlan, parent in sketch.vlan_parents.items() if parent == end]
     if KINDS[guest.bridge].leaves_nothing and end in sketch.vlan_parents:
         what = f"{guest.bridge} takes a network card, and {end} is a VLAN interface on {sketch.parent_of(end)}"
-        yield Finding((*path, "bridge"), what, "another bridge, such as tap")
+        yield Mistake((*path, "bridge"), what, "another bridge, such as tap")
     elif on_it and (why := takes_all(guest)):
         what = f"{guest.bridge} takes all frames from {', '.join(on_it)}: {why}"
-        yield Finding((*path, "bridge"), what, "another bridge, or a link without vlans")
+        yield Mistake((*path, "bridge"), what, "another bridge, or a link without vlans")
 
 
-def frames_bear_one_tag(sketch: Sketch, path: Path, stream: Stream | PingProbe) -> Iterator[Finding]:
+def frames_bear_one_tag(sketch: Sketch, path: Path, stream: Stream | PingProbe) -> Iterator[Mistake]:
     """What leaves by a VLAN interface gets its tag there."""
     if stream.transport != "ethernet" or stream.vlan is None:
         return
@@ -60,7 +60,7 @@ def frames_bear_one_tag(sketch: Sketch, path: Path, stream: Stream | PingProbe) 
         port, out = sketch.parent_of(ways[0].talker_end), ways[0].talker_end
         what = f"{out} tags the packets that leave there: with its own vlan a frame would have two tags"
         expected = f"no vlan and pcp but transport: ethernet, or via: {port}"
-        yield Finding((*path, "vlan"), what, expected if port != out else "no vlan")
+        yield Mistake((*path, "vlan"), what, expected if port != out else "no vlan")
 
 
 def networks_of(sketch: Sketch) -> Iterator[tuple[Path, IPv4Network, bool]]:

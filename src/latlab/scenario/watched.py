@@ -62,7 +62,7 @@ Flow = dict[str, Any]
 
 def parse_flow(text: str) -> Flow:
     """The expression for the agent. UsageError: it is none."""
-    reader = _Reader(text)
+    reader = _ExpressionReader(text)
     flow = reader.alternatives()
     if reader.word is not None:
         raise reader.wrong(f"{reader.word!r} closes nothing")
@@ -82,7 +82,7 @@ def _tests(flow: Flow) -> int:
     return len(names) + sum(name.startswith("any_") for name in names)
 
 
-class _Reader:
+class _ExpressionReader:
     """Reads an expression from its first word to its last."""
 
     def __init__(self, text: str) -> None:
@@ -279,20 +279,20 @@ _GROUPS: Final = {
     "multicast": ("01:00:00:00:00:00", "01:00:00:00:00:00"),
 }
 """{name: (address, mask) of the receivers' MAC addresses}."""
-_TERMS: Final[Mapping[str, Callable[[_Reader], None]]] = {
+_TERMS: Final[Mapping[str, Callable[[_ExpressionReader], None]]] = {
     "src": lambda reader: reader.side("src"),
     "dst": lambda reader: reader.side("dst"),
-    "host": _Reader.host,
-    "net": _Reader.host,
-    "port": _Reader.port,
-    "portrange": _Reader.port,
-    "ether": _Reader.ether,
+    "host": _ExpressionReader.host,
+    "net": _ExpressionReader.host,
+    "port": _ExpressionReader.port,
+    "portrange": _ExpressionReader.port,
+    "ether": _ExpressionReader.ether,
     "broadcast": lambda reader: reader.group("broadcast"),
     "multicast": lambda reader: reader.group("multicast"),
-    "vlan": _Reader.vlan,
-    "pcp": _Reader.pcp,
-    "dscp": _Reader.dscp,
-    "proto": _Reader.proto,
+    "vlan": _ExpressionReader.vlan,
+    "pcp": _ExpressionReader.pcp,
+    "dscp": _ExpressionReader.dscp,
+    "proto": _ExpressionReader.proto,
 }
 _KNOWN: Final = frozenset({*_TERMS, *_PROTOCOLS, *ETHER_TYPES, *_AND, *_OR, *_NOT, "(", ")"})
 """Words that are no values."""

@@ -17,7 +17,6 @@ from latlab.synthetic.description import (
     Description,
     Drift,
     Duplicates,
-    Gates,
     Ingredient,
     LateWakes,
     Losses,
@@ -31,6 +30,7 @@ from latlab.synthetic.description import (
     Stall,
     Step,
     Swing,
+    SyntheticGates,
     Throttling,
     WarmUp,
     Where,
@@ -427,7 +427,7 @@ def _with_gates(draw: Draw) -> Description:
     least = [int(min(one, cycle // 40)) for one in base.least_ns]
     # Launches are as a cycle begins, or a third of one before that; what is behind its gate then waits for the window.
     shift = cycle // 3 if rng.random() < 0.5 else 0
-    gates = Gates(cycle, max(sum(least[:4]) + cycle // 3, cycle // 2), shift, known)
+    gates = SyntheticGates(cycle, max(sum(least[:4]) + cycle // 3, cycle // 2), shift, known)
     start = base.start_tai_ns // cycle * cycle
     return replace(base, period_ns=period, noise=noise, least_ns=tuple(least), gates=gates, start_tai_ns=start)
 

@@ -45,7 +45,7 @@ class Noise:
 
 
 @dataclass(frozen=True)
-class Gates:
+class SyntheticGates:
     """A gate before the driver: open for the first open_ns of each cycle.
 
     Cycles begin at the multiples of cycle_ns in TAI + shift_ns.
@@ -262,7 +262,7 @@ class Description:
     period_ns: int
     noise: Noise = Noise()
     ingredients: tuple[Ingredient, ...] = ()
-    gates: Gates | None = None
+    gates: SyntheticGates | None = None
     start_tai_ns: int = 1_800_000_000_000_000_000
     warmup: int = 0
     hardware: bool = False

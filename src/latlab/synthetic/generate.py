@@ -10,7 +10,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from latlab.analysis.anomalies.context import Context
-from latlab.analysis.frames import Frame
+from latlab.analysis.frames import FrameSize
 from latlab.analysis.gate_port import GatePort
 from latlab.analysis.promise import GatedStream
 from latlab.model.units import RATES
@@ -47,12 +47,12 @@ class Synthetic:
         gates = self.description.gates
         if gates is None:
             return None
-        return GatePort("sensor.eth0", "software", schedule_of(gates), SPEED_BPS, Frame.largest(1500), (self.flow,))
+        return GatePort("sensor.eth0", "software", schedule_of(gates), SPEED_BPS, FrameSize.largest(1500), (self.flow,))
 
     @property
     def flow(self) -> GatedStream:
         """The stream as a gate schedule meets it."""
-        return GatedStream("control", 0, 0, self.description.period_ns, Frame.of(64, "udp"))
+        return GatedStream("control", 0, 0, self.description.period_ns, FrameSize.of(64, "udp"))
 
     def context(self) -> Context:
         """What is known of the run next to its packets, as `find_anomalies` takes it."""

@@ -17,7 +17,6 @@ from latlab.model.timestamps import STAGES
 from latlab.synthetic.description import (
     NOISE_SHARES,
     Description,
-    Gates,
     Ingredient,
     LateWakes,
     MissedSlots,
@@ -29,6 +28,7 @@ from latlab.synthetic.description import (
     Reorders,
     Spikes,
     Stall,
+    SyntheticGates,
     Throttling,
     WarmUp,
     Where,
@@ -194,13 +194,13 @@ def walk(
     )
 
 
-def schedule_of(gates: Gates) -> Schedule:
+def schedule_of(gates: SyntheticGates) -> Schedule:
     """The gates as a schedule of traffic class 0."""
     closed = GateEntry((), gates.cycle_ns - gates.open_ns)
     return Schedule((GateEntry((0,), gates.open_ns), closed), gates.shift_ns)
 
 
-def openings_of(gates: Gates) -> Openings:
+def openings_of(gates: SyntheticGates) -> Openings:
     """When packets may leave, those that need GUARD_NS."""
     return Openings.of(gates.cycle_ns, schedule_of(gates).windows(0), GUARD_NS)
 

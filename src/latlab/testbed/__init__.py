@@ -7,9 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 
-from latlab.hosts import MACHINE, GuestHost, Host, LocalHost, NetnsHost
-from latlab.scenario import End, Scenario
-from latlab.scenario import NetnsHost as Namespace
+from latlab.hosts import MACHINE, GuestHost, Host, LocalMachine, NamespaceHost
+from latlab.scenario import End, NetnsHost, Scenario
 from latlab.testbed.bridges.joints import joints
 from latlab.testbed.bridges.table import BRIDGES
 from latlab.testbed.guests import guest_steps
@@ -88,13 +87,13 @@ def test_bed_steps(scenario: Scenario, site: Site) -> list[Step | Service]:
 
 def make_hosts(scenario: Scenario, site: Site) -> dict[str, Host]:
     """The scenario's hosts and guests by name, and the machine the lab runs on as MACHINE."""
-    machines: dict[str, Host] = {MACHINE: LocalHost(MACHINE), **machine_hosts(scenario, site)}
+    machines: dict[str, Host] = {MACHINE: LocalMachine(MACHINE), **machine_hosts(scenario, site)}
     hosts = dict(machines)
     for name, host in scenario.hosts.items():
         if host.is_here:
-            hosts[name] = LocalHost(name)
-        elif isinstance(host, Namespace):
-            hosts[name] = NetnsHost(name, namespace_name(site.tag, name), machines[host.on or MACHINE])
+            hosts[name] = LocalMachine(name)
+        elif isinstance(host, NetnsHost):
+            hosts[name] = NamespaceHost(name, namespace_name(site.tag, name), machines[host.on or MACHINE])
     for name, guest in scenario.guests.items():
         there = site.on(scenario.machine_of(name))
         ours = GuestHost(name, there.guest_state(name), there.agent, machines[there.name])

@@ -16,7 +16,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from latlab.hosts import Host, Lost, Process, host_from, signal_group
+from latlab.hosts import Host, LostMachine, Process, host_from, signal_group
 from latlab.model.errors import LabError, SnapshotError, StartError, UnreachedError, after_that
 from latlab.testbed.images import mark_used
 from latlab.testbed.journal import Journal, ProcessRecord, Record
@@ -438,7 +438,7 @@ class RunningService:
         self._asked = asked
         self._service = service
         self._process = process
-        self._given_up: tuple[Lost, str] | None = None
+        self._given_up: tuple[LostMachine, str] | None = None
         """Why it was ended although it ran, and its last words until then."""
 
     @classmethod
@@ -516,7 +516,7 @@ class RunningService:
         """Whether it runs no more."""
         return self._process.returncode is not None
 
-    async def give_up(self, lost: Lost) -> None:
+    async def give_up(self, lost: LostMachine) -> None:
         """End it, as whom it carries is silent forever."""
         self._given_up = lost, self._last_words()
         await self.end()

@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from latlab.hosts import MACHINE, Host, LocalHost, NetnsHost
+from latlab.hosts import MACHINE, Host, LocalMachine, NamespaceHost
 from latlab.hosts.tools import install_remedy
 from latlab.model.bridges import KINDS
 from latlab.model.errors import LabError, LatlabError
@@ -69,7 +69,7 @@ WORTH = (
 WORTH_MOST = 3
 
 
-def worth_doing(findings: Sequence[Finding]) -> list[str]:
+def worth_doing(findings: Sequence[DoctorFinding]) -> list[str]:
     """At most three lines: what is most worth doing. What keeps runs from working comes first."""
     missing = [finding for finding in findings if finding.ok is False]
     limited = [finding for finding in findings if finding.ok is None and finding.name in WORTH]
@@ -78,7 +78,7 @@ def worth_doing(findings: Sequence[Finding]) -> list[str]:
     return lines[:WORTH_MOST]
 
 
-async def doctor() -> list[Finding]:
+async def doctor() -> list[DoctorFinding]:
     """All findings, in the order to read them. What is tried out is tried in a namespace made for it."""
     findings = [finding for check in CHECKS for finding in check()]
     findings += [finding async for finding in _scratch()]
@@ -90,37 +90,39 @@ async def doctor() -> list[Finding]:
     return sorted(findings, key=lambda finding: areas.index(finding.area))
 
 
-def _privilege() -> Iterator[Finding]:
+def _privilege() -> Iterator[DoctorFinding]:
     missing = sorted(set(CAPABILITIES) - effective_capabilities(_read("/proc/self/status")))
     found = f"missing {', '.join(missing)}" if missing else "all capabilities"
-    yield Finding("privilege", "capabilities", not missing, found, privilege_remedy(missing) if missing else "")
+    yield DoctorFinding("privilege", "capabilities", not missing, found, privilege_remedy(missing) if missing else "")
     forbidden = no_sysctls(read_machine())
     found = "/proc/sys is read-only" if forbidden else "can be written"
-    yield Finding("privilege", "sysctls", forbidden is None, found, forbidden.remedy if forbidden else "")
+    yield DoctorFinding("privilege", "sysctls", forbidden is None, found, forbidden.remedy if forbidden else "")
 
 
-def _kernel() -> Iterator[Finding]:
-    yield Finding("kernel", "release", True, os.uname().release)
+def _kernel() -> Iterator[DoctorFinding]:
+    yield DoctorFinding("kernel", "release", True, os.uname().release)
     realtime = _read("/sys/kernel/realtime") == "1" or "PREEMPT_RT" in os.uname().version
     kernel = f"linux-image-rt-{debian_name(os.uname().machine)}"
     remedy = "" if realtime else f"a kernel with PREEMPT_RT, such as Debian's {kernel}"
-    yield Finding("kernel", "PREEMPT_RT", realtime or None, "yes" if realtime else "no", remedy)
+    yield DoctorFinding("kernel", "PREEMPT_RT", realtime or None, "yes" if realtime else "no", remedy)
 
 
-def _tools() -> Iterator[Finding]:
+def _tools() -> Iterator[DoctorFinding]:
     for tool in (*REQUIRED_TOOLS, *OPTIONAL_TOOLS):
         path = shutil.which(tool)
         missing = False if tool in REQUIRED_TOOLS else None
-        yield Finding("tools", tool, True if path else missing, path or "missing", "" if path else install_remedy(tool))
+        yield DoctorFinding(
+            "tools", tool, True if path else missing, path or "missing", "" if path else install_remedy(tool)
+        )
 
 
-def _agent() -> Iterator[Finding]:
+def _agent() -> Iterator[DoctorFinding]:
     try:
         own = find_agent()
     except LabError as error:
-        yield Finding("tools", "latlab-agent", False, error.what, error.remedy)
+        yield DoctorFinding("tools", "latlab-agent", False, error.what, error.remedy)
         return
-    yield Finding("tools", "latlab-agent", True, str(own))
+    yield DoctorFinding("tools", "latlab-agent", True, str(own))
     agents = find_agents(own)
     for architecture in ARCHITECTURES:
         if architecture != os.uname().machine:
@@ -128,64 +130,66 @@ def _agent() -> Iterator[Finding]:
             there = agents.get(architecture, "missing")
             found = problem.what if problem and architecture in agents else there
             remedy = f"{problem.remedy}, for machines over ssh and boards of {architecture}" if problem else ""
-            yield Finding("tools", f"latlab-agent for {architecture}", None if problem else True, found, remedy)
+            yield DoctorFinding("tools", f"latlab-agent for {architecture}", None if problem else True, found, remedy)
 
 
-def _clocks() -> Iterator[Finding]:
+def _clocks() -> Iterator[DoctorFinding]:
     offset_s = round((time.clock_gettime_ns(time.CLOCK_TAI) - time.clock_gettime_ns(time.CLOCK_REALTIME)) / SECOND_NS)
     remark = "" if offset_s else "; not needed on one machine; between machines linuxptp or chrony sets it"
-    yield Finding("clocks", "TAI offset", True, f"{offset_s} s{remark}")
+    yield DoctorFinding("clocks", "TAI offset", True, f"{offset_s} s{remark}")
     names = [f"{path.name} {_read(path / 'clock_name')}" for path in sorted(Path("/sys/class/ptp").glob("ptp*"))]
     remedy = "" if names else "hardware timestamps need a NIC with a PTP clock, such as Intel i210 or i225"
-    yield Finding("clocks", "PTP hardware clocks", True if names else None, ", ".join(names) or "none", remedy)
+    yield DoctorFinding("clocks", "PTP hardware clocks", True if names else None, ", ".join(names) or "none", remedy)
 
 
-def _latency() -> Iterator[Finding]:
+def _latency() -> Iterator[DoctorFinding]:
     device = Path("/dev/cpu_dma_latency")
     usable = os.access(device, os.W_OK)
     found = "writable" if usable else "not writable" if device.exists() else "missing"
-    yield Finding(
+    yield DoctorFinding(
         "latency", str(device), usable or None, found, "" if usable else "idle states remain enabled: run with sudo"
     )
     runtime = _read("/proc/sys/kernel/sched_rt_runtime_us") or "unknown"
     off = runtime == "-1"
     remedy = "" if off else "`sudo sysctl kernel.sched_rt_runtime_us=-1` for threads that poll"
     found = "off" if off else f"real-time threads may run {runtime} µs in each period"
-    yield Finding("latency", "RT throttling", off or None, found, remedy)
+    yield DoctorFinding("latency", "RT throttling", off or None, found, remedy)
     governor = _read("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")
     good = governor in ("performance", "")
     remedy = "" if good else "`sudo cpupower frequency-set -g performance`"
-    yield Finding("latency", "frequency governor", good or None, governor or "no frequency scaling visible", remedy)
+    yield DoctorFinding(
+        "latency", "frequency governor", good or None, governor or "no frequency scaling visible", remedy
+    )
     isolated = _read("/sys/devices/system/cpu/isolated")
     remedy = "" if isolated else "isolcpus=… on the kernel's command line"
-    yield Finding("latency", "isolated CPUs", True if isolated else None, isolated or "none", remedy)
+    yield DoctorFinding("latency", "isolated CPUs", True if isolated else None, isolated or "none", remedy)
 
 
-def _leftovers() -> Iterator[Finding]:
+def _leftovers() -> Iterator[DoctorFinding]:
     journals = stale_journals()
     runs = [journal.run for journal in journals if journal.pending() or journal.unread]
     for journal in journals:
         journal.close()
     found = f"of runs {', '.join(runs)}" if runs else "none"
-    yield Finding("leftovers", "journals", None if runs else True, found, "`latlab clean`" if runs else "")
+    yield DoctorFinding("leftovers", "journals", None if runs else True, found, "`latlab clean`" if runs else "")
 
 
-async def _scratch() -> AsyncIterator[Finding]:
+async def _scratch() -> AsyncIterator[DoctorFinding]:
     """What namespaces, veth links and qdiscs can be made, tried out."""
     async for name, ok, found, remedy in scratch_findings():
-        yield Finding("network", name, ok, found, remedy)
+        yield DoctorFinding("network", name, ok, found, remedy)
 
 
-async def _fifo() -> Finding:
+async def _fifo() -> DoctorFinding:
     try:
-        await LocalHost(MACHINE).run(("chrt", "-f", "1", "true"))
+        await LocalMachine(MACHINE).run(("chrt", "-f", "1", "true"))
     except LabError as error:
         machine = read_machine()
         missing = {"CAP_SYS_NICE"} - machine.capabilities
         forbidden = None if missing else no_real_time(machine)
         remedy = forbidden.remedy if forbidden else error.remedy or privilege_remedy(missing)
-        return Finding("latency", "SCHED_FIFO", False, error.what, remedy)
-    return Finding("latency", "SCHED_FIFO", True, "permitted")
+        return DoctorFinding("latency", "SCHED_FIFO", False, error.what, remedy)
+    return DoctorFinding("latency", "SCHED_FIFO", True, "permitted")
 
 
 def _read(path: str | Path) -> str:
@@ -196,7 +200,7 @@ def _read(path: str | Path) -> str:
         return ""
 
 
-CHECKS: tuple[Callable[[], Iterator[Finding]], ...] = (
+CHECKS: tuple[Callable[[], Iterator[DoctorFinding]], ...] = (
     _privilege,
     _kernel,
     _tools,
@@ -210,7 +214,7 @@ CHECKS: tuple[Callable[[], Iterator[Finding]], ...] = (
 
 
 @dataclass(frozen=True)
-class Finding:
+class DoctorFinding:
     """One thing found.
 
     ok: True it is as it should be, False runs will fail, None runs work but measure less well or less.
@@ -247,7 +251,7 @@ async def scratch_findings() -> AsyncIterator[Tried]:
     """What was tried and what came of it. All of it is undone, by the journal too if this is killed."""
     tag = f"doctor-{os.getpid()}-{secrets.token_hex(2)}"
     namespace = namespace_name(tag, SCRATCH_HOST)
-    hosts: dict[str, Host] = {MACHINE: LocalHost(MACHINE), SCRATCH_HOST: NetnsHost(SCRATCH_HOST, namespace)}
+    hosts: dict[str, Host] = {MACHINE: LocalMachine(MACHINE), SCRATCH_HOST: NamespaceHost(SCRATCH_HOST, namespace)}
     try:
         async with TestBed(tag, hosts) as bed:
             await bed.apply([_namespace(namespace), _veth(namespace)])
@@ -324,19 +328,19 @@ CARDS = "/sys/class/net"
 BRIDGES_HOST, UPLINK, TAP, BRIDGE = "bridges", "up0", "tap0", "br0"
 
 
-def guest_findings(machine: Machine) -> Iterator[Finding]:
+def guest_findings(machine: Machine) -> Iterator[DoctorFinding]:
     """What guests start and run by."""
     why = machine.kvm or (None if os.access("/dev/kvm", os.R_OK | os.W_OK) else "no access to /dev/kvm")
     remedy = "enable virtualisation in the firmware, load kvm, run with sudo; without it guests are emulated"
-    yield Finding("guests", "KVM", None if why else True, why or "usable", remedy if why else "")
+    yield DoctorFinding("guests", "KVM", None if why else True, why or "usable", remedy if why else "")
     yield _qemu(machine)
     carried = machine.vhost_net
     found = "/dev/vhost-net" if carried else "missing: QEMU carries the packets"
-    yield Finding("guests", "vhost-net", carried or None, found, "" if carried else "`sudo modprobe vhost_net`")
+    yield DoctorFinding("guests", "vhost-net", carried or None, found, "" if carried else "`sudo modprobe vhost_net`")
     yield from image_findings(list_images(), machine)
 
 
-def image_findings(images: Sequence[Image], machine: Machine) -> Iterator[Finding]:
+def image_findings(images: Sequence[Image], machine: Machine) -> Iterator[DoctorFinding]:
     """What guests start from, and what emulated boards do: they are no substitutes for each other."""
     for kind, whose in ((GUEST_KIND, "guests"), (BOARD_KIND, "hosts of kind board")):
         default = DEFAULTS[kind]
@@ -345,7 +349,7 @@ def image_findings(images: Sequence[Image], machine: Machine) -> Iterator[Findin
             remedy = f"none for {machine.architecture}: boards need {' or '.join(BOARD_ARCHITECTURES)}"
         found = ", ".join(map(_described, (image for image in images if image.kind == kind)))
         told = f"{found}; for {whose}" if found else "none"
-        yield Finding("guests", f"{kind} images", True if found else None, told, "" if found else remedy)
+        yield DoctorFinding("guests", f"{kind} images", True if found else None, told, "" if found else remedy)
 
 
 def _described(image: Image) -> str:
@@ -354,38 +358,38 @@ def _described(image: Image) -> str:
     return f"{image.name} ({image.kernel_version}{lacking})"
 
 
-def bridge_findings(machine: Machine, tried: Mapping[str, Finding]) -> Iterator[Finding]:
+def bridge_findings(machine: Machine, tried: Mapping[str, DoctorFinding]) -> Iterator[DoctorFinding]:
     """Each virtual bridge: available, or what is missing. tried: kind → what came of trying the kernel's part of it."""
     site = Site(TAG, machine=machine)
     yield _open_vswitch(site)
     groups = len(machine.list(GROUPS))
     remedy = iommu_remedy(machine.architecture)
     found = f"{groups} groups" if groups else "not in use"
-    yield Finding("bridges", "IOMMU", True if groups else None, found, "" if groups else remedy)
+    yield DoctorFinding("bridges", "IOMMU", True if groups else None, found, "" if groups else remedy)
     no_guests = qemu_lacking(machine)
     for kind, bridge in BRIDGES.items():
         name = f"bridge {kind}"
         if no_guests:
             remedy = install_remedy(qemu_program(machine))
-            yield Finding("bridges", name, None, f"not available: {no_guests}, and no guest without it", remedy)
+            yield DoctorFinding("bridges", name, None, f"not available: {no_guests}, and no guest without it", remedy)
             continue
         lackings = [(bridge.lacking(joint, site), joint) for joint in _joints(kind, machine)]
         lacking, joint = next((one for one in lackings if one[0] is None), lackings[0])
         kernel = tried.get(kind)
         if lacking:
-            yield Finding("bridges", name, None, f"not available: {lacking.what}", lacking.remedy)
+            yield DoctorFinding("bridges", name, None, f"not available: {lacking.what}", lacking.remedy)
         elif kernel and not kernel.ok:
-            yield Finding("bridges", name, None, f"not available: {kernel.found}", kernel.remedy)
+            yield DoctorFinding("bridges", name, None, f"not available: {kernel.found}", kernel.remedy)
         else:
             detail = kernel.found if kernel else bridge.detail(joint, site)
-            yield Finding("bridges", name, True, f"available{': ' if detail else ''}{detail}")
+            yield DoctorFinding("bridges", name, True, f"available{': ' if detail else ''}{detail}")
 
 
-async def tried_bridges() -> AsyncIterator[tuple[str, Finding]]:
+async def tried_bridges() -> AsyncIterator[tuple[str, DoctorFinding]]:
     """Kind → what came of trying what only the kernel knows, in a namespace made for it; all of it is undone."""
     tag = f"doctor-{os.getpid()}-{secrets.token_hex(2)}"
     namespace = namespace_name(tag, BRIDGES_HOST)
-    hosts: dict[str, Host] = {MACHINE: LocalHost(MACHINE), BRIDGES_HOST: NetnsHost(BRIDGES_HOST, namespace)}
+    hosts: dict[str, Host] = {MACHINE: LocalMachine(MACHINE), BRIDGES_HOST: NamespaceHost(BRIDGES_HOST, namespace)}
     try:
         async with TestBed(tag, hosts) as bed:
             await bed.apply(_scratch_bridge(namespace))
@@ -394,25 +398,25 @@ async def tried_bridges() -> AsyncIterator[tuple[str, Finding]]:
     except LabError as error:
         remedy = error.remedy or "run with sudo, outside a container that forbids it"
         for kind in ("macvtap", "xdp"):
-            yield kind, Finding("bridges", kind, None, f"the test failed: {error.what}", remedy)
+            yield kind, DoctorFinding("bridges", kind, None, f"the test failed: {error.what}", remedy)
 
 
-def _qemu(machine: Machine) -> Finding:
+def _qemu(machine: Machine) -> DoctorFinding:
     program, oldest = qemu_program(machine), ".".join(map(str, OLDEST_QEMU))
     version = qemu_version(machine)
     if not machine.has_tool(program) or version is None:
-        return Finding("guests", "QEMU", None, "missing", install_remedy(program))
+        return DoctorFinding("guests", "QEMU", None, "missing", install_remedy(program))
     good = version >= OLDEST_QEMU
     remedy = "" if good else f"QEMU {oldest} or newer"
-    return Finding("guests", "QEMU", good or None, ".".join(map(str, version)), remedy)
+    return DoctorFinding("guests", "QEMU", good or None, ".".join(map(str, version)), remedy)
 
 
-def _open_vswitch(site: Site) -> Finding:
+def _open_vswitch(site: Site) -> DoctorFinding:
     """Its version, and which of its parts are there."""
     name, said = "Open vSwitch", site.machine.say((SWITCHD, "--version")) or ""
     version = switch_version(said)
     if version is None:
-        return Finding("bridges", name, None, "missing", install_remedy(SWITCHD))
+        return DoctorFinding("bridges", name, None, "missing", install_remedy(SWITCHD))
     kernel, dpdk = site.machine.exists(MODULE), dpdk_build(site)
     parts = (
         f"{'kernel' if kernel else 'no kernel'} datapath",
@@ -423,7 +427,7 @@ def _open_vswitch(site: Site) -> Finding:
         *([] if dpdk else ["`sudo apt install openvswitch-switch-dpdk` for vhost-user"]),
     ]
     found = f"{'.'.join(map(str, version))}, {', '.join(parts)}"
-    return Finding("bridges", name, None if remedies else True, found, "; ".join(remedies))
+    return DoctorFinding("bridges", name, None if remedies else True, found, "; ".join(remedies))
 
 
 def _joints(kind: str, machine: Machine) -> list[Joint]:
@@ -470,27 +474,27 @@ def _scratch_bridge(namespace: str) -> list[Step]:
     return [made, *(Step(BRIDGES_HOST, "make a scratch bridge", ("ip", *command)) for command in commands)]
 
 
-async def _macvtap(host: Host) -> Finding:
+async def _macvtap(host: Host) -> DoctorFinding:
     add = ("ip", "link", "add", "link", f"{UPLINK}p", "name", "mv0", "type", "macvtap", "mode", "bridge")
     if (await host.run(add, check=False)).returncode == 0:
-        return Finding("bridges", "macvtap", True, "")
-    return Finding(
+        return DoctorFinding("bridges", "macvtap", True, "")
+    return DoctorFinding(
         "bridges", "macvtap", None, "this kernel has no macvtap", "a kernel with macvtap: `modprobe macvtap`"
     )
 
 
-async def _xdp(host: Host) -> Finding:
+async def _xdp(host: Host) -> DoctorFinding:
     """Our own XDP bridge: it ends as soon as its standard input does."""
     spec = {"bridge": BRIDGE, "ports": [UPLINK, TAP], "mode": "auto", "realtime": {}}
     remedy = "a kernel with CONFIG_BPF_SYSCALL and CONFIG_XDP_SOCKETS, and a link that accepts an XDP program"
     try:
         agent = str(find_agent())
     except LatlabError as error:
-        return Finding("bridges", "xdp", None, error.what, error.remedy)
+        return DoctorFinding("bridges", "xdp", None, error.what, error.remedy)
     said = await host.run((agent, "bridge"), input=json.dumps(spec).encode() + b"\n", check=False)
     events = {event["event"]: event for line in said.stdout.splitlines() if (event := json.loads(line))}
     if ready := events.get("ready"):
         modes = {port["interface"]: port["mode"] for port in ready["ports"]}
-        return Finding("bridges", "xdp", True, f"{modes[UPLINK]} on a veth, {modes[TAP]} on a tap")
+        return DoctorFinding("bridges", "xdp", True, f"{modes[UPLINK]} on a veth, {modes[TAP]} on a tap")
     refused = events.get("error", {"what": re.sub(r"\s+", " ", said.stderr) or "no answer", "remedy": remedy})
-    return Finding("bridges", "xdp", None, refused["what"], refused["remedy"] or remedy)
+    return DoctorFinding("bridges", "xdp", None, refused["what"], refused["remedy"] or remedy)

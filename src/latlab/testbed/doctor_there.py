@@ -13,11 +13,11 @@ from fnmatch import fnmatchcase
 from pathlib import PurePosixPath
 from typing import Final
 
-from latlab.hosts import SshHost
+from latlab.hosts import RemoteHost
 from latlab.hosts.tools import install_remedy
 from latlab.model.errors import LabError
 from latlab.testbed.agent_binary import AGENT, find_agent, find_agents, no_agent
-from latlab.testbed.doctor import Finding
+from latlab.testbed.doctor import DoctorFinding
 from latlab.testbed.machines.ssh import AGENTS, USER
 from latlab.testbed.ssh_steps import CLOCK_S, TOOLS, clock_apart, mount_of
 from latlab.testbed.tuning.cpus import cpu_list
@@ -143,13 +143,13 @@ class There:
     config: Mapping[str, str] | None
 
 
-async def doctor_there(destination: str, ssh_config: str | None = None) -> list[Finding]:
+async def doctor_there(destination: str, ssh_config: str | None = None) -> list[DoctorFinding]:
     """All findings about the machine, in the order to read them. LabError: it is not reached.
 
     destination: host or user@host. ssh_config: the configuration of ssh, None: the user's.
     """
     options = () if "@" in destination else ("-l", USER)
-    host = SshHost(destination, destination, config=ssh_config, options=options)
+    host = RemoteHost(destination, destination, config=ssh_config, options=options)
     said = (await host.run(question(), timeout_s=ASKED_S)).stdout
     try:
         agents: Mapping[str, str] = find_agents(find_agent())
@@ -186,7 +186,7 @@ def read(said: str) -> There:
     )
 
 
-def findings(there: There, agents: Mapping[str, str], now_s: float) -> Iterator[Finding]:
+def findings(there: There, agents: Mapping[str, str], now_s: float) -> Iterator[DoctorFinding]:
     """What the answer means. agents: what find_agents found. now_s: this machine's time."""
     yield from _machine(there, agents)
     yield from _kernel(there)
@@ -198,87 +198,87 @@ def findings(there: There, agents: Mapping[str, str], now_s: float) -> Iterator[
         yield _use(there, use)
 
 
-def _machine(there: There, agents: Mapping[str, str]) -> Iterator[Finding]:
+def _machine(there: There, agents: Mapping[str, str]) -> Iterator[DoctorFinding]:
     if model := there.one.get("model"):
-        yield Finding("machine", "model", True, model)
+        yield DoctorFinding("machine", "model", True, model)
     architecture = there.one.get("architecture", "")
     problem = no_agent(architecture, agents)
     found = problem.what if problem else f"{architecture}: {agents[architecture]}"
-    yield Finding("machine", AGENT, problem is None, found, problem.remedy if problem else "")
+    yield DoctorFinding("machine", AGENT, problem is None, found, problem.remedy if problem else "")
     user = there.one.get("user")
     remedy = "" if user == "0" else "let root log in by key, and name root@HOST"
-    yield Finding("machine", "user", user == "0", "root" if user == "0" else f"user {user}", remedy)
+    yield DoctorFinding("machine", "user", user == "0", "root" if user == "0" else f"user {user}", remedy)
 
 
-def _kernel(there: There) -> Iterator[Finding]:
-    yield Finding("kernel", "release", True, there.one.get("release", "unknown"))
+def _kernel(there: There) -> Iterator[DoctorFinding]:
+    yield DoctorFinding("kernel", "release", True, there.one.get("release", "unknown"))
     realtime = there.one.get("realtime") == "1" or "PREEMPT_RT" in there.one.get("version", "")
-    yield Finding(
+    yield DoctorFinding(
         "kernel", "PREEMPT_RT", realtime or None, "yes" if realtime else "no", "" if realtime else "a PREEMPT_RT kernel"
     )
     isolated = there.one.get("isolated", "")
     remedy = "" if isolated else "isolcpus=… on the kernel's command line"
-    yield Finding("kernel", "isolated CPUs", True if isolated else None, isolated or "none", remedy)
+    yield DoctorFinding("kernel", "isolated CPUs", True if isolated else None, isolated or "none", remedy)
     kinds = sorted({*there.capacities.values()})
     if len(kinds) > 1:
         each = (f"{cpu_list(cpu for cpu, one in there.capacities.items() if one == kind)}: {kind}" for kind in kinds)
         remedy = "tuning: keep the streams' threads, vCPUs and interrupts on CPUs of one kind"
-        yield Finding(
+        yield DoctorFinding(
             "kernel", "kinds of CPUs", None, f"CPUs of different speed, by capacity: {', '.join(each)}", remedy
         )
     if there.config is None:
         found = "cannot be read; the next lines are based on its modules"
-        yield Finding("kernel", "configuration", None, found, "a kernel with CONFIG_IKCONFIG_PROC")
+        yield DoctorFinding("kernel", "configuration", None, found, "a kernel with CONFIG_IKCONFIG_PROC")
     for names in map(str.split, there.undriven):
         known = (CARDS[pattern] for name in names for pattern in CARDS if fnmatchcase(name, pattern))
         if symbols := next(known, None):
             found = "no driver: no interface, and no PTP clock of it"
-            yield Finding("kernel", f"network card {names[0]}", None, found, f"a kernel with {symbols}")
+            yield DoctorFinding("kernel", f"network card {names[0]}", None, found, f"a kernel with {symbols}")
 
 
-def _clocks(there: There, now_s: float) -> Iterator[Finding]:
-    yield Finding("clocks", "clocksource", True, there.one.get("clocksource") or "unknown")
+def _clocks(there: There, now_s: float) -> Iterator[DoctorFinding]:
+    yield DoctorFinding("clocks", "clocksource", True, there.one.get("clocksource") or "unknown")
     stands_at = float(there.one.get("time") or 0)
     apart_s = stands_at - now_s
     near = abs(apart_s) <= CLOCK_S
     found = clock_apart(stands_at, now_s)
-    yield Finding("clocks", "time", near or None, found, "" if near else "set it: chrony, ntpd or `date -s`")
+    yield DoctorFinding("clocks", "time", near or None, found, "" if near else "set it: chrony, ntpd or `date -s`")
     remedy = "" if there.clocks else "hardware timestamps need a card and a driver with a PTP clock"
     shown = ", ".join(there.clocks) or "none"
-    yield Finding("clocks", "PTP hardware clocks", True if there.clocks else None, shown, remedy)
+    yield DoctorFinding("clocks", "PTP hardware clocks", True if there.clocks else None, shown, remedy)
 
 
-def _folders(there: There) -> Iterator[Finding]:
+def _folders(there: There) -> Iterator[DoctorFinding]:
     point, options = mount_of(AGENTS, there.mounts)
     noexec, read_only = "noexec" in options, "ro" in options
     found = f"{point} is mounted {'noexec' if noexec else 'read-only' if read_only else 'for programs and files'}"
     remedy = f"`mount -o remount,{'exec' if noexec else 'rw'} {point}`" if noexec or read_only else ""
-    yield Finding("folders", f"agents: {AGENTS}", not (noexec or read_only), found, remedy)
+    yield DoctorFinding("folders", f"agents: {AGENTS}", not (noexec or read_only), found, remedy)
     point, options = mount_of(RECORDINGS, there.mounts)
     words = there.one.get("free", "").split()
     free_mb = int(words[3]) // 1024 if len(words) > 3 and words[3].isdigit() else None
     if "ro" in options:
         remedy = f"`mount -o remount,rw {point}`"
-        yield Finding("folders", f"recordings: {RECORDINGS}", False, f"{point} is mounted read-only", remedy)
+        yield DoctorFinding("folders", f"recordings: {RECORDINGS}", False, f"{point} is mounted read-only", remedy)
         return
     enough = free_mb is None or free_mb >= FREE_MB
     found = "free space is unknown" if free_mb is None else f"{free_mb} MB free"
     remedy = "" if enough else "shorter cells, fewer packets, or a larger file system there"
-    yield Finding("folders", f"recordings: {RECORDINGS}", enough or None, found, remedy)
+    yield DoctorFinding("folders", f"recordings: {RECORDINGS}", enough or None, found, remedy)
 
 
-def _program(there: There, tool: str) -> Finding:
+def _program(there: There, tool: str) -> DoctorFinding:
     path = there.tools.get(tool)
     if path is None:
-        return Finding("every run", tool, False, "missing", install_remedy(tool))
+        return DoctorFinding("every run", tool, False, "missing", install_remedy(tool))
     if _is_too_small(there, tool):
-        return Finding(
+        return DoctorFinding(
             "every run", tool, False, f"BusyBox's, without the features that latlab uses: {path}", install_remedy(tool)
         )
-    return Finding("every run", tool, True, path)
+    return DoctorFinding("every run", tool, True, path)
 
 
-def _use(there: There, use: Use) -> Finding:
+def _use(there: There, use: Use) -> DoctorFinding:
     """Whether a scenario can ask for that, with all that is missing."""
     missing: list[str] = []
     remedies: list[str] = []
@@ -296,7 +296,7 @@ def _use(there: There, use: Use) -> Finding:
             missing.append(path)
             remedies.append(remedy)
     found = f"missing: {', '.join(missing)}" if missing else "can be used"
-    return Finding("scenarios", use.name, None if missing else True, found, "; ".join(dict.fromkeys(remedies)))
+    return DoctorFinding("scenarios", use.name, None if missing else True, found, "; ".join(dict.fromkeys(remedies)))
 
 
 def _not_in_kernel(there: There, module: str, symbol: str) -> str:

@@ -13,7 +13,7 @@ from functools import cache
 from ipaddress import IPv4Address
 from pathlib import Path
 
-from latlab.hosts import MACHINE, Host, LocalHost
+from latlab.hosts import MACHINE, Host, LocalMachine
 from latlab.model.errors import LabError
 
 CAPABILITIES = {  # include/uapi/linux/capability.h
@@ -145,7 +145,7 @@ def read_machine() -> Machine:
 
 @cache
 def _said(argv: tuple[str, ...]) -> str | None:
-    return LocalHost(MACHINE).ask(argv)
+    return LocalMachine(MACHINE).ask(argv)
 
 
 def _text(path: str) -> str | None:

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from functools import cache, partial
 from pathlib import Path, PurePosixPath
 
-from latlab.hosts import MACHINE, SshHost
+from latlab.hosts import MACHINE, RemoteHost
 from latlab.model.errors import LabError
 from latlab.testbed.agent_binary import AGENT, no_agent
 from latlab.testbed.agent_copy import agent_copy
@@ -47,7 +47,7 @@ THE_TIME = "the time"
 FOUND, RIGHT = "there is one", "the agent for its architecture"
 
 
-def reached(host: SshHost, at: str, site: Site) -> Iterator[Step | Service]:
+def reached(host: RemoteHost, at: str, site: Site) -> Iterator[Step | Service]:
     """Its shell is quiet and lets root in, a connection is kept open, and it has the programs. at: the ssh client's."""
     name = host.name
     # What else a command prints there would be read as its answer.
@@ -65,7 +65,7 @@ def reached(host: SshHost, at: str, site: Site) -> Iterator[Step | Service]:
     yield Step(name, f"{name} has the programs that a run needs", (), check=programs)
 
 
-def agent_put(host: SshHost, site: Site) -> Iterator[Step]:
+def agent_put(host: RemoteHost, site: Site) -> Iterator[Step]:
     """The agent for its architecture is there, at the path of the host's agent. site: this machine's.
 
     Which architecture that is, is looked at before anything is changed there.
@@ -96,7 +96,7 @@ def agent_put(host: SshHost, site: Site) -> Iterator[Step]:
         )
 
 
-def agent_runs(host: SshHost) -> Step:
+def agent_runs(host: RemoteHost) -> Step:
     """A check that the agent there can be run: where it lies, programs may not be allowed."""
     assert host.agent
     runs = Check(("sh", "-c", RUNS, host.agent), AGENT, read=partial(_runs, host.name, host.agent))
@@ -123,13 +123,13 @@ def agents_digest(site: Site) -> str:
     return digests[0] if len(digests) == 1 else hashlib.sha256("".join(digests).encode()).hexdigest()
 
 
-def file_put(host: SshHost, what: str, source: Path, target: str) -> Step:
+def file_put(host: RemoteHost, what: str, source: Path, target: str) -> Step:
     """A file of this machine is there, byte by byte."""
     digest = file_digest(source) if source.exists() else f"SHA256-OF-{source.name}"
     return _put(host, what, ("gzip", "-c1", str(source)), digest, target)
 
 
-def _put(host: SshHost, what: str, packed: Argv, digest: str, target: str) -> Step:
+def _put(host: RemoteHost, what: str, packed: Argv, digest: str, target: str) -> Step:
     """packed: the command that prints the file, compressed."""
     return Step(
         host=MACHINE,
@@ -140,7 +140,7 @@ def _put(host: SshHost, what: str, packed: Argv, digest: str, target: str) -> St
     )
 
 
-def _copied(host: SshHost, packed: Argv, there: Argv, target: str) -> Argv:
+def _copied(host: RemoteHost, packed: Argv, there: Argv, target: str) -> Argv:
     """The command that copies what `packed` prints, unless `there` ends well on the host."""
     put = shlex.join(("sh", "-c", PUT, target))
     return ("sh", "-c", COPY, shlex.join(packed), shlex.join(there), put, *host.prefix())

@@ -13,7 +13,7 @@ RX_ALL = 1  # HWTSTAMP_FILTER_ALL: any packet; the PTP filters would pass ours b
 
 
 @dataclass(frozen=True)
-class Timestamping:
+class NicTimestamping:
     """What `ethtool -T` says: which stamps there are, the PTP clock's number (None without), the modes."""
 
     tx_software: bool
@@ -36,14 +36,14 @@ class Timestamping:
         return self.tx_hardware and self.rx_hardware and self.phc is not None
 
 
-def parse_timestamping(text: str) -> Timestamping:
+def parse_timestamping(text: str) -> NicTimestamping:
     """What `ethtool -T` printed; ValueError when it is not its output."""
     sections = _sections(text)
     if "capabilities" not in sections:
         raise ValueError("no capabilities in the output of ethtool -T")
     capabilities = sections["capabilities"]
     clock = re.search(r"^(?:PTP Hardware Clock|Hardware timestamp provider index): (\d+)$", text, re.MULTILINE)
-    return Timestamping(
+    return NicTimestamping(
         tx_software="software-transmit" in capabilities,
         rx_software="software-receive" in capabilities,
         tx_hardware="hardware-transmit" in capabilities,
@@ -54,7 +54,7 @@ def parse_timestamping(text: str) -> Timestamping:
     )
 
 
-def hardware_stamps_step(host: str, interface: str, able: Timestamping) -> Step | None:
+def hardware_stamps_step(host: str, interface: str, able: NicTimestamping) -> Step | None:
     """The step that has the NIC stamp every packet, undone to the former setting; None when it cannot."""
     if not able.any_packet_in_hardware:
         return None

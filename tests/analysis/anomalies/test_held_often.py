@@ -12,7 +12,7 @@ from latlab.analysis.anomalies.held import slopes_of
 from latlab.analysis.anomalies.signals import find_bursts, together
 from latlab.analysis.anomalies.thresholds import THRESHOLDS
 from latlab.synthetic import Synthetic, generate, random_description
-from latlab.synthetic.description import Gates, LateWakes, PeriodicStalls, Spikes, Stall
+from latlab.synthetic.description import LateWakes, PeriodicStalls, Spikes, Stall, SyntheticGates
 from latlab.synthetic.score import score
 
 MS = 1_000_000
@@ -77,7 +77,7 @@ def test_no_stall_is_shorter_than_its_packets_waited_for_one_another(kind: str) 
 
 
 def test_a_path_on_which_nearly_all_packets_come_in_bursts_is_said_to_be_one() -> None:
-    anomalies = found(stream(gates=Gates(8 * PERIOD_NS, 500_000), drain_ns=5_000))
+    anomalies = found(stream(gates=SyntheticGates(8 * PERIOD_NS, 500_000), drain_ns=5_000))
     assert not episodes(anomalies, "stall")
     assert anomalies.limits is not None and anomalies.limits.bursts is not None
     bursts = anomalies.limits.bursts

@@ -9,7 +9,6 @@ from made import PERIOD_NS, SECOND, episodes, found, only, stream
 from latlab.analysis.anomalies import CODE
 from latlab.synthetic.description import (
     Duplicates,
-    Gates,
     LateWakes,
     Losses,
     MissedSlots,
@@ -18,6 +17,7 @@ from latlab.synthetic.description import (
     Reorders,
     Spikes,
     Stall,
+    SyntheticGates,
     Throttling,
     Where,
 )
@@ -74,7 +74,7 @@ def test_one_late_packet_is_no_stall() -> None:
 
 def test_packets_that_always_come_in_bursts_are_not_stalled() -> None:
     # Eight packets a cycle wait for one window: that is how this path works.
-    anomalies = found(stream(gates=Gates(8 * PERIOD_NS, 500_000), drain_ns=5_000))
+    anomalies = found(stream(gates=SyntheticGates(8 * PERIOD_NS, 500_000), drain_ns=5_000))
     assert not episodes(anomalies, "stall")
 
 
@@ -105,7 +105,7 @@ def test_the_same_gaps_are_stalls_where_throttling_is_off_or_another() -> None:
 
 def test_a_missed_slot_is_seen_by_the_schedule_or_by_the_cycle() -> None:
     for known in (True, False):
-        gates = Gates(400_000, 300_000, schedule_known=known)
+        gates = SyntheticGates(400_000, 300_000, schedule_known=known)
         synthetic = stream(MissedSlots((4_000,), 2), gates=gates)
         episode = only(found(synthetic))
         assert (episode.class_, episode.from_sequence) == ("missed_slot", 4_000)
@@ -125,7 +125,7 @@ def test_late_wakes_and_late_submissions_are_the_talkers() -> None:
 
 
 def test_a_late_wake_that_a_gate_makes_up_for_is_no_late_packet() -> None:
-    gates = Gates(1_000_000, 200_000, shift_ns=700_000)
+    gates = SyntheticGates(1_000_000, 200_000, shift_ns=700_000)
     assert not found(stream(LateWakes((4_000,), 200_000), gates=gates)).episodes
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from lab_machine import scenario
 
-from latlab.hosts import LocalHost
+from latlab.hosts import LocalMachine
 from latlab.scenario import Scenario
 from latlab.testbed.apply import TestBed
 from latlab.testbed.shapers import shaper_steps
@@ -121,7 +121,7 @@ def applied(steps: Iterable[Step]) -> list[StepResult]:
     """What became of the steps on this machine; all has been undone."""
 
     async def session() -> list[StepResult]:
-        async with TestBed("t1", {"ecu": LocalHost("ecu")}) as bed:
+        async with TestBed("t1", {"ecu": LocalMachine("ecu")}) as bed:
             return await bed.apply(list(steps))
 
     return asyncio.run(session())

@@ -7,7 +7,7 @@ import subprocess
 from lab_machine import scenario
 from tuned import GUEST, tuned
 
-from latlab.hosts import LocalHost
+from latlab.hosts import LocalMachine
 from latlab.scenario import Scenario
 from latlab.testbed.site import Site
 from latlab.testbed.step import Step
@@ -85,7 +85,7 @@ def test_every_command_can_be_pasted_into_a_shell() -> None:
     steps = [*before_guests_tuning(everything(), SITE), *guest_tuning(everything(), SITE)]
     for step in steps:
         for argv in filter(None, (step.do, step.undo, step.present, step.check and step.check.argv)):
-            line = LocalHost("ecu").command_line(argv)
+            line = LocalMachine("ecu").command_line(argv)
             subprocess.run(["sh", "-n"], input=line, text=True, check=True)
             if argv[:2] == ("sh", "-c"):
                 subprocess.run(["sh", "-n"], input=argv[2], text=True, check=True)

@@ -10,7 +10,7 @@ from typing import Any
 
 from lab_machine import scenario
 
-from latlab.hosts import LocalHost
+from latlab.hosts import LocalMachine
 from latlab.scenario import Scenario
 from latlab.testbed.apply import TestBed
 from latlab.testbed.step import Step, StepResult
@@ -28,7 +28,7 @@ def applied(steps: Iterable[Step], meanwhile: Callable[[], object] = lambda: Non
     """What became of the steps, and of their checks once `meanwhile` had been called; all has been undone."""
 
     async def session() -> Outcome:
-        async with TestBed("t1", {"ecu": LocalHost("ecu")}) as bed:
+        async with TestBed("t1", {"ecu": LocalMachine("ecu")}) as bed:
             first = await bed.apply(list(steps))
             meanwhile()
             return Outcome(first, await bed.check_again())

@@ -3,7 +3,7 @@
 from latlab.analysis.anomalies.classes import CLASSES, CODE, NAMES, NONE, AnomalyClass
 from latlab.analysis.anomalies.context import Context
 from latlab.analysis.anomalies.find import Anomalies, by_class, find_anomalies
-from latlab.analysis.anomalies.thresholds import THRESHOLDS, Thresholds
+from latlab.analysis.anomalies.thresholds import THRESHOLDS, AnomalyThresholds
 
 __all__ = [
     "CLASSES",
@@ -13,8 +13,8 @@ __all__ = [
     "THRESHOLDS",
     "Anomalies",
     "AnomalyClass",
+    "AnomalyThresholds",
     "Context",
-    "Thresholds",
     "by_class",
     "find_anomalies",
 ]

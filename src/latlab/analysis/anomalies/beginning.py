@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from latlab.analysis.anomalies.blocks import block_spreads
 from latlab.analysis.anomalies.classes import NONE
 from latlab.analysis.anomalies.clock_records import records_of
-from latlab.analysis.anomalies.found import FoundEpisode, Seen, packets
+from latlab.analysis.anomalies.found import Claimed, FoundEpisode, packets
 from latlab.analysis.words import duration
 from latlab.model.timestamps import PATH, PLACES
 
@@ -28,7 +28,7 @@ BESIDE = 0.2
 MOST, HALF, ABOUT = 0.9, 0.5, 0.25
 
 
-def find_warm_up(seen: Seen) -> Iterator[FoundEpisode]:
+def find_warm_up(seen: Claimed) -> Iterator[FoundEpisode]:
     """The slow beginning, if there is one (`slow_start.find_slow_start`), and some of it plainly late."""
     signals = seen.signals
     end, usual = signals.slow_start, signals.usual_ns
@@ -63,7 +63,7 @@ def find_warm_up(seen: Seen) -> Iterator[FoundEpisode]:
     yield FoundEpisode("warm_up", int(row[0]), int(row[end - 1]), row[:end].copy(), most, evidence, text)
 
 
-def _is_as_most(seen: Seen, end: int, over: Float64) -> bool:
+def _is_as_most(seen: Claimed, end: int, over: Float64) -> bool:
     """Whether all of it lies where most of the stream does, so that it is what comes next that is another."""
     signals = seen.signals
     rest = float(np.median(signals.level_ns[end:] + signals.late_ns[end:])) - signals.usual_ns
@@ -71,7 +71,7 @@ def _is_as_most(seen: Seen, end: int, over: Float64) -> bool:
     return bool(middle > HALF * most and abs(rest - middle) < ABOUT * middle)
 
 
-def _not_held(seen: Seen, end: int) -> Int64:
+def _not_held(seen: Claimed, end: int) -> Int64:
     """The places of the beginning's packets that nothing else happened to: a stall in it says nothing of how slow it
     was. Of one that has hardly any of these, all."""
     signals = seen.signals
@@ -81,7 +81,7 @@ def _not_held(seen: Seen, end: int) -> Int64:
     return np.flatnonzero(free) if np.count_nonzero(free) >= FIRST else np.arange(end)
 
 
-def _is_a_clock(seen: Seen, end: int, usual: float) -> bool:
+def _is_a_clock(seen: Claimed, end: int, usual: float) -> bool:
     """Whether it looks like a clock that settles: long, on the path alone, no wider spread than later, not excluded."""
     signals = seen.signals
     at = signals.launch_ns[:end]

@@ -9,14 +9,14 @@ import polars as pl
 from numpy.typing import NDArray
 
 from latlab.analysis.anomalies.blocks import ranges, run_starts, runs
-from latlab.analysis.anomalies.found import FoundEpisode, Seen, Several, Told, packets
+from latlab.analysis.anomalies.found import Claimed, FoundEpisode, Several, Told, packets
 from latlab.analysis.counts import lost
 from latlab.analysis.words import duration
 
 Int64 = NDArray[np.int64]
 
 
-def find_loss_bursts(seen: Seen) -> Iterator[Several]:
+def find_loss_bursts(seen: Claimed) -> Iterator[Several]:
     """Packets that the kernel took and that never arrived, several in a row.
 
     So many that single losses, each for itself, would hardly ever make a row like it in this stream.
@@ -61,7 +61,7 @@ def _least_burst(rows_of_losses: int, sent: int, least: int, chance: float) -> i
     return least
 
 
-def find_reordered(seen: Seen) -> Iterator[Several]:
+def find_reordered(seen: Claimed) -> Iterator[Several]:
     """Packets that arrived after one with a larger sequence number (RFC 4737 §3.3)."""
     rows = seen.signals.rows
     arrived = (
@@ -94,7 +94,7 @@ def find_reordered(seen: Seen) -> Iterator[Several]:
     yield found
 
 
-def find_duplicates(seen: Seen) -> Iterator[FoundEpisode]:
+def find_duplicates(seen: Claimed) -> Iterator[FoundEpisode]:
     """Copies, of which the recording has a count and no more."""
     copies = seen.signals.context.duplicated
     if copies:

@@ -16,7 +16,7 @@ from latlab.analysis.anomalies.blocks import spread_over
 from latlab.analysis.anomalies.classes import CLASSES, CODE
 from latlab.analysis.anomalies.context import Context
 from latlab.analysis.anomalies.counted import find_duplicates, find_loss_bursts, find_reordered
-from latlab.analysis.anomalies.found import FoundEpisode, Holds, Seen, Several
+from latlab.analysis.anomalies.found import Claimed, FoundEpisode, Holds, Several
 from latlab.analysis.anomalies.held import find_holds, find_stalls, find_throttled
 from latlab.analysis.anomalies.levels import find_levels
 from latlab.analysis.anomalies.limit import MIXED
@@ -26,13 +26,13 @@ from latlab.analysis.anomalies.regular import find_periodic
 from latlab.analysis.anomalies.shifts import find_shifts
 from latlab.analysis.anomalies.signals import Signals, make_signals
 from latlab.analysis.anomalies.singles import find_late_senders, find_missed_slots, find_unexplained
-from latlab.analysis.anomalies.thresholds import THRESHOLDS, Thresholds
+from latlab.analysis.anomalies.thresholds import THRESHOLDS, AnomalyThresholds
 from latlab.model.timestamps import TALKER
 from latlab.result.types import Anomaly, Episode, Gap, LateLimits, Range
 
 Int64 = NDArray[np.int64]
 Float64 = NDArray[np.float64]
-Detector = Callable[[Seen], Iterator[FoundEpisode] | Iterator[Several]]
+Detector = Callable[[Claimed], Iterator[FoundEpisode] | Iterator[Several]]
 
 DETECTORS: Final[tuple[Detector, ...]] = (
     find_loss_bursts,
@@ -62,7 +62,7 @@ class Episodes(Sequence[Episode]):
     somebody asks for it. severity float64 [k].
     """
 
-    def __init__(self, seen: Seen) -> None:
+    def __init__(self, seen: Claimed) -> None:
         self._found = tuple(seen.found)
         ranks = [_RANK[one.name] for one in seen.found]
         counts = np.array([len(one.starts) if isinstance(one, Several) else 1 for one in seen.found], np.int64)
@@ -130,7 +130,7 @@ class Episodes(Sequence[Episode]):
         )
 
 
-def _columns(seen: Seen, one: FoundEpisode | Several) -> tuple[Int64, Int64, Int64, Float64]:
+def _columns(seen: Claimed, one: FoundEpisode | Several) -> tuple[Int64, Int64, Int64, Float64]:
     """The first and the last row, the packets, and the severity of each of these."""
     if isinstance(one, Several):
         own = seen.class_of[one.rows] == CODE[one.name]
@@ -157,7 +157,7 @@ class Anomalies:
     limits: LateLimits | None = None
 
 
-def find_anomalies(rows: pl.DataFrame, context: Context, thresholds: Thresholds = THRESHOLDS) -> Anomalies:
+def find_anomalies(rows: pl.DataFrame, context: Context, thresholds: AnomalyThresholds = THRESHOLDS) -> Anomalies:
     """The anomalies of one stream.
 
     rows: its part of the packet table (docs/reference/run-folder.md), by sequence, one row a scheduled packet.
@@ -167,7 +167,7 @@ def find_anomalies(rows: pl.DataFrame, context: Context, thresholds: Thresholds 
     if (wave_ns := fast_wave_ns(signals, line)) is not None:
         signals = make_signals(rows, context, thresholds, wave_ns)
         line = line_of(signals)
-    seen = Seen(signals, find_holds(signals) if len(signals.row) else Holds.none())
+    seen = Claimed(signals, find_holds(signals) if len(signals.row) else Holds.none())
     note_oscillation(seen, line)
     for detector in DETECTORS:
         # All of a detector's findings before any is taken: its own claims do not block it.
@@ -273,7 +273,7 @@ def _parted(signals: Signals) -> Gap | None:
     return Gap(packets=packets, of=len(signals.row), ends_ns=round(ends), begins_ns=round(begins))
 
 
-def exponential_limit_ns(spread_ns: float, n: int, thresholds: Thresholds) -> float:
+def exponential_limit_ns(spread_ns: float, n: int, thresholds: AnomalyThresholds) -> float:
     """Where an exponential tail comes down to `false_alarms` of n packets, with the same safety as any, ns.
 
     From the median (ln 2) on: ln(1/NEAR) to the last percentile, and `tail_safety` times as far as from there to the

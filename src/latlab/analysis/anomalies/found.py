@@ -133,7 +133,7 @@ class Holds:
 
 
 @dataclass
-class Seen:
+class Claimed:
     """The signals, and what has been claimed by now.
 
     holds: the packets that were held together, whatever is said of them. class_of uint8, a value each row of the

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from latlab.analysis.anomalies.blocks import first_beyond, ranges, reached, runs
 from latlab.analysis.anomalies.classes import NONE
 from latlab.analysis.anomalies.context import Context, HostRecord
-from latlab.analysis.anomalies.found import FoundEpisode, Holds, Seen, Several, Told, packets
+from latlab.analysis.anomalies.found import Claimed, FoundEpisode, Holds, Several, Told, packets
 from latlab.analysis.anomalies.regular import find_combs
 from latlab.analysis.anomalies.signals import Signals
 from latlab.analysis.words import duration
@@ -177,7 +177,7 @@ def _piece(signals: Signals, begins: Int64, ends: Int64) -> Holds:
     )
 
 
-def find_throttled(seen: Seen) -> Iterator[FoundEpisode]:
+def find_throttled(seen: Claimed) -> Iterator[FoundEpisode]:
     """Holds of the length that throttling has, at its intervals, where a kernel may have throttled."""
     context = seen.signals.context
     rules: dict[tuple[int, int], set[str]] = {}
@@ -188,7 +188,7 @@ def find_throttled(seen: Seen) -> Iterator[FoundEpisode]:
         yield from _throttled(seen, gap_ns, every_ns, places)
 
 
-def _throttled(seen: Seen, gap_ns: int, every_ns: int, places: Collection[str]) -> Iterator[FoundEpisode]:
+def _throttled(seen: Claimed, gap_ns: int, every_ns: int, places: Collection[str]) -> Iterator[FoundEpisode]:
     """Those at these places that one rule explains: gap_ns of each every_ns."""
     context, thresholds, holds = seen.signals.context, seen.signals.thresholds, seen.holds
     tolerance = thresholds.throttled_tolerance
@@ -240,7 +240,7 @@ def _setting(host: HostRecord, gap_ns: int, every_ns: int) -> dict[str, str]:
     return {"host": host.host, "setting": rule.setting, "log": host.log}
 
 
-def find_stalls(seen: Seen) -> Iterator[Several]:
+def find_stalls(seen: Claimed) -> Iterator[Several]:
     """Every hold that was no throttling."""
     holds = seen.holds
     if not len(holds):

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from latlab.analysis.anomalies.blocks import block_quantiles, filled, running_median, runs, scatter_about_line, shorth
 from latlab.analysis.anomalies.clock_records import Records, records_of
-from latlab.analysis.anomalies.found import FoundEpisode, Seen, packets
+from latlab.analysis.anomalies.found import Claimed, FoundEpisode, packets
 from latlab.analysis.anomalies.limit import change_point, lattice_ns
 from latlab.analysis.anomalies.parts import one_way_stamps
 from latlab.analysis.words import duration
@@ -41,7 +41,7 @@ class Moved:
     kind: str
 
 
-def find_levels(seen: Seen) -> Iterator[FoundEpisode]:
+def find_levels(seen: Claimed) -> Iterator[FoundEpisode]:
     """Clock swings, drifts and steps, and changes of the path."""
     one_way = one_way_ns(seen)
     course = course_of(seen, one_way)
@@ -70,7 +70,7 @@ def find_levels(seen: Seen) -> Iterator[FoundEpisode]:
 
 
 def _near_the_ends(
-    seen: Seen, course: Course, one_way: Float64, spans: list[tuple[int, int]], shifts: Int64
+    seen: Claimed, course: Course, one_way: Float64, spans: list[tuple[int, int]], shifts: Int64
 ) -> Iterator[FoundEpisode]:
     """Steps that readings of a clock show, too near to an end of the stream to leave a level that lasts."""
     signals = seen.signals
@@ -99,7 +99,7 @@ def _near_the_ends(
             yield one
 
 
-def _shifts(seen: Seen) -> Int64:
+def _shifts(seen: Claimed) -> Int64:
     """The first and the last row of each shift that was found, int64 [k, 2]."""
     found = [one for one in seen.found if isinstance(one, FoundEpisode) and "kind" in one.evidence]
     return np.array([(one.first, one.last) for one in found], np.int64).reshape(-1, 2)
@@ -126,7 +126,7 @@ def _drift(course: Course, tolerance: float, share: float) -> Float64 | None:
     return line
 
 
-def _episodes(seen: Seen, off: Float64, tolerance: float) -> Iterator[tuple[int, int]]:
+def _episodes(seen: Claimed, off: Float64, tolerance: float) -> Iterator[tuple[int, int]]:
     """Points begin to end (excluded) at which the level is off, both lobes of a wave together."""
     begins, ends = runs(np.abs(off) > tolerance)
     spans: list[tuple[int, int]] = []
@@ -183,13 +183,13 @@ def _is_sharp(off: Float64, place: int, plateau: float, per: int) -> bool:
     return most >= SHARP * plateau
 
 
-def _told(seen: Seen, course: Course, moved: Moved, one_way: Float64, fast_ns: Float64) -> FoundEpisode:
+def _told(seen: Claimed, course: Course, moved: Moved, one_way: Float64, fast_ns: Float64) -> FoundEpisode:
     """The episode, with what the clocks' records say of it. fast_ns: how far the fastest packets moved, by interval."""
     return told(seen, course, moved, _places(course, moved, one_way, len(seen.signals.row)), one_way, fast_ns)
 
 
 def told(
-    seen: Seen,
+    seen: Claimed,
     course: Course,
     moved: Moved,
     places: tuple[int, int],
@@ -318,7 +318,7 @@ class Course:
         return point * self.per
 
 
-def one_way_ns(seen: Seen) -> Float64:
+def one_way_ns(seen: Claimed) -> Float64:
     """Each judged packet's delay between the two hosts, float64 [n], NaN where it is unknown: by NICs, else by kernels.
 
     Without timestamps of leaving, from the launch on.
@@ -333,7 +333,7 @@ def one_way_ns(seen: Seen) -> Float64:
     return values if len(signals.row) == rows.height else values[signals.row]
 
 
-def course_of(seen: Seen, one_way: Float64) -> Course | None:
+def course_of(seen: Claimed, one_way: Float64) -> Course | None:
     """The course of the level; None for a stream that is too short to have one."""
     signals = seen.signals
     size = signals.size
@@ -367,7 +367,7 @@ def course_of(seen: Seen, one_way: Float64) -> Course | None:
     return Course(size, per, fine, low, point_medians(fine), max(scatter(fine), least), spread, lattice_ns(one_way))
 
 
-def tolerance_ns(seen: Seen, course: Course) -> float:
+def tolerance_ns(seen: Claimed, course: Course) -> float:
     """How far off a level may be by noise."""
     thresholds = seen.signals.thresholds
     return max(

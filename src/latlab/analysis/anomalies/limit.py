@@ -25,7 +25,7 @@ from latlab.analysis.anomalies.blocks import (
     spread_over,
     through_middles,
 )
-from latlab.analysis.anomalies.thresholds import Thresholds
+from latlab.analysis.anomalies.thresholds import AnomalyThresholds
 from latlab.analysis.extremes import extremal_index
 
 Int64 = NDArray[np.int64]
@@ -78,7 +78,7 @@ class Usual:
     held: Bools | None
 
     @classmethod
-    def of(cls, taken: Float64, size: int, held: Bools | None, thresholds: Thresholds, chance: float) -> Usual:
+    def of(cls, taken: Float64, size: int, held: Bools | None, thresholds: AnomalyThresholds, chance: float) -> Usual:
         """The usual of what each packet took, ns [n]; size: packets in an interval. `taken` is overwritten."""
         step = lattice_ns(taken)
         first = usual_ns(taken, size, held)
@@ -94,14 +94,24 @@ class Usual:
         return float(np.median(self.spreads)) if len(self.spreads) else 0.0
 
     def limit_ns(
-        self, aside: Bools | None, slow_start: int, thresholds: Thresholds, false_alarms: float, beyond: float = 1.0
+        self,
+        aside: Bools | None,
+        slow_start: int,
+        thresholds: AnomalyThresholds,
+        false_alarms: float,
+        beyond: float = 1.0,
     ) -> NDArray[np.float32]:
         """From where on no noise makes a packet late, at each packet, float32 [n]: see `limits_ns`."""
         limits = self.limits_ns(aside, slow_start, thresholds, false_alarms, beyond)
         return spread_over(limits, self.size, len(self.late_ns))
 
     def limits_ns(
-        self, aside: Bools | None, slow_start: int, thresholds: Thresholds, false_alarms: float, beyond: float = 1.0
+        self,
+        aside: Bools | None,
+        slow_start: int,
+        thresholds: AnomalyThresholds,
+        false_alarms: float,
+        beyond: float = 1.0,
     ) -> NDArray[np.float32]:
         """From where on no noise makes a packet late, in each interval, float32 [intervals].
 
@@ -161,7 +171,13 @@ def either(one: Bools | None, other: Bools | None) -> Bools | None:
 
 
 def _apart(
-    late: Float64, spreads: Float64, size: int, held: Bools | None, step_ns: int, thresholds: Thresholds, chance: float
+    late: Float64,
+    spreads: Float64,
+    size: int,
+    held: Bools | None,
+    step_ns: int,
+    thresholds: AnomalyThresholds,
+    chance: float,
 ) -> Bools | None:
     """The packets beyond the gap that is nearest to the bulk, bool [n]; None without a gap."""
     if not len(late):
@@ -187,7 +203,7 @@ def _apart(
     return apart if apart is not None and apart.any() else None
 
 
-def _is_far(late: Float64, beyond: Bools, step_ns: int, thresholds: Thresholds) -> bool:
+def _is_far(late: Float64, beyond: Bools, step_ns: int, thresholds: AnomalyThresholds) -> bool:
     """Whether those beyond a gap are another group in ns too, however wide packets lie around each.
 
     The next point of a lattice is none: whatever lies between the two is on one of them.
@@ -268,7 +284,9 @@ class Ordered:
         return found
 
 
-def tail_limit(values: Float64 | Ordered, thresholds: Thresholds, n: int, false_alarms: float | None = None) -> float:
+def tail_limit(
+    values: Float64 | Ordered, thresholds: AnomalyThresholds, n: int, false_alarms: float | None = None
+) -> float:
     """How far out at most `false_alarms` of n packets are by noise alone; values: what lies about 0, in spreads.
 
     false_alarms: by default that of the thresholds.
@@ -318,7 +336,7 @@ SLOWLY: Final = 0.5
 
 
 def crowded(
-    latency: Float64, end: Int64, launch: Int64, size: int, period_ns: int, bursts: Bools, thresholds: Thresholds
+    latency: Float64, end: Int64, launch: Int64, size: int, period_ns: int, bursts: Bools, thresholds: AnomalyThresholds
 ) -> Bools | None:
     """Packets that look held: those in bursts, and those much later than others around, and close to the next or the
     last. None: there are none.
@@ -479,7 +497,7 @@ class SpreadGap:
     reach: float
 
 
-def find_gap(values: Float64, place: Int64 | None, thresholds: Thresholds, chance: float) -> SpreadGap | None:
+def find_gap(values: Float64, place: Int64 | None, thresholds: AnomalyThresholds, chance: float) -> SpreadGap | None:
     """The gap that noise is least likely to make, with at most `gap_share` of the packets beyond it; None without one.
 
     values: how late packets were, in spreads [n]; place: their places in the stream, ascending [n], None if they are
@@ -547,7 +565,7 @@ def find_gap(values: Float64, place: Int64 | None, thresholds: Thresholds, chanc
     return whole if _surprise(x, logs, summed, cut, cut)[0] > allowed else best[1]
 
 
-def _whole(x: Float64, gap: SpreadGap, most: int, thresholds: Thresholds) -> SpreadGap | None:
+def _whole(x: Float64, gap: SpreadGap, most: int, thresholds: AnomalyThresholds) -> SpreadGap | None:
     """The gap below this one that is more than twice as wide: what is beyond is a part of what is beyond that."""
     inside = x[gap.beyond - 1 : min(2 * gap.beyond, most) + 1]
     widths = inside[:-1] - inside[1:]
@@ -617,7 +635,7 @@ def _too_far(head: Float64) -> Float64:
     return likelihood(beyond) - likelihood(beyond - 1)
 
 
-def _gap(x: Float64, beyond: int, edge: int, thresholds: Thresholds) -> SpreadGap | None:
+def _gap(x: Float64, beyond: int, edge: int, thresholds: AnomalyThresholds) -> SpreadGap | None:
     """The widest gap between these two; None where what is beyond is too near to be another group.
 
     So is its nearest part before a gap that is more than twice as wide: the last one of several groups of noise.

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from latlab.analysis.anomalies.blocks import block_quantiles, filled, running_median
 from latlab.analysis.anomalies.clock_records import records_of
-from latlab.analysis.anomalies.found import FoundEpisode, Seen
+from latlab.analysis.anomalies.found import Claimed, FoundEpisode
 from latlab.analysis.anomalies.limit import either
 from latlab.analysis.anomalies.signals import Signals
 from latlab.analysis.words import duration
@@ -54,13 +54,13 @@ AROUND: Final = 8
 """Packets on either side of one, whose median is what is usual at an end of the stream."""
 
 
-def find_oscillation(seen: Seen) -> Iterator[FoundEpisode]:
+def find_oscillation(seen: Claimed) -> Iterator[FoundEpisode]:
     """The oscillation that was noted in `seen`: the class of all packets that nothing else is the matter with."""
     if seen.oscillation is not None:
         yield seen.oscillation
 
 
-def note_oscillation(seen: Seen, line: SpectralLine | None) -> None:
+def note_oscillation(seen: Claimed, line: SpectralLine | None) -> None:
     """Note in `seen` the oscillation of the whole stream, and who is late at its ends for nothing else.
 
     line: `line_of` its signals.

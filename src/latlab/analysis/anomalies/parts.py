@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from latlab.analysis.anomalies.blocks import members, ranges, run_starts, runs, spread_over
 from latlab.analysis.anomalies.limit import Usual, either, local_spreads
-from latlab.analysis.anomalies.thresholds import Thresholds
+from latlab.analysis.anomalies.thresholds import AnomalyThresholds
 from latlab.model.metrics import METRICS_BY_NAME
 from latlab.model.timestamps import PATH, RECORDED, TALKER, WAY
 
@@ -57,7 +57,7 @@ def find_parts(
     size: int,
     held: Bools | None,
     slow_start: int,
-    thresholds: Thresholds,
+    thresholds: AnomalyThresholds,
     *,
     late: Bools,
     elsewhere: Container[str] = (),
@@ -108,7 +108,7 @@ def find_parts(
     }
 
 
-def _lasting(late: dict[str, Float64], place: str, which: Int64, thresholds: Thresholds) -> Int64:
+def _lasting(late: dict[str, Float64], place: str, which: Int64, thresholds: AnomalyThresholds) -> Int64:
     """Which of some packets that were late at a place made up for less than half of it further on, ascending."""
     places = list(late)
     so_far = late[place][which]
@@ -239,7 +239,7 @@ ARRIVAL_LEAST_NS: Final = 1_000
 """Arrivals closer together than this are no further evidence: a listener reads no faster."""
 
 
-def find_trains(late: Float64, end: Int64, launch: Int64, spread_ns: float, thresholds: Thresholds) -> Spans:
+def find_trains(late: Float64, end: Int64, launch: Int64, spread_ns: float, thresholds: AnomalyThresholds) -> Spans:
     """The trains among packets: where each begins and ends (excluded), ascending.
 
     late: how late each was, float64 ns [n]; end, launch: when it arrived and when it was due, int64 ns [n]; spread_ns:
@@ -368,7 +368,7 @@ class Neighbours:
 
 
 def beside_neighbours(
-    usual: Usual, aside: Bools | None, slow_start: int, thresholds: Thresholds, false_alarms: float
+    usual: Usual, aside: Bools | None, slow_start: int, thresholds: AnomalyThresholds, false_alarms: float
 ) -> Neighbours | None:
     """How packets stand next to their neighbours; None where these are not alike.
 

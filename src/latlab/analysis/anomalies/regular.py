@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from latlab.analysis.anomalies.blocks import chain_lengths, reached, run_starts
-from latlab.analysis.anomalies.found import Float64, FoundEpisode, Int64, Seen, Several
+from latlab.analysis.anomalies.found import Claimed, Float64, FoundEpisode, Int64, Several
 from latlab.analysis.anomalies.singles import late_where
-from latlab.analysis.anomalies.thresholds import Thresholds
+from latlab.analysis.anomalies.thresholds import AnomalyThresholds
 from latlab.analysis.words import duration
 from latlab.model.timestamps import PLACES
 
@@ -44,7 +44,12 @@ class Comb:
 
 
 def find_combs(
-    at_ns: Int64, period_ns: int, thresholds: Thresholds, *, repeats: int | None = None, every_ns: int | None = None
+    at_ns: Int64,
+    period_ns: int,
+    thresholds: AnomalyThresholds,
+    *,
+    repeats: int | None = None,
+    every_ns: int | None = None,
 ) -> Iterator[Comb]:
     """The combs among events at these instants (ascending, int64 ns), the largest first; each event is in one at most.
 
@@ -60,7 +65,7 @@ def find_combs(
         left = np.delete(left, best.members)
 
 
-def _best(at: Int64, period_ns: int, thresholds: Thresholds, repeats: int, every_ns: int | None) -> Comb | None:
+def _best(at: Int64, period_ns: int, thresholds: AnomalyThresholds, repeats: int, every_ns: int | None) -> Comb | None:
     if len(at) < repeats:
         return None
     found: Comb | None = None
@@ -84,7 +89,7 @@ def _best(at: Int64, period_ns: int, thresholds: Thresholds, repeats: int, every
     return found
 
 
-def _intervals(at: Int64, period_ns: int, thresholds: Thresholds) -> list[float]:
+def _intervals(at: Int64, period_ns: int, thresholds: AnomalyThresholds) -> list[float]:
     """The intervals that occur most often between events, up to CANDIDATES."""
     differences = np.sort(np.concatenate([at[lag:] - at[:-lag] for lag in range(1, min(LAGS, len(at) - 1) + 1)]))
     differences = differences[differences > 4 * period_ns]
@@ -156,7 +161,7 @@ SINGLE: Final = -1
 
 
 @dataclass(frozen=True)
-class Events:
+class LateEvents:
     """What was late at one place, by time, all int64 [n] or float64 [n].
 
     at_ns: when its first packet arrived, TAI. row: that packet's. late_ns: how late it was. found, number: which of
@@ -169,11 +174,11 @@ class Events:
     found: Int64
     number: Int64
 
-    def __getitem__(self, which: Int64) -> Events:
-        return Events(*(getattr(self, one.name)[which] for one in fields(self)))
+    def __getitem__(self, which: Int64) -> LateEvents:
+        return LateEvents(*(getattr(self, one.name)[which] for one in fields(self)))
 
 
-def find_periodic(seen: Seen) -> Iterator[FoundEpisode]:
+def find_periodic(seen: Claimed) -> Iterator[FoundEpisode]:
     """Combs among all that was late at one place, an episode each.
 
     Late packets without a class are its packets. Stalls, late sends and missed slots stay what they are, and have
@@ -184,17 +189,17 @@ def find_periodic(seen: Seen) -> Iterator[FoundEpisode]:
             yield _told(seen, where, events[comb.members], comb)
 
 
-def _events(seen: Seen) -> dict[str, Events]:
+def _events(seen: Claimed) -> dict[str, LateEvents]:
     """{place: events in order of time}."""
     signals = seen.signals
-    found: dict[str, list[Events]] = {}
+    found: dict[str, list[LateEvents]] = {}
     for order, one in enumerate(seen.found):
         if isinstance(one, Several) and one.name in OTHERS:
             # A packet that missed its slot may be none that is judged, and then the next one is its instant.
             place = np.searchsorted(signals.row, one.firsts)
             there = np.flatnonzero(place < len(signals.row))
             late = one.severity if one.late_ns is None else one.late_ns
-            events = Events(
+            events = LateEvents(
                 signals.end_ns[place[there]], one.firsts[there], late[there], np.full(len(there), order), there
             )
             _sort_out(found, one.places, one.where[there], events)
@@ -203,24 +208,24 @@ def _events(seen: Seen) -> dict[str, Events]:
     if len(first):
         names, most, by, _ = late_where(signals, first)
         single = np.full(len(first), SINGLE)
-        events = Events(signals.end_ns[first], signals.row[first], by, single, single)
+        events = LateEvents(signals.end_ns[first], signals.row[first], by, single, single)
         _sort_out(found, names, most, events)
     return {where: _by_time(parts) for where, parts in found.items()}
 
 
-def _sort_out(found: dict[str, list[Events]], names: Sequence[str], where: Int64, events: Events) -> None:
+def _sort_out(found: dict[str, list[LateEvents]], names: Sequence[str], where: Int64, events: LateEvents) -> None:
     """Add events to those of their places; a place that is new is put in the order in which they come."""
     places, first = np.unique(where, return_index=True)
     for place in places[np.argsort(first)].tolist():
         found.setdefault(names[place], []).append(events[np.flatnonzero(where == place)])
 
 
-def _by_time(parts: list[Events]) -> Events:
-    every = Events(*(np.concatenate([getattr(part, one.name) for part in parts]) for one in fields(Events)))
+def _by_time(parts: list[LateEvents]) -> LateEvents:
+    every = LateEvents(*(np.concatenate([getattr(part, one.name) for part in parts]) for one in fields(LateEvents)))
     return every[np.argsort(every.at_ns, kind="stable")]
 
 
-def _told(seen: Seen, where: str, events: Events, comb: Comb) -> FoundEpisode:
+def _told(seen: Claimed, where: str, events: LateEvents, comb: Comb) -> FoundEpisode:
     every = round(comb.every_ns)
     kinds: Counter[str] = Counter()
     for order in events.found[np.sort(np.unique(events.found, return_index=True)[1])].tolist():

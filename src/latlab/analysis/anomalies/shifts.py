@@ -25,10 +25,10 @@ from latlab.analysis.anomalies.blocks import (
     scatter_about_line,
 )
 from latlab.analysis.anomalies.classes import NONE
-from latlab.analysis.anomalies.found import FoundEpisode, Seen
+from latlab.analysis.anomalies.found import Claimed, FoundEpisode
 from latlab.analysis.anomalies.levels import Course, Moved, one_way_ns, told
 from latlab.analysis.anomalies.limit import Ordered, lattice_ns, tail_limit
-from latlab.analysis.anomalies.thresholds import Thresholds
+from latlab.analysis.anomalies.thresholds import AnomalyThresholds
 
 Int64 = NDArray[np.int64]
 Float64 = NDArray[np.float64]
@@ -61,7 +61,7 @@ BENT: Final = 4
 
 
 @dataclass(frozen=True)
-class Look:
+class ShiftSearch:
     """A stream as shifts are looked for in it.
 
     course: of half intervals. off_ns, fast_ns float64 [intervals]: how far the level, and the fastest packets, were off
@@ -94,7 +94,7 @@ class Look:
         return {side: np.sort(side * self.off_ns / self.scatter_ns) for side in (1, -1)}
 
 
-def find_shifts(seen: Seen) -> Iterator[FoundEpisode]:
+def find_shifts(seen: Claimed) -> Iterator[FoundEpisode]:
     """Shifts of all packets that last from half an interval to `level_length_ns`, and end where they began.
 
     And sudden ones at either end of the stream, of which one side is all there is.
@@ -119,7 +119,7 @@ def find_shifts(seen: Seen) -> Iterator[FoundEpisode]:
             yield from _told(seen, at_ends, begin, end)
 
 
-def _from_inside(look: Look) -> Look:
+def _from_inside(look: ShiftSearch) -> ShiftSearch:
     """The same, compared with the last level that has `level_length_ns` on either side of it: near an end of the stream
     the level itself may be most of what there is."""
 
@@ -134,7 +134,7 @@ def _from_inside(look: Look) -> Look:
     return replace(look, off_ns=off, fast_ns=beyond(look.fast_ns, course.fast), above_ns=above)
 
 
-def _beside_still(look: Look, begin: int, end: int) -> bool:
+def _beside_still(look: ShiftSearch, begin: int, end: int) -> bool:
     """Whether the level next to one that reaches to an end of the stream stays the same."""
     fine, side = look.course.fine, look.side
     beside = fine[end + 1 : end + 1 + side] if begin == 0 else fine[max(0, begin - 1 - side) : begin - 1]
@@ -147,7 +147,7 @@ def _is_still(levels: Float64, most: float) -> bool:
     return 2 * abs(float(np.median(levels[half:]) - np.median(levels[:half]))) <= most
 
 
-def _look(seen: Seen) -> Look | None:
+def _look(seen: Claimed) -> ShiftSearch | None:
     """None of a stream that is too short."""
     one_way = one_way_ns(seen)
     course = _course(seen, one_way)
@@ -162,7 +162,7 @@ def _look(seen: Seen) -> Look | None:
     tolerance = max(
         thresholds.level_spread * course.spread_ns, thresholds.shift_scatter * scatter, thresholds.level_least_ns
     ) + (LATTICE * course.lattice_ns if course.lattice_ns > 1 else 0)
-    return Look(
+    return ShiftSearch(
         course,
         off,
         course.fast - running_median(course.fast, reach),
@@ -177,7 +177,7 @@ def _look(seen: Seen) -> Look | None:
     )
 
 
-def _told(seen: Seen, look: Look, begin: int, end: int) -> Iterator[FoundEpisode]:
+def _told(seen: Claimed, look: ShiftSearch, begin: int, end: int) -> Iterator[FoundEpisode]:
     """The shift in these intervals, if it is one: long enough, of packets that nothing else happened to, no chance."""
     course, thresholds, off = look.course, seen.signals.thresholds, look.off_ns[begin:end]
     peak = float(off[np.argmax(np.abs(off))])
@@ -206,7 +206,7 @@ def _told(seen: Seen, look: Look, begin: int, end: int) -> Iterator[FoundEpisode
     yield told(seen, course, moved, (first, last), look.one_way_ns, look.fast_ns, rows)
 
 
-def _others_reach(look: Look, begin: int, end: int, peak: float, thresholds: Thresholds) -> float:
+def _others_reach(look: ShiftSearch, begin: int, end: int, peak: float, thresholds: AnomalyThresholds) -> float:
     """How far the levels of all other intervals may be off on that side by chance, ns: as far as their tail goes."""
     side = 1 if peak > 0 else -1
     own = side * look.off_ns[max(0, begin - 1) : end + 1] / look.scatter_ns
@@ -216,7 +216,7 @@ def _others_reach(look: Look, begin: int, end: int, peak: float, thresholds: Thr
     return look.scatter_ns * tail_limit(others, thresholds, len(look.off_ns))
 
 
-def _beside(look: Look, begin: int, end: int) -> Int64:
+def _beside(look: ShiftSearch, begin: int, end: int) -> Int64:
     """The places of the packets before and after these intervals, but for those next to them."""
     size, side = look.course.size, look.side
     before = np.arange(max(0, begin - 1 - side) * size, (begin - 1) * size)
@@ -224,7 +224,7 @@ def _beside(look: Look, begin: int, end: int) -> Int64:
     return np.concatenate((before, after))
 
 
-def _course(seen: Seen, one_way: Float64) -> Course | None:
+def _course(seen: Claimed, one_way: Float64) -> Course | None:
     """The level of intervals half as long as usual, without what was held; None of a stream that is too short."""
     signals, thresholds = seen.signals, seen.signals.thresholds
     size = max(STRETCH_LEAST, signals.size // 2)
@@ -250,7 +250,7 @@ def _off(off: Float64, tolerance: float) -> Iterator[tuple[int, int]]:
             yield int(begin), int(end)
 
 
-def _between_equals(look: Look, begin: int, end: int) -> bool:
+def _between_equals(look: ShiftSearch, begin: int, end: int) -> bool:
     """Whether the level was the same before and after, and still: else it is the top of a slower movement."""
     fine, side = look.course.fine, look.side
     peak, noise = float(np.max(np.abs(look.off_ns[begin:end]))), STILL_SCATTER * look.scatter_ns
@@ -309,7 +309,7 @@ def _dependence(values: Float64, off: NDArray[np.bool_], size: int) -> float:
     return 1 + 2 * float(correlation[1 : low[0] if len(low) else None].sum())
 
 
-def _by_chance(look: Look, usual: float, peak: float, first: int, last: int) -> float:
+def _by_chance(look: ShiftSearch, usual: float, peak: float, first: int, last: int) -> float:
     """How many intervals like this one the stream would have at most, were packets beyond so often by chance.
 
     usual: what is above the level usually next to it.
@@ -331,7 +331,7 @@ def _by_chance(look: Look, usual: float, peak: float, first: int, last: int) -> 
     return n / look.dependent * exp(-(last - first) / look.dependent * divergence)
 
 
-def _free(seen: Seen, above_shift: Float64, first: int, last: int) -> Int64:
+def _free(seen: Claimed, above_shift: Float64, first: int, last: int) -> Int64:
     """The rows of these packets that have no class yet, but for those that are late within the shift.
 
     above_shift: how much longer than the shifted level each of them took, float64 ns [last − first].

@@ -27,7 +27,7 @@ from latlab.analysis.anomalies.parts import (
     find_trains,
     with_trains,
 )
-from latlab.analysis.anomalies.thresholds import Thresholds
+from latlab.analysis.anomalies.thresholds import AnomalyThresholds
 from latlab.analysis.counts import reordered_sequences
 from latlab.model.timestamps import QDISC
 from latlab.result.types import Bursts
@@ -53,7 +53,7 @@ class Signals:
 
     rows: pl.DataFrame
     context: Context
-    thresholds: Thresholds
+    thresholds: AnomalyThresholds
     warmup: int
     row: Int64
     launch_ns: Int64
@@ -138,14 +138,14 @@ class Signals:
         return self.row[begin:end]
 
 
-def stretch_packets(period_ns: int, thresholds: Thresholds) -> int:
+def stretch_packets(period_ns: int, thresholds: AnomalyThresholds) -> int:
     """How many packets an interval has."""
     least, most = thresholds.block_packets
     return min(most, max(least, thresholds.block_ns // period_ns))
 
 
 def make_signals(
-    rows: pl.DataFrame, context: Context, thresholds: Thresholds, wave_ns: Float64 | None = None
+    rows: pl.DataFrame, context: Context, thresholds: AnomalyThresholds, wave_ns: Float64 | None = None
 ) -> Signals:
     """The signals of one stream's rows of the packet table.
 
@@ -208,7 +208,7 @@ def _slow_start(
     held: Bools | None,
     spread_ns: float,
     period_ns: int,
-    thresholds: Thresholds,
+    thresholds: AnomalyThresholds,
 ) -> tuple[int, float]:
     """How many packets were slow at first, and the usual latency; packets that were held say nothing of that."""
     if held is None:
@@ -255,7 +255,7 @@ QUARTERS: Final = (0.25, 0.75)
 
 
 def together(
-    latency: NDArray[np.float64], end: Int64, launch: Int64, period_ns: int, thresholds: Thresholds
+    latency: NDArray[np.float64], end: Int64, launch: Int64, period_ns: int, thresholds: AnomalyThresholds
 ) -> tuple[Places, Places]:
     """Packets that came together after a wait: where each burst of them begins and ends (excluded), ascending.
 
@@ -268,7 +268,7 @@ def together(
     return begins[waited], lasts[waited] + 1
 
 
-def find_bursts(spans: tuple[Places, Places], end: Int64, thresholds: Thresholds) -> Bursts | None:
+def find_bursts(spans: tuple[Places, Places], end: Int64, thresholds: AnomalyThresholds) -> Bursts | None:
     """What bursts there are, of packets that came together after the first of them had waited for more than those
     behind it, where more than `held_most` of the packets are in one; else None.
 
@@ -318,7 +318,7 @@ STEADY: Final = 0.5
 
 
 @dataclass(frozen=True)
-class Scale:
+class MedianScale:
     """Medians over `size` packets in the rest of the stream: their scatter, and what hardly any exceeds, ns."""
 
     size: int
@@ -343,7 +343,7 @@ class Slowly:
 
 
 def find_slow_start(
-    latency: Float64, launch_ns: NDArray[np.int64], spread_ns: float, period_ns: int, thresholds: Thresholds
+    latency: Float64, launch_ns: NDArray[np.int64], spread_ns: float, period_ns: int, thresholds: AnomalyThresholds
 ) -> tuple[int, float]:
     """How many packets the slow beginning has, 0 for none; and the usual latency after it, ns.
 
@@ -397,21 +397,21 @@ def drift(level: Float64, at_ns: Float64) -> float:
     return slope if alike and float(np.median(near)) * np.sign(slope) >= STEADY * abs(slope) else 0.0
 
 
-def _rest(latency: Float64, at_ns: Float64, most: int, size: int, slowly: Slowly) -> Scale:
+def _rest(latency: Float64, at_ns: Float64, most: int, size: int, slowly: Slowly) -> MedianScale:
     count = min(SAMPLES, (len(latency) - most) // size)
     begins = most + (np.arange(count) * ((len(latency) - most - size) / max(count - 1, 1))).astype(np.int64)
     medians = np.median(latency[begins[:, np.newaxis] + np.arange(size)], axis=1)
     medians -= slowly.at(at_ns[begins + size // 2])
-    return Scale(size, robust_scale(medians), float(np.quantile(medians, NEARLY_ALL)))
+    return MedianScale(size, robust_scale(medians), float(np.quantile(medians, NEARLY_ALL)))
 
 
-def _is_slow(first: Float64, scale: Scale, spread_ns: float, thresholds: Thresholds) -> bool:
+def _is_slow(first: Float64, scale: MedianScale, spread_ns: float, thresholds: AnomalyThresholds) -> bool:
     off = float(np.median(first[: scale.size]))
     least = max(thresholds.warm_up_scatter * scale.scatter, spread_ns, thresholds.level_least_ns)
     return off > least and off > thresholds.warm_up_beyond * scale.nearly_all
 
 
-def _end(first: Float64, scales: list[Scale], spread_ns: float) -> int:
+def _end(first: Float64, scales: list[MedianScale], spread_ns: float) -> int:
     """Where the level is back, from coarse to fine; 0 if it never is in this part."""
     end = 0
     for scale in scales:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from latlab.analysis.anomalies.blocks import first_largest, run_starts
-from latlab.analysis.anomalies.found import Seen, Several, Told, packets
+from latlab.analysis.anomalies.found import Claimed, Several, Told, packets
 from latlab.analysis.anomalies.signals import Signals
 from latlab.analysis.gate_port import slots_of
 from latlab.analysis.gates import slots_late
@@ -21,7 +21,7 @@ Int64 = NDArray[np.int64]
 Float64 = NDArray[np.float64]
 
 
-def find_missed_slots(seen: Seen) -> Iterator[Several]:
+def find_missed_slots(seen: Claimed) -> Iterator[Several]:
     """Packets that left in a later window than their own; where only the cycle is known, whole cycles late."""
     context = seen.signals.context
     if context.port is not None and context.flow is not None:
@@ -30,7 +30,7 @@ def find_missed_slots(seen: Seen) -> Iterator[Several]:
         yield from _whole_cycles(seen, context.cycle_ns)
 
 
-def _missed_windows(seen: Seen) -> Iterator[Several]:
+def _missed_windows(seen: Claimed) -> Iterator[Several]:
     context, rows = seen.signals.context, seen.signals.rows
     assert context.port is not None and context.flow is not None
     slots, missed = slots_of(rows, context.port, context.flow)
@@ -70,7 +70,7 @@ def _missed(which: Int64, starts: Int64, waited_ns: NDArray[Any], tell: Callable
     return Several("missed_slot", which, starts, waited_ns.astype(np.float64), tell, (QDISC,), nowhere_else)
 
 
-def _whole_cycles(seen: Seen, cycle_ns: int) -> Iterator[Several]:
+def _whole_cycles(seen: Claimed, cycle_ns: int) -> Iterator[Several]:
     """Late packets that waited before they left for as long as one or more cycles, as well as noise lets one see."""
     signals = seen.signals
     late = seen.late
@@ -104,7 +104,7 @@ def _missed_text(count: int, windows: int, waited_ns: float, word: str) -> str:
     return f"{packets(count)} missed {whose} and left {up_to}{late} later, after {up_to}{duration(waited_ns)}"
 
 
-def find_late_senders(seen: Seen) -> Iterator[Several]:
+def find_late_senders(seen: Claimed) -> Iterator[Several]:
     """Packets that were late, most of it before they were submitted; or later there than the talker's noise makes
     them."""
     signals, share = seen.signals, seen.signals.thresholds.sender
@@ -181,7 +181,7 @@ def late_where(signals: Signals, late: Int64) -> tuple[list[str], Int64, Float64
     return names, most, by, limit
 
 
-def find_unexplained(seen: Seen) -> Iterator[Several]:
+def find_unexplained(seen: Claimed) -> Iterator[Several]:
     """Late packets that are left. Where on the way they were late is known; why is not."""
     signals = seen.signals
     late = seen.late

@@ -9,7 +9,7 @@ from latlab.model.units import SECOND_NS
 
 
 @dataclass(frozen=True)
-class Thresholds:
+class AnomalyThresholds:
     """All that is chosen. Whatever can be is taken from the stream itself: these say how.
 
     Single packets. block_ns: medians and spreads are taken over intervals this long, of block_packets (least, most).
@@ -83,4 +83,4 @@ class Thresholds:
     warm_up_most: float = 0.25
 
 
-THRESHOLDS: Final = Thresholds()
+THRESHOLDS: Final = AnomalyThresholds()

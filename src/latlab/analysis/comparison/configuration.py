@@ -166,7 +166,7 @@ def _sharing_the_rest(found: Sequence[Configuration], key: str) -> Iterable[list
 
 
 @dataclass(frozen=True)
-class Lost:
+class LossShares:
     """What one side lost of a stream: packets lost and sent over all repetitions, and the shares of each repetition."""
 
     lost: int
@@ -184,8 +184,8 @@ class PairLosses:
     """What the two sides of a pair lost of one stream."""
 
     stream: str
-    a: Lost
-    b: Lost
+    a: LossShares
+    b: LossShares
 
     @property
     def more(self) -> bool:
@@ -202,7 +202,7 @@ def losses(a: Configuration, b: Configuration, streams: Sequence[str] = ()) -> I
                 yield PairLosses(", ".join(dict.fromkeys(names)), both[0], both[1])
 
 
-def _lost(counts: Mapping[int, Mapping[str, int | None]]) -> Lost | None:
+def _lost(counts: Mapping[int, Mapping[str, int | None]]) -> LossShares | None:
     found = (
         # It is not known whether unknown packets were lost.
         (lost, lost + (one["received"] or 0) if one.get("unknown") else sent)
@@ -212,6 +212,6 @@ def _lost(counts: Mapping[int, Mapping[str, int | None]]) -> Lost | None:
     known = [(lost, sent) for lost, sent in found if sent]
     if not known:
         return None
-    return Lost(
+    return LossShares(
         sum(lost for lost, _ in known), sum(sent for _, sent in known), tuple(lost / sent for lost, sent in known)
     )

@@ -170,7 +170,7 @@ Path = tuple[str, str, str]
 
 
 @dataclass(frozen=True)
-class Threshold:
+class Tolerance:
     """How much worse a figure may be: ns, or a share of the baseline's figure. Nothing, unless it is said."""
 
     ns: int = 0
@@ -187,7 +187,7 @@ class Threshold:
 
 
 @dataclass(frozen=True)
-class Judged:
+class JudgedComparison:
     """One comparison of baseline (a) and new run (b), judged.
 
     threshold_ns: None where there is no figure of it. coarse: nothing is shown, and what is allowed could be exceeded
@@ -196,27 +196,27 @@ class Judged:
 
     outcome: Outcome
     sentence: str
-    threshold: Threshold
+    threshold: Tolerance
     threshold_ns: float | None = None
     coarse: bool = False
 
 
-def judged(one: Difference, thresholds: Mapping[Path, Threshold], names: Names) -> Judged:
+def judged(one: Difference, thresholds: Mapping[Path, Tolerance], names: Names) -> JudgedComparison:
     """What becomes of one comparison; of every metric and statistic, less is better.
 
     A regression is a difference that is shown, that is to the worse, and of which the estimate is above the threshold.
     What could not be judged, although the baseline or the new run has the figure, is reported apart from what is fine.
     """
-    threshold = thresholds.get((one.stream, one.metric, one.statistic), Threshold())
+    threshold = thresholds.get((one.stream, one.metric, one.statistic), Tolerance())
     told = sentence(one, names)
     if one.blank:
-        return Judged("no figure", told, threshold)
+        return JudgedComparison("no figure", told, threshold)
     if one.effect is None or one.smallest_ns is None:
-        return Judged("not judged", told, threshold)
+        return JudgedComparison("not judged", told, threshold)
     allowed_ns = threshold.of(one.effect.a)
     if one.shown and one.effect.difference > allowed_ns:
         more_than = f", more than the {threshold.text} allowed" if allowed_ns else ""
-        return Judged("regression", f"regression: {told}{more_than}", threshold, allowed_ns)
+        return JudgedComparison("regression", f"regression: {told}{more_than}", threshold, allowed_ns)
     coarse = not one.shown and 0 < allowed_ns < one.smallest_ns
     too_coarse = f"; too coarse to detect a change of the {threshold.text} allowed" if coarse else ""
-    return Judged("no regression", told + too_coarse, threshold, allowed_ns, coarse)
+    return JudgedComparison("no regression", told + too_coarse, threshold, allowed_ns, coarse)

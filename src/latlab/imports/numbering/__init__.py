@@ -45,7 +45,7 @@ _REGULAR_SHARE: Final = 0.5
 
 
 @dataclass(frozen=True)
-class Counted:
+class SenderTime:
     """By how much the sender's own time went on, ns, since the frame at `before`, an earlier one of the same flow."""
 
     before: int
@@ -53,7 +53,7 @@ class Counted:
 
 
 @dataclass(frozen=True)
-class Promise:
+class NextFrameDue:
     """Within which time, ns, the source of the frame at `place` was to send again, and the next frame of it; None: none
     came. whole: by their numbers there was none between the two.
     """
@@ -78,8 +78,8 @@ class Numbered:
     gaps: Gaps
     said: Mapping[str, int] = field(default_factory=dict)
     steps: tuple[int, ...] = ()
-    counted: tuple[Counted | None, ...] = ()
-    promises: tuple[Promise, ...] = ()
+    counted: tuple[SenderTime | None, ...] = ()
+    promises: tuple[NextFrameDue, ...] = ()
     sampled: tuple[UtcTime | None, ...] = ()
 
     @property
@@ -146,26 +146,26 @@ def _with_step(numbers: Sequence[Number], modulus: int | None) -> list[Number]:
 
 def _counted(
     numbering: Numbering, sources: Iterable[Sequence[tuple[int, Number]]], length: int
-) -> tuple[Counted | None, ...]:
+) -> tuple[SenderTime | None, ...]:
     if numbering.unit_ns is None:
         return ()
-    found: list[Counted | None] = [None] * length
+    found: list[SenderTime | None] = [None] * length
     for rows in sources:
         for (place, before), (here, after) in pairwise(rows):
             ahead = _ahead(before, after, numbering.modulus)
             if numbering.modulus and 2 * ahead > numbering.modulus:
                 ahead -= numbering.modulus  # it came late
-            found[here] = Counted(place, ahead * numbering.unit_ns)
+            found[here] = SenderTime(place, ahead * numbering.unit_ns)
     return tuple(found)
 
 
-def _promises(sources: Iterable[Sequence[tuple[int, Number]]]) -> Iterator[Promise]:
+def _promises(sources: Iterable[Sequence[tuple[int, Number]]]) -> Iterator[NextFrameDue]:
     for rows in sources:
         for (place, number), (following, after) in zip_longest(rows, rows[1:], fillvalue=(None, None)):
             if place is None or number is None or number.valid_ns is None:
                 continue
             whole = after is None or _follows(number, after)
-            yield Promise(number.source, place, following, number.valid_ns, whole)
+            yield NextFrameDue(number.source, place, following, number.valid_ns, whole)
 
 
 def _follows(before: Number, after: Number) -> bool:

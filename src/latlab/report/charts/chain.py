@@ -119,7 +119,7 @@ class ChainInterval:
 
 
 @dataclass(frozen=True)
-class Segment:
+class BarSegment:
     """One interval of a bar, in ns after the bar's start; it ends before it begins where it is below zero.
 
     free_ns: from where on an interval behind it is drawn over it; its end where none is.
@@ -149,7 +149,7 @@ class Bar:
     what: str
     packets: int
     of: int
-    segments: tuple[Segment, ...]
+    segments: tuple[BarSegment, ...]
 
     @property
     def value_ns(self) -> float:
@@ -178,7 +178,7 @@ class CellBars:
 
 
 @dataclass(frozen=True)
-class Scale:
+class ChainScale:
     """An interval of ns after the start that is drawn; bars go beyond it where not `whole`."""
 
     low_ns: float
@@ -198,7 +198,7 @@ class ChainView:
     start: str
     cells: tuple[CellBars, ...]
     intervals: tuple[ChainInterval, ...]
-    scales: tuple[Scale, ...]
+    scales: tuple[ChainScale, ...]
 
     @property
     def note(self) -> str:
@@ -268,12 +268,12 @@ def _bars(document: Chain) -> tuple[Bar, ...]:
     return tuple(bars)
 
 
-def _segments(stops: Sequence[str], ns: Sequence[float]) -> tuple[Segment, ...]:
+def _segments(stops: Sequence[str], ns: Sequence[float]) -> tuple[BarSegment, ...]:
     at_ns = list(accumulate(ns, initial=0))
     # The least instant from each stop on: what comes after one that goes back begins there.
     least_ns = list(accumulate(reversed(at_ns), min))[::-1]
     return tuple(
-        Segment(ChainInterval(*ends), at_ns[number], at_ns[number + 1], least_ns[number + 1])
+        BarSegment(ChainInterval(*ends), at_ns[number], at_ns[number + 1], least_ns[number + 1])
         for number, ends in enumerate(pairwise(stops))
     )
 
@@ -337,18 +337,18 @@ def _remarks(document: Chain) -> tuple[str, ...]:
     return tuple(lines)
 
 
-def _scales(bars: Sequence[Bar]) -> tuple[Scale, ...]:
+def _scales(bars: Sequence[Bar]) -> tuple[ChainScale, ...]:
     low, high = _extent(bars)
-    whole = Scale(low, high, True)
+    whole = ChainScale(low, high, True)
     typical = [bar for bar in bars if bar.what != WORST]
     usual = [bar for bar in typical if bar.what == GROUPS["typical"]]
     if not usual or high - low <= _CLOSER * _length(usual):
         return (whole,)
     for group in (typical, [bar for bar in typical if bar.what != GROUPS["p99_9"]]):
         if _length(group) <= _CLOSER * _length(usual):
-            return (Scale(*_extent(group), False), whole)
+            return (ChainScale(*_extent(group), False), whole)
     low, high = _extent(usual)
-    return Scale(low, high + (high - low) // 2, False), whole
+    return ChainScale(low, high + (high - low) // 2, False), whole
 
 
 def _extent(bars: Sequence[Bar]) -> tuple[float, float]:
@@ -458,7 +458,7 @@ def _pieces(view: ChainView, width_in: float) -> Iterator[Sheet]:
     panel_in = (width_in - left - SIDE_IN - 0.1 - _BETWEEN_IN * (columns - 1)) / columns
     for first in range(0, len(view.scales), columns):
         panels = [
-            _Panel(scale, left + number * (panel_in + _BETWEEN_IN), panel_in)
+            _ChainPanel(scale, left + number * (panel_in + _BETWEEN_IN), panel_in)
             for number, scale in enumerate(view.scales[first : first + columns])
         ]
         for cell in view.cells:
@@ -467,10 +467,10 @@ def _pieces(view: ChainView, width_in: float) -> Iterator[Sheet]:
 
 
 @dataclass(frozen=True)
-class _Panel:
+class _ChainPanel:
     """A scale with its place, inches."""
 
-    scale: Scale
+    scale: ChainScale
     left: float
     width: float
 
@@ -489,7 +489,7 @@ def _label(bar: Bar) -> str:
     return f"{bar.what}  {microseconds(bar.value_ns)}"
 
 
-def _cell(cell: CellBars, panels: Sequence[_Panel], width_in: float, *, said: bool) -> Sheet:
+def _cell(cell: CellBars, panels: Sequence[_ChainPanel], width_in: float, *, said: bool) -> Sheet:
     """A cell's name, what made its worst packets late, and its bars."""
     sheet = Sheet(width_in, told=f"{cell.name}: {chr(10).join(('', *(bar.told for bar in cell.bars)))}")
     names = wrapped(cell.name, width_in - 2 * SIDE_IN, TITLE_PT, "bold")
@@ -513,7 +513,7 @@ def _cell(cell: CellBars, panels: Sequence[_Panel], width_in: float, *, said: bo
     return sheet
 
 
-def _draw_bars(sheet: Sheet, panel: _Panel, bars: Sequence[tuple[Bar, float]]) -> None:
+def _draw_bars(sheet: Sheet, panel: _ChainPanel, bars: Sequence[tuple[Bar, float]]) -> None:
     """Draw bars that begin at these heights, what is alike at once: none lies over another."""
     found = [(one, top) for bar, top in bars for one in bar.segments]
     # What goes back would be covered by what follows it.
@@ -530,7 +530,7 @@ def _draw_bars(sheet: Sheet, panel: _Panel, bars: Sequence[tuple[Bar, float]]) -
     sheet.marks([(panel.left + panel.width + 0.04, y) for y in beyond], ">", 4.5, INK, name="beyond")
 
 
-def _draw_segment(sheet: Sheet, one: Segment, left: float, right: float, top: float) -> None:
+def _draw_segment(sheet: Sheet, one: BarSegment, left: float, right: float, top: float) -> None:
     colour, back = WAY_COLOURS[one.interval.colour], one.ns < 0
     height = _THIN_IN if back else _THICK_IN
     top += (_BAR_IN + _THICK_IN) / 2 - height
@@ -550,7 +550,7 @@ def _filled(sheet: Sheet, place: tuple[float, float, float, float], colour: str,
         sheet.box(left, top + _LINE_AT * height - _LINED_IN / 2, width, _LINED_IN, PAPER, name="lined")
 
 
-def _axes(view: ChainView, panels: Sequence[_Panel], width_in: float) -> Sheet:
+def _axes(view: ChainView, panels: Sequence[_ChainPanel], width_in: float) -> Sheet:
     sheet = Sheet(width_in, 0.56)
     for panel in panels:
         sheet.lines([[(panel.left, 0.03), (panel.left + panel.width, 0.03)]], GRID)

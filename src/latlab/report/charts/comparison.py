@@ -53,7 +53,7 @@ class ComparedCell:
 
 
 @dataclass(frozen=True)
-class Panel:
+class ComparisonPanel:
     """One statistic. less, more: what a difference to the left and to the right is. ticks: (place, µs)."""
 
     heading: str
@@ -63,7 +63,7 @@ class Panel:
     rows: tuple[ComparedCell, ...]
 
 
-def panel(entries: Sequence[Compared], key: str = "") -> Panel | None:
+def panel(entries: Sequence[Compared], key: str = "") -> ComparisonPanel | None:
     """The panel of these comparisons of one statistic; None where none has a difference.
 
     key: the heading of what the cells differ in, which their names need not repeat.
@@ -76,7 +76,7 @@ def panel(entries: Sequence[Compared], key: str = "") -> Panel | None:
     extent = _extent(found)
     step = _round_number(extent)
     ticks = ((_place(-step, extent), -step), (50.0, 0.0), (_place(step, extent), step))
-    return Panel(
+    return ComparisonPanel(
         heading(first.statistic),
         less,
         more,
@@ -170,7 +170,11 @@ _KEY: Final = (
 
 
 def comparison_chart(
-    stream: str, metric: str, summary: str, groups: Sequence[tuple[str, Sequence[Panel]]], notes: Sequence[str]
+    stream: str,
+    metric: str,
+    summary: str,
+    groups: Sequence[tuple[str, Sequence[ComparisonPanel]]],
+    notes: Sequence[str],
 ) -> Drawing:
     """All of one stream and metric. groups: (title, panels)."""
     said = tuple(f"{text[:1].upper()}{text[1:]}." for text in notes)
@@ -178,12 +182,12 @@ def comparison_chart(
     return Drawing(f"{stream}-{metric}-comparison", title, partial(_groups, groups), (f"{summary}.", _KEY), said)
 
 
-def group_chart(panels: Sequence[Panel]) -> Drawing:
+def group_chart(panels: Sequence[ComparisonPanel]) -> Drawing:
     """The panels of one group alone."""
     return Drawing("comparison", "Differences, µs", partial(_groups, [("", panels)]))
 
 
-def _groups(groups: Sequence[tuple[str, Sequence[Panel]]], width_in: float) -> Iterator[Sheet]:
+def _groups(groups: Sequence[tuple[str, Sequence[ComparisonPanel]]], width_in: float) -> Iterator[Sheet]:
     columns = 2 if width_in >= on.BESIDE_IN else 1
     each_in = (width_in - 2 * on.SIDE_IN - (columns - 1) * _BETWEEN_IN) / columns
     for title, panels in groups:
@@ -203,7 +207,7 @@ def _groups(groups: Sequence[tuple[str, Sequence[Panel]]], width_in: float) -> I
             yield sheet
 
 
-def _panel(sheet: Sheet, one: Panel, left: float, width_in: float) -> float:
+def _panel(sheet: Sheet, one: ComparisonPanel, left: float, width_in: float) -> float:
     """Draw the panel; where it ends."""
     name_in = _NAME * width_in
     from_, width = left + name_in + 0.1, width_in - name_in - _TEXT_IN - 0.2
@@ -275,7 +279,7 @@ class StreamByKey:
 
     stream: str
     title: str
-    panels: tuple[Panel, ...]
+    panels: tuple[ComparisonPanel, ...]
     blocks: tuple[Block, ...]
 
     @property

@@ -84,7 +84,7 @@ def _port_sheet(one: Promised, width_in: float) -> Sheet:
     notes_in = max((text_in(line, on.TEXT_PT) for text in _notes(one) for line in text.splitlines()), default=0.0)
     left = on.SIDE_IN + 0.1 + (class_in + (names_in + 0.14 if names_in else 0) if beside else 0.0)
     right = width_in - on.SIDE_IN - 0.1 - (notes_in if beside else 0.0)
-    place = _Place(sheet, one, left, 0.3, right - left, 1.0 if beside else 2.6)
+    place = _LanesPlace(sheet, one, left, 0.3, right - left, 1.0 if beside else 2.6)
     place.grid(rows)
     for row in rows:
         middle = place.middle(row)
@@ -114,7 +114,7 @@ def _port_sheet(one: Promised, width_in: float) -> Sheet:
 
 
 @dataclass(frozen=True)
-class _Place:
+class _LanesPlace:
     """A place on a sheet for one port's lanes. stretch: of rows, where their names stand above them."""
 
     sheet: Sheet

@@ -11,7 +11,17 @@ from latlab.report.charts import sheet as on
 from latlab.report.charts.sheet import ANY_COLOUR, COLOURS, Drawing, Sheet, text_in
 from latlab.report.charts.tail import value_ticks
 from latlab.report.places import dimension_keys, short_headings
-from latlab.report.repeats import BINS, HEIGHT, TOGETHER_HEADINGS, Spread, Strip, Together, drawn, spreads, together
+from latlab.report.repeats import (
+    BINS,
+    HEIGHT,
+    TOGETHER_HEADINGS,
+    RepeatSpread,
+    Strip,
+    Together,
+    drawn,
+    spreads,
+    together,
+)
 from latlab.report.view import View
 from latlab.result.types import Result
 
@@ -27,7 +37,7 @@ _TOGETHER_KEY: Final = (
 )
 
 
-def repeated(result: Result, shown: View) -> tuple[Spread, ...]:
+def repeated(result: Result, shown: View) -> tuple[RepeatSpread, ...]:
     """The configurations of this stream that have figures of several repetitions."""
     found = rows.stream_rows(result, shown.stream, shown.metric)
     headings = (*short_headings(dimension_keys(result)), "repeat")
@@ -50,7 +60,7 @@ def together_chart(result: Result, shown: View) -> Drawing | None:
     return Drawing(stem, title, partial(_together, shown, found), (_TOGETHER_KEY,)) if found else None
 
 
-def _repeats(shown: View, found: Sequence[Spread], width_in: float) -> Iterator[Sheet]:
+def _repeats(shown: View, found: Sequence[RepeatSpread], width_in: float) -> Iterator[Sheet]:
     strips = drawn(shown)
     left, width = on.SIDE_IN + _REPEAT_IN, width_in - 2 * on.SIDE_IN - _REPEAT_IN - 0.1
     for one in found:
@@ -72,7 +82,7 @@ def _repeats(shown: View, found: Sequence[Spread], width_in: float) -> Iterator[
     yield _axis(shown, left, width, width_in)
 
 
-def _told(one: Spread) -> str:
+def _told(one: RepeatSpread) -> str:
     """Figures of all repetitions, of the same separator as the page's: there is none to see in a space."""
     return f"p50 {one.text('p50')} · max {one.text('max')} · stddev within {one.within}, between {one.between} · µs"
 

@@ -24,7 +24,7 @@ from latlab.report.charts.sheet import COLOURS, INK, LOST_COLOUR, QUIET, Plotted
 from latlab.report.legend import REPEAT, Key, LegendEntry
 from latlab.report.marks import CHOSEN_LABEL, CIRCLE, CUT_LABEL, DIAMOND, GLYPHS, HEXAGON, SQUARE, Mark, Marks
 from latlab.report.text import plain, short_count
-from latlab.report.view import Trace, View
+from latlab.report.view import ValueTrace, View
 
 _WIDTH_IN = 10.0
 _PANEL_IN = 1.13
@@ -170,7 +170,7 @@ def _pooled(shown: View) -> View:
     keys = tuple(key for key in shown.legend if key.heading != REPEAT)
     if len(shown.traces) <= _MOST_CURVES or len(keys) == len(shown.legend):
         return shown
-    cells: dict[str, list[Trace]] = {}
+    cells: dict[str, list[ValueTrace]] = {}
     for trace in shown.traces:
         cells.setdefault(trace.slug, []).append(trace)
     most = max(map(len, cells.values()))
@@ -178,14 +178,14 @@ def _pooled(shown: View) -> View:
     return replace(shown, traces=traces, legend=keys, each=f"cell, its {most} repetitions together")
 
 
-def _together(same: Sequence[Trace]) -> Trace:
+def _together(same: Sequence[ValueTrace]) -> ValueTrace:
     """The repetitions of a cell as the first one, with the packets of all."""
     unbounded = sum(one.statistics.unbounded for one in same)
     statistics = same[0].statistics.model_copy(update={"unbounded": unbounded})
     return replace(same[0], value_ns=np.concatenate([one.value_ns for one in same]), statistics=statistics)
 
 
-def _series(axes: Axes, shown: View, trace: Trace) -> None:
+def _series(axes: Axes, shown: View, trace: ValueTrace) -> None:
     colour = COLOURS[trace.look.colour]
     at = trace.at_ns(trace.sequence)
     if len(at) > _COLUMNS:
@@ -228,7 +228,7 @@ def _series(axes: Axes, shown: View, trace: Trace) -> None:
         )
 
 
-def _histogram(axes: Axes, shown: View, trace: Trace, largest: int) -> None:
+def _histogram(axes: Axes, shown: View, trace: ValueTrace, largest: int) -> None:
     counts = histogram(trace.value_ns, shown.edges_ns).count
     # A bar of one packet has to show on a logarithmic axis, so bars grow from below one.
     axes.stairs(
@@ -323,11 +323,11 @@ def _lines(entries: tuple[LegendEntry, ...], room_in: float) -> tuple[tuple[Lege
     return tuple(entries[at : at + columns] for at in range(0, len(entries), columns))
 
 
-def _name_in(trace: Trace) -> float:
+def _name_in(trace: ValueTrace) -> float:
     return text_in(trace.name, _TITLE_PT, "bold")
 
 
-def _figures_in(trace: Trace) -> float:
+def _figures_in(trace: ValueTrace) -> float:
     return text_in(trace.figures, _FIGURES_PT)
 
 

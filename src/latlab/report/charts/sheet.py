@@ -146,7 +146,7 @@ class Text:
 
 
 @dataclass(frozen=True)
-class Lines:
+class DrawnLines:
     """Lines through points; with a `fill` they are closed. width, dash: in points. name: of the part in a file."""
 
     paths: tuple[tuple[Point, ...], ...]
@@ -161,7 +161,7 @@ class Lines:
 
 
 @dataclass(frozen=True)
-class Marks:
+class DrawnMarkers:
     """A marker of `size` points at each place: o, s, or a triangle. inside: its filling."""
 
     points: tuple[Point, ...]
@@ -174,7 +174,7 @@ class Marks:
     kind = property(lambda self: ("marks", replace(self, points=())))
 
 
-Part = Text | Lines | Marks
+Part = Text | DrawnLines | DrawnMarkers
 Sample = tuple[Callable[[float, float], None], float, str]
 """Of a key: what draws it from x on at the height y, how wide it is, its text."""
 
@@ -204,14 +204,14 @@ class Sheet:
     ) -> None:  # fmt: skip
         """Draw lines through these points."""
         if paths := tuple(tuple(one) for one in points if one):
-            self._add(Lines(paths, colour, width, tuple(dash), "", 1.0, name))
+            self._add(DrawnLines(paths, colour, width, tuple(dash), "", 1.0, name))
 
     def area(
         self, points: Sequence[Point], fill: str, *, alpha: float = 1.0, edge: str = "", line: float = 0.5,
         dash: Sequence[float] = (), name: str = "",
     ) -> None:  # fmt: skip
         """Fill what lies within these points. edge, line: colour and width of the line around it."""
-        self._add(Lines((tuple(points),), edge, line if edge else 0.0, tuple(dash), fill, alpha, name))
+        self._add(DrawnLines((tuple(points),), edge, line if edge else 0.0, tuple(dash), fill, alpha, name))
 
     def box(self, left: float, top: float, width: float, height: float, fill: str, **style: Any) -> None:
         """Fill a rectangle. style: as `area` has it."""
@@ -223,7 +223,7 @@ class Sheet:
     ) -> None:
         """Draw a marker of `size` points at each of these."""
         if places := tuple(points):
-            self._add(Marks(places, marker, size, colour, inside or colour, name))
+            self._add(DrawnMarkers(places, marker, size, colour, inside or colour, name))
 
     @contextmanager
     def about(self, words: str) -> Iterator[None]:
@@ -458,7 +458,7 @@ def _lower(part: Part, by: float) -> Part:
     match part:
         case Text():
             return replace(part, y=part.y + by)
-        case Lines():
+        case DrawnLines():
             return replace(part, paths=tuple(tuple((x, y + by) for x, y in path) for path in part.paths))
         case _:
             return replace(part, points=tuple((x, y + by) for x, y in part.points))
@@ -479,10 +479,10 @@ def _elements(parts: Sequence[Part]) -> Iterator[str]:
         match alike[0]:
             case Text():
                 yield from _texts(cast("list[Text]", alike))
-            case Lines():
-                yield _lines(cast("list[Lines]", alike))
+            case DrawnLines():
+                yield _lines(cast("list[DrawnLines]", alike))
             case _:
-                yield from _marks(cast("list[Marks]", alike))
+                yield from _marks(cast("list[DrawnMarkers]", alike))
 
 
 def _texts(alike: Sequence[Text]) -> Iterator[str]:
@@ -497,7 +497,7 @@ def _texts(alike: Sequence[Text]) -> Iterator[str]:
     yield "</g>"
 
 
-def _lines(alike: Sequence[Lines]) -> str:
+def _lines(alike: Sequence[DrawnLines]) -> str:
     one = alike[0]
     end = "z" if one.fill else ""
     data = "".join(f"{_rectangle(path) or _path(path)}{end}" for each in alike for path in each.paths)
@@ -507,7 +507,7 @@ def _lines(alike: Sequence[Lines]) -> str:
     return f'<path fill="{_colour(one.fill)}"{alpha}{stroke}{dash} d="{data}"/>'
 
 
-def _marks(alike: Sequence[Marks]) -> Iterator[str]:
+def _marks(alike: Sequence[DrawnMarkers]) -> Iterator[str]:
     one = alike[0]
     points = [point for each in alike for point in each.points]
     size, edge = one.size * _PX / 72, 1.4
@@ -555,8 +555,8 @@ def _put_on(axes: Axes, alike: list[Part], order: int) -> None:
                 style: Style = {"ha": each.ha, "va": "center_baseline" if each.va == "center" else each.va}
                 style |= {"fontsize": each.size, "fontweight": each.weight, "parse_math": False}
                 axes.text(each.x, each.y, each.text, color=each.colour, zorder=order, **style)
-        case Lines() as one:
-            paths: Any = [path for each in cast("list[Lines]", alike) for path in each.paths]
+        case DrawnLines() as one:
+            paths: Any = [path for each in cast("list[DrawnLines]", alike) for path in each.paths]
             dashes: Any = (0, [part / (one.width or 1) for part in one.dash]) if one.dash else "solid"
             shared: Style = {"linewidths": one.width, "linestyles": dashes, "zorder": order, "gid": one.name or None}
             collection = (
@@ -565,8 +565,8 @@ def _put_on(axes: Axes, alike: list[Part], order: int) -> None:
                 else LineCollection(paths, colors=one.colour, **shared)
             )
             axes.add_collection(collection, autolim=False)
-        case Marks() as one:
-            x, y = np.array([point for each in cast("list[Marks]", alike) for point in each.points]).T
+        case DrawnMarkers() as one:
+            x, y = np.array([point for each in cast("list[DrawnMarkers]", alike) for point in each.points]).T
             edge = 1.0 if one.inside != one.colour else 0.0
             style = {"markersize": one.size - edge, "markerfacecolor": one.inside, "markeredgewidth": edge}
             axes.plot(

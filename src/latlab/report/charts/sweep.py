@@ -49,7 +49,7 @@ STROKES: Final = {
 
 
 @dataclass(frozen=True)
-class Reach:
+class StatisticReach:
     """One statistic at one value of the key, ns: of its repetitions the least and the greatest, and where its line goes
     through: of `min` the least, of `max` the greatest, of others the middle one, as `repeats` has it.
 
@@ -62,7 +62,7 @@ class Reach:
 
 
 @dataclass(frozen=True)
-class Point:
+class SweepPoint:
     """The repetitions of one cell. at: the key's value, in bytes or ns; text: as the scenario has it.
 
     n: of the least and of the largest repetition. reaches: of FIGURES those that n supports in every repetition.
@@ -75,7 +75,7 @@ class Point:
     n: tuple[int, int]
     verdict: str
     label: str
-    reaches: Mapping[str, Reach]
+    reaches: Mapping[str, StatisticReach]
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,7 @@ class SweepLine:
 
     name: str
     look: Look
-    points: tuple[Point, ...]
+    points: tuple[SweepPoint, ...]
 
     def pieces(self, figure: str) -> list[list[tuple[int, int]]]:
         """(at, ns) that its line goes through, neighbours together: where a point has no such figure there is a gap."""
@@ -111,7 +111,7 @@ class SweepLine:
 
 
 @dataclass(frozen=True)
-class Panel:
+class SweepPanel:
     """Lines with axes to themselves. title: what they share that other panels do not. rooms: of their packets."""
 
     title: str
@@ -147,7 +147,7 @@ class Sweep:
     heading: str
     uncertainty: str
     lines_are: str
-    panels: tuple[Panel, ...]
+    panels: tuple[SweepPanel, ...]
     x_axis: Axis
     y_axis: Axis
     notes: tuple[str, ...]
@@ -164,7 +164,7 @@ class Sweep:
         return tuple(name for name in self.drawn if any(name in point.reaches for point in self.points))
 
     @property
-    def points(self) -> Iterator[Point]:
+    def points(self) -> Iterator[SweepPoint]:
         """All of them."""
         return (point for panel in self.panels for line in panel.lines for point in line.points)
 
@@ -205,7 +205,7 @@ class Sweep:
                 kept.append(at)
         return [(at, texts[at]) for at in sorted(kept)]
 
-    def frame_ends(self, panel: Panel) -> list[FrameEnd]:
+    def frame_ends(self, panel: SweepPanel) -> list[FrameEnd]:
         """Of a panel's rooms those that are on the axis; where two texts would meet, one says both."""
         found: list[FrameEnd] = []
         for room in panel.rooms:
@@ -303,7 +303,7 @@ def _rows(shown: Sweep) -> Iterator[tuple[str, ...]]:
                 yield (*leading, point.text, *figures, str(point.repeats), n, point.verdict, *label)
 
 
-def _text(point: Point, name: str) -> str:
+def _text(point: SweepPoint, name: str) -> str:
     """As the table of repetitions has it: the least, the middle and the greatest; blank where there is none."""
     reach = point.reaches.get(name)
     if reach is None:
@@ -350,7 +350,7 @@ def _pieces(shown: Sweep, width_in: float) -> Iterator[Sheet]:
             left = on.SIDE_IN + number * (each_in + _BETWEEN_IN)
             for place, line in enumerate(lines):
                 sheet.text(left, 0.05 + place * on.LINE_IN, line, size=on.TITLE_PT, weight="bold", va="top")
-            _Place(sheet, shown, left + _LEFT_IN, top + 0.26, each_in - _LEFT_IN).draw(panel)
+            _SweepPlace(sheet, shown, left + _LEFT_IN, top + 0.26, each_in - _LEFT_IN).draw(panel)
         yield sheet
 
 
@@ -359,7 +359,7 @@ def _each_in(width_in: float, columns: int) -> float:
 
 
 @dataclass(frozen=True)
-class _Place:
+class _SweepPlace:
     """A place on a sheet for one panel."""
 
     sheet: Sheet
@@ -368,7 +368,7 @@ class _Place:
     top: float
     width: float
 
-    def draw(self, panel: Panel) -> None:
+    def draw(self, panel: SweepPanel) -> None:
         """Draw the panel with its axes, and end the sheet below it."""
         sheet = self.sheet
         x_ticks, y_ticks = self.shown.x_ticks(_TICK_IN / self.width), self.shown.y_ticks()
@@ -386,7 +386,7 @@ class _Place:
             self._line(line)
         sheet.height_in = bottom + 0.36
 
-    def _rooms(self, panel: Panel) -> None:
+    def _rooms(self, panel: SweepPanel) -> None:
         """A line at the largest packet that goes in one frame, where the axis has it, its label above the panel."""
         for end in self.shown.frame_ends(panel):
             x = self._x(end.at)
@@ -439,7 +439,7 @@ def _key(shown: Sweep, width_in: float) -> Sheet:
     return sheet
 
 
-def _told(shown: Sweep, panel: Panel) -> Iterator[str]:
+def _told(shown: Sweep, panel: SweepPanel) -> Iterator[str]:
     """A sentence for each line: what its median and its maximum are at both ends of the key."""
     for line in panel.lines:
         ends = (line.points[0], line.points[-1])

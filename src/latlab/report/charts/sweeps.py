@@ -17,7 +17,7 @@ from latlab.model.metrics import METRICS_BY_NAME
 from latlab.recordings.run_folder import RunFolder
 from latlab.report import rows
 from latlab.report.charts.sheet import ANY_COLOUR, COLOURS, DASHES, Look
-from latlab.report.charts.sweep import FIGURES, Panel, Point, Reach, Sweep, SweepLine, on_common_axes
+from latlab.report.charts.sweep import FIGURES, StatisticReach, Sweep, SweepLine, SweepPanel, SweepPoint, on_common_axes
 from latlab.report.legend import Looks, is_of_bridges
 from latlab.report.places import dimension_text, short_headings
 from latlab.report.testbed import label_text
@@ -166,7 +166,7 @@ def _panels(
     keys: Mapping[str, str],
     found: Sequence[tuple[int, _Measured]],
     room: Callable[[str, str], Room | None],
-) -> tuple[str, tuple[Panel, ...]]:
+) -> tuple[str, tuple[SweepPanel, ...]]:
     """What the lines of a panel differ in, empty where each has one only; and the panels of (key's value, cell) pairs.
 
     keys: stream → the key that is drawn. Several streams are lines of every panel. The last other key with at most
@@ -187,7 +187,7 @@ def _panels(
         title = ", ".join(f"{headings[other]} {_text(one.cell, other)}" for other in varying if other != inside)
         grouped.setdefault(title, {}).setdefault((one.stream, _text(one.cell, inside)), []).append((at, one))
     panels = (
-        Panel(
+        SweepPanel(
             title,
             tuple(
                 _line(
@@ -251,10 +251,10 @@ def _line(name: str, look: Look, key: str, found: Sequence[tuple[int, _Measured]
     return SweepLine(name, look, tuple(points))
 
 
-def _point(at: int, key: str, found: Sequence[_Measured]) -> Point:
+def _point(at: int, key: str, found: Sequence[_Measured]) -> SweepPoint:
     counts = [one.figures.n or 0 for one in found]
     reaches = ((name, _reach(name, [one.figures for one in found])) for name in FIGURES)
-    return Point(
+    return SweepPoint(
         at=at,
         text=_text(found[0].cell, key),
         repeats=len({one.cell.key for one in found}),
@@ -265,16 +265,16 @@ def _point(at: int, key: str, found: Sequence[_Measured]) -> Point:
     )
 
 
-def _reach(name: str, found: Sequence[Metric]) -> Reach | None:
+def _reach(name: str, found: Sequence[Metric]) -> StatisticReach | None:
     """None where n does not support it in every repetition."""
     values = [ns for one in found if (ns := getattr(one, name)) is not None]
     if len(values) == len(found):
         through = {"min": min, "max": max}.get(name, median_low)
-        return Reach(min(values), max(values), through(values))
+        return StatisticReach(min(values), max(values), through(values))
     each = [ends for one in found if (ends := getattr(one.intervals, name, None))]
     if len(each) < len(found):
         return None
-    return Reach(min(low for low, _ in each), max(high for _, high in each), None)
+    return StatisticReach(min(low for low, _ in each), max(high for _, high in each), None)
 
 
 def _reached(line: SweepLine, drawn: Sequence[str]) -> Iterator[int]:
@@ -289,7 +289,7 @@ def _distinct(rooms: Iterator[Room | None]) -> tuple[Room, ...]:
     return tuple(sorted(known, key=lambda one: one.largest))
 
 
-def _notes(panels: Sequence[Panel], left_out: int, drawn: Sequence[str]) -> Iterator[str]:
+def _notes(panels: Sequence[SweepPanel], left_out: int, drawn: Sequence[str]) -> Iterator[str]:
     points = [point for panel in panels for line in panel.lines for point in line.points]
     most = max(point.repeats for point in points)
     if most > 1:

@@ -79,7 +79,7 @@ Curve = tuple[tuple[float, float], ...]
 
 
 @dataclass(frozen=True)
-class Mark:
+class TailMark:
     """A figure with its interval; at, value, low and high are places, 0 to 1, what is beyond an axis at its end.
 
     kind: CHOSEN, FITS or UNFIT. Without an interval low and high are the value's. cut_low, cut_high: the interval, or
@@ -110,12 +110,12 @@ class TailCell:
     colour: int
     told: str
     refused: bool
-    shape: tuple[Mark, ...]
-    level: tuple[Mark, ...]
+    shape: tuple[TailMark, ...]
+    level: tuple[TailMark, ...]
     measured: Curve
     fitted: Curve
     beyond: Curve
-    levels: tuple[Mark, ...]
+    levels: tuple[TailMark, ...]
     values: Ticks
     axis: str
 
@@ -264,14 +264,14 @@ def _kind(one: TailFit, fit: TailFit, *, refused: bool) -> str:
     return CHOSEN if one.threshold_ns == fit.threshold_ns and not refused else FITS
 
 
-def _shape(one: TailFit, at: float, kind: str, shapes: _Shapes) -> Mark:
+def _shape(one: TailFit, at: float, kind: str, shapes: _Shapes) -> TailMark:
     """Without an error to state, the interval extends beyond both ends of the axis."""
     low = -inf if one.shape_low is None else one.shape_low
     high = inf if one.shape_high is None else one.shape_high
     return _mark(at, map(shapes.place, (one.shape, low, high)), kind)
 
 
-def _level(one: TailFit, at: float, kind: str, axis: Axis) -> Mark | None:
+def _level(one: TailFit, at: float, kind: str, axis: Axis) -> TailMark | None:
     level, low, high = one.level_ns, one.level_low_ns, one.level_high_ns
     if level is None or low is None or high is None:
         return None
@@ -280,11 +280,11 @@ def _level(one: TailFit, at: float, kind: str, axis: Axis) -> Mark | None:
     return replace(mark, cut_low=low < axis.low_ns, cut_high=high > axis.high_ns or beyond, beyond=beyond)
 
 
-def _mark(at: float, places: Iterable[float], kind: str) -> Mark:
+def _mark(at: float, places: Iterable[float], kind: str) -> TailMark:
     """A mark of these places of value, low and high: 0 to 1, or beyond."""
     value, low, high = places
     within, least, most = (min(max(one, 0.0), 1.0) for one in (value, low, high))
-    return Mark(at, within, least, most, kind, min(low, value) < 0, max(high, value) > 1, not 0 <= value <= 1)
+    return TailMark(at, within, least, most, kind, min(low, value) < 0, max(high, value) > 1, not 0 <= value <= 1)
 
 
 def _curves(of: _Fitted, axis: Axis, shares: _Shares) -> tuple[Curve, Curve]:
@@ -421,7 +421,7 @@ def _cell_sheet(view: TailView, cell: TailCell, width_in: float) -> Sheet:
     for number, (up_name, across_name, across, up, draw) in enumerate(panels):
         row, column = divmod(number, columns)
         left, width = column * step + _LEFT_IN + SIDE_IN / 2, step - _LEFT_IN - SIDE_IN
-        panel = _Panel(sheet, left, top + row * (_PANEL_IN + 0.75) + 0.2, width)
+        panel = _TailPanel(sheet, left, top + row * (_PANEL_IN + 0.75) + 0.2, width)
         panel.frame(across, up, across_name, up_name)
         draw(panel, view, cell)
     sheet.height_in = top + (3 // columns) * (_PANEL_IN + 0.75)
@@ -429,7 +429,7 @@ def _cell_sheet(view: TailView, cell: TailCell, width_in: float) -> Sheet:
 
 
 @dataclass(frozen=True)
-class _Panel:
+class _TailPanel:
     """A place on a sheet for one panel."""
 
     sheet: Sheet
@@ -460,7 +460,7 @@ class _Panel:
         """A line through (at, up), (at, up), …"""
         return [self.point(at, up) for at, up in zip(places[::2], places[1::2], strict=True)]
 
-    def marks(self, marks: Sequence[Mark], own: str) -> None:
+    def marks(self, marks: Sequence[TailMark], own: str) -> None:
         """Draw figures with their intervals upwards."""
         for kind in (UNFIT, FITS, CHOSEN):
             those = [one for one in marks if one.kind == kind]
@@ -482,16 +482,16 @@ def _colour(cell: TailCell) -> str:
     return _REFUSED if cell.refused else COLOURS[cell.colour]
 
 
-def _draw_shape(panel: _Panel, view: TailView, cell: TailCell) -> None:
+def _draw_shape(panel: _TailPanel, view: TailView, cell: TailCell) -> None:
     panel.sheet.lines([panel.line(0, at, 1, at) for at in view.limits], EDGE, dash=(2, 1.5), name="limit")
     panel.marks(cell.shape, _colour(cell))
 
 
-def _draw_level(panel: _Panel, view: TailView, cell: TailCell) -> None:
+def _draw_level(panel: _TailPanel, view: TailView, cell: TailCell) -> None:
     panel.marks(cell.level, _colour(cell))
 
 
-def _draw_tail(panel: _Panel, view: TailView, cell: TailCell) -> None:
+def _draw_tail(panel: _TailPanel, view: TailView, cell: TailCell) -> None:
     sheet, colour = panel.sheet, _colour(cell)
     sheet.marks([panel.point(*one) for one in cell.measured], "o", 2.4, INK, name="measured")
     sheet.lines([[panel.point(*one) for one in cell.fitted]], colour, 1.2, name="fitted")

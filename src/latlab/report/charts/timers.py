@@ -23,7 +23,7 @@ KEY: Final = "Thin: minimum to maximum. Thick: median to p99, or to the maximum 
 
 
 @dataclass(frozen=True)
-class Range:
+class TimerRange:
     """One timer's handler or thread; places are % of the axis, which is logarithmic.
 
     name: what and where. cell: what else its cell is, which has this slug; may be empty. point: of the mean. told: its
@@ -47,7 +47,7 @@ class Range:
 class Ranges:
     """Ranges on one axis. ticks: (place, µs as text). threshold: its place, if all timers have the same one."""
 
-    rows: tuple[Range, ...]
+    rows: tuple[TimerRange, ...]
     ticks: tuple[tuple[float, str], ...]
     threshold: float | None
     threshold_told: str
@@ -92,11 +92,11 @@ def _else(cell: Cell, timer: str) -> str:
     return matrix_title(others) if others else ""
 
 
-def _range(what: str, cell: Cell, others: str, of: str, figures: Metric, place: Callable[[float], float]) -> Range:
+def _range(what: str, cell: Cell, others: str, of: str, figures: Metric, place: Callable[[float], float]) -> TimerRange:
     named = {one: getattr(figures, one) for one in ("min", "p50", "mean", "p99", "max")}
     known = {name: value for name, value in named.items() if value is not None}
     told = ", ".join(f"{name} {microseconds(value)}" for name, value in known.items())
-    return Range(
+    return TimerRange(
         what,
         cell.slug,
         others,
@@ -126,7 +126,7 @@ def timer_chart(found: Ranges) -> Drawing:
 
 
 def _pieces(found: Ranges, width_in: float) -> Iterator[Sheet]:
-    drawn: dict[tuple[str, str], list[Range]] = {}
+    drawn: dict[tuple[str, str], list[TimerRange]] = {}
     for one in found.rows:
         drawn.setdefault((one.name, one.cell), []).append(one)
     beside = width_in >= on.BESIDE_IN
@@ -156,7 +156,7 @@ def _at(left: float, width: float, place: float) -> float:
 
 
 def _draw_row(
-    sheet: Sheet, found: Ranges, repeats: list[Range], place: Callable[[float], float], middle: float
+    sheet: Sheet, found: Ranges, repeats: list[TimerRange], place: Callable[[float], float], middle: float
 ) -> None:
     sheet.lines([[(place(at), 0), (place(at), sheet.height_in)] for at, _ in found.ticks], on.GRID)
     if found.threshold is not None:

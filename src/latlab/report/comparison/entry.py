@@ -7,9 +7,9 @@ from math import sqrt
 from typing import Final
 
 from latlab.analysis.comparison.compare import Difference, Pair, level_to_show
-from latlab.analysis.comparison.configuration import Configuration, Lost, PairLosses, losses
+from latlab.analysis.comparison.configuration import Configuration, LossShares, PairLosses, losses
 from latlab.analysis.comparison.effect import ALPHA, critical
-from latlab.analysis.comparison.words import VIRTUAL, Judged, Names, sentence
+from latlab.analysis.comparison.words import VIRTUAL, JudgedComparison, Names, sentence
 from latlab.analysis.statistics import PERCENTILES
 from latlab.report.places import dimension_text, matrix_title, short_headings
 from latlab.report.testbed import FUNCTIONAL
@@ -62,7 +62,7 @@ def entry(one: Difference, names: Names) -> Compared:
     )
 
 
-def regression_entry(found: Judged) -> Regression:
+def regression_entry(found: JudgedComparison) -> Regression:
     """What stands as `regression` of a comparison with a baseline."""
     return Regression(
         outcome=found.outcome,
@@ -127,11 +127,11 @@ def _sentence(one: PairLosses, names: Names) -> str:
     return f"{names.b} lost {_share(one.b)}, {names.a} {_share(one.a)}{more}"
 
 
-def _share(one: Lost) -> str:
+def _share(one: LossShares) -> str:
     return f"{100 * one.share:.3g} % of its packets ({one.lost} of {one.sent})" if one.lost else "none"
 
 
-def _side_losses(name: str, one: Lost) -> SideLosses:
+def _side_losses(name: str, one: LossShares) -> SideLosses:
     return SideLosses(name=name, lost=one.lost, sent=one.sent, shares=list(one.shares))
 
 

@@ -13,7 +13,7 @@ from pydantic_core import PydanticCustomError
 from latlab.analysis.comparison.compare import STATISTICS
 from latlab.analysis.comparison.configuration import Configuration, configurations
 from latlab.analysis.comparison.words import Path as FigurePath
-from latlab.analysis.comparison.words import Threshold
+from latlab.analysis.comparison.words import Tolerance
 from latlab.model.errors import LabError, LatlabError, UsageError
 from latlab.model.metrics import METRICS_BY_NAME
 from latlab.recordings.run_folder import CellFolder, RunFolder
@@ -251,7 +251,7 @@ class Wanted:
     metrics: tuple[str, ...] = ()
     statistics: tuple[str, ...] = ()
     streams: tuple[str, ...] = ()
-    thresholds: Mapping[FigurePath, Threshold] = field(default_factory=dict)
+    thresholds: Mapping[FigurePath, Tolerance] = field(default_factory=dict)
 
     def figures(self, found: Sequence[Configuration]) -> tuple[tuple[str, str], ...]:
         """Every (metric, statistic) to compare: those asked for, else four of `latency`, of probes of `round_trip`, of
@@ -297,7 +297,7 @@ def check_streams(asked: Wanted, found: Iterable[Configuration]) -> None:
         _check("stream", name, known, f"--threshold {name}.{metric}.{statistic}")
 
 
-def _threshold(text: str) -> tuple[FigurePath, Threshold]:
+def _threshold(text: str) -> tuple[FigurePath, Tolerance]:
     where = f"--threshold {text}"
     path, equals, value = text.partition("=")
     stream, _, rest = path.partition(".")
@@ -312,11 +312,11 @@ def _threshold(text: str) -> tuple[FigurePath, Threshold]:
     return (stream, metric, _statistic(statistic, where)), _allowed(value.strip(), where)
 
 
-def _allowed(value: str, where: str) -> Threshold:
+def _allowed(value: str, where: str) -> Tolerance:
     if share := _SHARE.fullmatch(value):
-        return Threshold(share=float(share[1]) / 100)
+        return Tolerance(share=float(share[1]) / 100)
     try:
-        return Threshold(ns=parse_duration(0 if value == "0" else value))
+        return Tolerance(ns=parse_duration(0 if value == "0" else value))
     except PydanticCustomError as error:
         context = error.context or {}
         what, expected = str(context["what"]), str(context["expected"])

@@ -113,7 +113,7 @@ class Plug:
     memory: Argv = field(default=())
 
 
-class Bridge(ABC):
+class BridgeMaker(ABC):
     """One kind of virtual bridge; a file each, listed in `table`."""
 
     kind: BridgeKind

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 
 from latlab.model import bridges
 from latlab.testbed.bridges.base import (
-    Bridge,
+    BridgeMaker,
     GuestPort,
     Joint,
     Lacking,
@@ -34,7 +34,7 @@ def tap_device(port: GuestPort, site: Site) -> str:
     return site.device(f"t{port.number}")
 
 
-class TapBridge(Bridge):
+class TapBridge(BridgeMaker):
     """The uplink and the guests' taps are ports of one kernel bridge."""
 
     kind = bridges.TAP

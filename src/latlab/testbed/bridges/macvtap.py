@@ -5,7 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from latlab.model import bridges
-from latlab.testbed.bridges.base import Bridge, GuestPort, Joint, Lacking, Plug, lacking_tools, lacking_vhost, vhost
+from latlab.testbed.bridges.base import (
+    BridgeMaker,
+    GuestPort,
+    Joint,
+    Lacking,
+    Plug,
+    lacking_tools,
+    lacking_vhost,
+    vhost,
+)
 from latlab.testbed.bridges.kernel import no_ipv6, up
 from latlab.testbed.bridges.offloads import every_vlan
 from latlab.testbed.site import Site
@@ -22,7 +31,7 @@ def macvtap_device(port: GuestPort, site: Site) -> str:
     return site.device(f"m{port.number}")
 
 
-class Macvtap(Bridge):
+class Macvtap(BridgeMaker):
     """A macvtap for each guest on the uplink, in mode bridge: guests of one uplink reach each other, not their host."""
 
     kind = bridges.MACVTAP

@@ -5,7 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from latlab.model import bridges
-from latlab.testbed.bridges.base import CHECKSUM_OFFLOADS_OFF, Bridge, GuestPort, Joint, Lacking, Plug, lacking_vhost
+from latlab.testbed.bridges.base import (
+    CHECKSUM_OFFLOADS_OFF,
+    BridgeMaker,
+    GuestPort,
+    Joint,
+    Lacking,
+    Plug,
+    lacking_vhost,
+)
 from latlab.testbed.bridges.kernel import tap_device, tap_plug, tap_steps
 from latlab.testbed.bridges.offloads import whole_frames
 from latlab.testbed.bridges.ovs_switch import (
@@ -25,7 +33,7 @@ from latlab.testbed.step import Service, Step
 MODULE = "/sys/module/openvswitch"
 
 
-class OvsBridge(Bridge):
+class OvsBridge(BridgeMaker):
     """The uplink and the guests' taps are ports of one bridge of latlab's switch."""
 
     kind = bridges.OVS

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from latlab.testbed.bridges.base import Bridge
+from latlab.testbed.bridges.base import BridgeMaker
 from latlab.testbed.bridges.kernel import TapBridge
 from latlab.testbed.bridges.macvtap import Macvtap
 from latlab.testbed.bridges.ovs import OvsBridge
@@ -12,7 +12,7 @@ from latlab.testbed.bridges.vf import Vf
 from latlab.testbed.bridges.vfio import Vfio
 from latlab.testbed.bridges.xdp import XdpBridge
 
-BRIDGES: dict[str, Bridge] = {
+BRIDGES: dict[str, BridgeMaker] = {
     bridge.kind.name: bridge
     for bridge in (
         UserNat(),

@@ -6,12 +6,12 @@ from collections.abc import Iterator, Sequence
 
 from latlab.model import bridges
 from latlab.scenario.network import USER_GATEWAY, USER_GUEST, USER_NETWORK
-from latlab.testbed.bridges.base import Bridge, GuestPort, Joint, Lacking, Plug
+from latlab.testbed.bridges.base import BridgeMaker, GuestPort, Joint, Lacking, Plug
 from latlab.testbed.site import Site
 from latlab.testbed.step import Service, Step
 
 
-class UserNat(Bridge):
+class UserNat(BridgeMaker):
     """Inwards only what is forwarded arrives; outwards the guest's packets come from the host's address."""
 
     kind = bridges.USER

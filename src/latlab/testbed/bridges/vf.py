@@ -14,7 +14,7 @@ from typing import Any
 from latlab.model import bridges
 from latlab.scenario import End
 from latlab.scenario.guests import facts_of
-from latlab.testbed.bridges.base import Bridge, GuestPort, Joint, Lacking, Plug, lacking_tools, vhost
+from latlab.testbed.bridges.base import BridgeMaker, GuestPort, Joint, Lacking, Plug, lacking_tools, vhost
 from latlab.testbed.bridges.kernel import no_ipv6, up
 from latlab.testbed.bridges.macvtap import lacking_macvtap, macvtap_plug, macvtap_steps
 from latlab.testbed.bridges.vfio import BIND, DEVICES, DRIVER, NAME_OF_DRIVER, lacking_driver, lacking_iommu
@@ -81,7 +81,7 @@ ip link set dev "$found" name "$@"
 """
 
 
-class Vf(Bridge):
+class Vf(BridgeMaker):
     """A virtual function for each guest: by VFIO its own device, or under a macvtap in mode passthru."""
 
     kind = bridges.VF

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from latlab.model import bridges
 from latlab.testbed.architecture import iommu_remedy
-from latlab.testbed.bridges.base import Bridge, GuestPort, Joint, Lacking, Plug, lacking_tools
+from latlab.testbed.bridges.base import BridgeMaker, GuestPort, Joint, Lacking, Plug, lacking_tools
 from latlab.testbed.machine import Machine
 from latlab.testbed.site import Site
 from latlab.testbed.step import Before, Check, Service, Step
@@ -41,7 +41,7 @@ ip link set dev "$2" mtu "$4" "$3"
 """
 
 
-class Vfio(Bridge):
+class Vfio(BridgeMaker):
     """The guest drives the card itself: no bridge, no host in the path."""
 
     kind = bridges.VFIO

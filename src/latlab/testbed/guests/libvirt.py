@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from xml.sax.saxutils import quoteattr
 
-from latlab.hosts import SshHost
+from latlab.hosts import RemoteHost
 from latlab.hosts.tools import install_remedy
 from latlab.model.errors import LabError
 from latlab.scenario import Guest, Scenario
@@ -39,7 +39,7 @@ ATTACH = 'printf %s "$1" | virsh attach-device "$0" /dev/stdin --live'
 PRESENT = 'virsh domiflist "$0" | grep -qiF "$1"'
 
 
-def join_domain(port: GuestPort, plug: Plug, joint: Joint, site: Site, ssh: SshHost) -> Iterator[Step | Service]:
+def join_domain(port: GuestPort, plug: Plug, joint: Joint, site: Site, ssh: RemoteHost) -> Iterator[Step | Service]:
     """The running domain has the network card, lets us in and has the agent."""
     # Of a bridge that no domain can be joined to there is a plan anyway, without that step.
     if joint.kind in DEVICES:

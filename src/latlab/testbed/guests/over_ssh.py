@@ -7,7 +7,7 @@ import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
-from latlab.hosts import SshHost
+from latlab.hosts import RemoteHost
 from latlab.hosts.tools import install_remedy
 from latlab.model.errors import LabError
 from latlab.scenario import Guest, LoadBetween, Scenario
@@ -27,7 +27,7 @@ DRIVER_MS = 10_000
 """A network card that is plugged in while a guest runs is there once its driver has found it."""
 
 
-def ssh_host(scenario: Scenario, site: Site, name: str) -> SshHost:
+def ssh_host(scenario: Scenario, site: Site, name: str) -> RemoteHost:
     """The host that stands for a guest which is not ours.
 
     What latlab starts has its sshd at a port of the host's loopback and is called by its own name there, so that the
@@ -45,7 +45,7 @@ def ssh_host(scenario: Scenario, site: Site, name: str) -> SshHost:
         port = forwarded_port(site.tag, list(scenario.guests).index(name))
         if scenario.hosts[guest.host].is_namespace:
             through = ("ip", "netns", "exec", namespace_name(site.tag, guest.host))
-    return SshHost(
+    return RemoteHost(
         name,
         by_name,
         port,
@@ -68,7 +68,7 @@ def forwarded_port(tag: str, number: int) -> int:
     return FIRST_PORT + zlib.crc32(tag.encode()) % PORTS + number
 
 
-def connect_steps(host: SshHost, guest: Guest, site: Site) -> Iterator[Step | Service]:
+def connect_steps(host: RemoteHost, guest: Guest, site: Site) -> Iterator[Step | Service]:
     """The guest lets root in and has the programs; a connection is kept open; the agent is there.
 
     A domain outlives the run: what is put there is taken away again.

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterator
 from ipaddress import IPv4Interface
 
-from latlab.hosts import MACHINE, SshHost
+from latlab.hosts import MACHINE, RemoteHost
 from latlab.model.errors import LabError
 from latlab.scenario import Guest, Scenario
 from latlab.scenario.guests import facts_of
@@ -45,7 +45,7 @@ One connection at a time: an sshd counts those that do not log in, and refuses m
 SET_CLOCK = 'exec "$@" date -u -s "@$(date +%s)"'
 
 
-def start_own(port: GuestPort, plug: Plug, joint: Joint, site: Site, ssh: SshHost) -> Iterator[Step | Service]:
+def start_own(port: GuestPort, plug: Plug, joint: Joint, site: Site, ssh: RemoteHost) -> Iterator[Step | Service]:
     """The guest runs, lets us in, has the agent, and its clock shows the time of this machine to the second."""
     console = f"{site.logs}/{port.guest}.console"
     yield Service(

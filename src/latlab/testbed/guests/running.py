@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from latlab.hosts import GuestHost, Host, SshHost
+from latlab.hosts import GuestHost, Host, RemoteHost
 from latlab.hosts.tools import install_remedy
 from latlab.model.errors import UsageError
 from latlab.testbed.machine import Machine
@@ -43,7 +43,7 @@ def _is_running(folder: Path) -> bool:
         return False
 
 
-def _domain(name: str, where: str, site: Site, config: str | None, state: Path) -> SshHost:
+def _domain(name: str, where: str, site: Site, config: str | None, state: Path) -> RemoteHost:
     machine = site.machine
     said = machine.say(("virsh", "domstate", name)) if machine.has_tool("virsh") else None
     if said is None:
@@ -61,7 +61,7 @@ def _domain(name: str, where: str, site: Site, config: str | None, state: Path) 
         remedy = f"name it: root@ADDRESS{where[where.rfind('/') :]}; `virsh domifaddr {name} --source agent` shows why"
         raise UsageError(f"libvirt does not know the address of domain {name}", where=where, remedy=remedy)
     host = f"guest:{name}"
-    return SshHost(
+    return RemoteHost(
         host,
         name,
         config=config,

@@ -8,12 +8,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from latlab.hosts import MACHINE, Host, TurnsHost
-from latlab.hosts.guest import GUEST_AGENT, BoardHost
+from latlab.hosts.guest import GUEST_AGENT, BoardGuest
 from latlab.hosts.turns import HALTED, IDENTITY, MAILBOX, MAILBOX_BYTES
 from latlab.model.bridges import KINDS
 from latlab.model.errors import LabError
-from latlab.scenario import BoardHost as WantedBoard
-from latlab.scenario import Scenario, image_for
+from latlab.scenario import BoardHost, Scenario, image_for
 from latlab.scenario.guests import facts_of
 from latlab.testbed.architecture import BY_DEBIAN, debian_name
 from latlab.testbed.guests.monitor import MONITOR_MODULE
@@ -64,7 +63,7 @@ class BoardMachine(MachineKind):
         """Its first process is our agent, which is spoken to as in a guest of ours, or in turns."""
         if _is_virtual(scenario, name):
             return TurnsHost(name, folder(site, name))
-        return BoardHost(name, folder(site, name), site.agent)
+        return BoardGuest(name, folder(site, name), site.agent)
 
     def lacking(self, scenario: Scenario, name: str, site: Site) -> Iterator[LabError]:
         """QEMU, where the board's image has none, and the kernel modules that the image does not have."""
@@ -237,9 +236,9 @@ def _is_virtual(scenario: Scenario, name: str) -> bool:
     return _wanted(scenario, name).time == "virtual"
 
 
-def _wanted(scenario: Scenario, name: str) -> WantedBoard:
+def _wanted(scenario: Scenario, name: str) -> BoardHost:
     wanted = scenario.hosts[name]
-    assert isinstance(wanted, WantedBoard)
+    assert isinstance(wanted, BoardHost)
     return wanted
 
 
@@ -282,7 +281,7 @@ def modules_lacking(scenario: Scenario, name: str, image: Image, machine: Machin
 
 def _needs(scenario: Scenario, name: str, machine: Machine, card: str) -> Iterator[Need]:
     board = scenario.hosts[name]
-    assert isinstance(board, WantedBoard)
+    assert isinstance(board, BoardHost)
     if board.nics:
         yield Need(card, f"hosts.{name}.nics", "links between namespaces instead")
     for number, link in enumerate(scenario.links):

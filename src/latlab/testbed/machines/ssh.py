@@ -6,9 +6,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from latlab.hosts import MACHINE, SshHost
-from latlab.scenario import Scenario
-from latlab.scenario import SshHost as SshWanted
+from latlab.hosts import MACHINE, RemoteHost
+from latlab.scenario import Scenario, SshHost
 from latlab.testbed.images import Image
 from latlab.testbed.machines.base import MachineKind
 from latlab.testbed.site import Site
@@ -25,13 +24,13 @@ DIGITS = 16
 class SshMachine(MachineKind):
     """A host of kind ssh."""
 
-    def host(self, scenario: Scenario, name: str, site: Site) -> SshHost:
+    def host(self, scenario: Scenario, name: str, site: Site) -> RemoteHost:
         """The user's ssh leads there; lasting processes there are run by our agent."""
         wanted = scenario.hosts[name]
-        assert isinstance(wanted, SshWanted)
+        assert isinstance(wanted, SshHost)
         ssh = wanted.ssh
         destination = ssh.destination or name
-        return SshHost(
+        return RemoteHost(
             name,
             destination,
             ssh.port,
@@ -79,7 +78,7 @@ def _there(image: Image) -> Image:
     return replace(image, kernel=folder / image.kernel.name, initramfs=folder / image.initramfs.name)
 
 
-def _image_put(host: SshHost, image: Image) -> Iterator[Step]:
+def _image_put(host: RemoteHost, image: Image) -> Iterator[Step]:
     there = _there(image)
     for what, source, target in (
         ("kernel", image.kernel, there.kernel),

@@ -8,7 +8,7 @@ from latlab.scenario.flows import dds_domains, transport_of
 from latlab.scenario.probes import Between, DdsperfProbe, ProbeBase
 from latlab.testbed.loads import cores_of
 from latlab.testbed.places import Places
-from latlab.testbed.probes.base import OverDds, ToolKind, ToolPlan
+from latlab.testbed.probes.base import DdsOptions, ToolKind, ToolPlan
 from latlab.testbed.probes.cyclictest import CYCLICTEST
 from latlab.testbed.probes.ddsperf import DDSPERF
 from latlab.testbed.probes.netperf import NETPERF
@@ -80,10 +80,10 @@ def _between(scenario: Scenario, name: str, probe: Between, places: Places) -> T
     )
 
 
-def _over_dds(scenario: Scenario, name: str, probe: Between) -> OverDds | None:
+def _over_dds(scenario: Scenario, name: str, probe: Between) -> DdsOptions | None:
     if not isinstance(probe, DdsperfProbe):
         return None
-    return OverDds(dds_domains(scenario.probes)[name], probe.reliable, probe.take)
+    return DdsOptions(dds_domains(scenario.probes)[name], probe.reliable, probe.take)
 
 
 # Which tools can be probes. A new one is one file and one line here.

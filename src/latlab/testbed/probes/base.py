@@ -16,7 +16,7 @@ SERVER_SPARE_S = 60
 
 
 @dataclass(frozen=True)
-class OverDds:
+class DdsOptions:
     """The options of a tool that measures over DDS: reliable: what is lost is sent again. take: who takes samples."""
 
     domain: int
@@ -67,7 +67,7 @@ class ToolPlan:
     log: str
     asker_cores: Cores = field(default_factory=Cores)
     answerer_cores: Cores = field(default_factory=Cores)
-    dds: OverDds | None = None
+    dds: DdsOptions | None = None
     realtime: Realtime | None = None
 
     def rate(self) -> int:

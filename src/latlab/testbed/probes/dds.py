@@ -73,7 +73,7 @@ Mode = Literal["listener", "block", "spin"]
 
 
 @dataclass(frozen=True)
-class Side:
+class DdsSide:
     """One side of a probe. cpus: those that Cyclone's own threads may run on; None: any. realtime: how the agent's own
     measuring threads run, as in every spec. recording: the prefix of its recordings there.
     """
@@ -97,8 +97,8 @@ class DdsPlan:
 
     name: str
     run_id: str
-    asker: Side
-    answerer: Side
+    asker: DdsSide
+    answerer: DdsSide
     domain: int
     up: int
     down: int
@@ -134,7 +134,7 @@ def ping_spec(plan: DdsPlan) -> Spec:
     }
 
 
-def _spec(plan: DdsPlan, side: Side, role: str) -> Spec:
+def _spec(plan: DdsPlan, side: DdsSide, role: str) -> Spec:
     return {
         "role": role,
         "run_id": plan.run_id,

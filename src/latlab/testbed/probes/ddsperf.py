@@ -10,7 +10,7 @@ from latlab.hosts.tools import install_remedy
 from latlab.model.errors import LabError
 from latlab.recordings.ddsperf import Second, seconds
 from latlab.testbed.loads.base import Cores, LoadProcess
-from latlab.testbed.probes.base import OverDds, ToolKind, ToolPlan
+from latlab.testbed.probes.base import DdsOptions, ToolKind, ToolPlan
 from latlab.testbed.probes.dds import FIRST_PORT, PORTS, Cyclone, configuration
 
 OLDEST: Final = (0, 8)
@@ -140,7 +140,7 @@ def _with(cores: Cores, configured: str, *arguments: str) -> tuple[str, ...]:
     return (*cores.prefix(), "env", f"CYCLONEDDS_URI={configured}", "ddsperf", *arguments)
 
 
-def _over(plan: ToolPlan) -> OverDds:
+def _over(plan: ToolPlan) -> DdsOptions:
     if plan.dds is None:
         raise ValueError(f"{plan.name} is not over DDS")
     return plan.dds

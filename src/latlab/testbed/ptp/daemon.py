@@ -144,13 +144,13 @@ def following(port: ClockPort) -> Check:
     return Check(
         ("phc_ctl", "-q", port.end.interface, "cmp"),
         expected=FOLLOWS,
-        read=Followed(max(port.limit_ns, NEAR_NS)),
+        read=PhcFollowed(max(port.limit_ns, NEAR_NS)),
         within_ms=port.ptp.wait // MILLISECOND_NS,
         remedy=FOLLOWING_REMEDY,
     )
 
 
-class Followed:
+class PhcFollowed:
     """How what `phc_ctl cmp` prints is read, time after time: FOLLOWS once it is near three times running."""
 
     def __init__(self, limit_ns: int) -> None:

@@ -14,14 +14,14 @@ from latlab.scenario import End, Scenario
 from latlab.scenario.guests import becomes_the_guests
 from latlab.scenario.parts import parse_end
 from latlab.scenario.shapers import Classes
-from latlab.testbed.shapers.base import Kind, Place, free_root
+from latlab.testbed.shapers.base import QdiscPlace, ShaperKind, free_root
 from latlab.testbed.shapers.leaves import CbsKind, EtfKind, TbfKind
 from latlab.testbed.shapers.mqprio import MqprioKind
 from latlab.testbed.shapers.taprio import TaprioKind
 from latlab.testbed.site import Site
 from latlab.testbed.step import Before, Check, Step
 
-KINDS: Mapping[str, Kind] = {
+KINDS: Mapping[str, ShaperKind] = {
     "taprio": TaprioKind(),
     "mqprio": MqprioKind(),
     "etf": EtfKind(),
@@ -52,7 +52,7 @@ def shaper_steps(scenario: Scenario, site: Site) -> Iterator[Step]:
                     yield from KINDS[child.kind].steps(child, place.beneath(queue))
 
 
-def _place(scenario: Scenario, site: Site, name: str) -> Place:
+def _place(scenario: Scenario, site: Site, name: str) -> QdiscPlace:
     """Where it stands: at the interface, or at that of the guest to which VFIO hands the card."""
     end = parse_end(name)
     there = site.on(scenario.machine_of(end.host))
@@ -60,7 +60,7 @@ def _place(scenario: Scenario, site: Site, name: str) -> Place:
     for guest, wanted in scenario.guests.items():
         if becomes_the_guests(wanted) and End(wanted.host, wanted.uplink or "") == end:
             end = End(guest, wanted.interface)
-    return Place(end=end, site=there, speed=speed)
+    return QdiscPlace(end=end, site=there, speed=speed)
 
 
 # Transmit queues: each traffic class has its own. Links that are made have theirs already, by the scenario.
@@ -72,7 +72,7 @@ BACK = f'''[ "$({COUNT})" = "$1" ] ||
 ethtool -L "$0" combined "$2" tx "$3" || ethtool -L "$0" combined "$2" || ethtool -L "$0" tx "$3"'''
 
 
-def queue_steps(scenario: Scenario, place: Place, needed: int) -> Iterator[Step]:
+def queue_steps(scenario: Scenario, place: QdiscPlace, needed: int) -> Iterator[Step]:
     """A card with fewer queues than needed gets more, until the end of the cell (ethtool(8), --set-channels)."""
     link = next(link for link in scenario.links if place.end in link.ends)
     if scenario.link_is_created(link) or scenario.is_emulated(place.end):

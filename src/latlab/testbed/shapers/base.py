@@ -26,7 +26,7 @@ Qdisc = dict[str, Any]
 
 
 @dataclass(frozen=True)
-class Place:
+class QdiscPlace:
     """Where a qdisc stands: at the root of an interface, or beneath one of the root's queues.
 
     site: the cell's place on the interface's machine. speed: of the port, bit/s.
@@ -59,7 +59,7 @@ class Place:
         """Where it stands, in words."""
         return str(self.end) if self.queue is None else f"transmit queue {self.queue} of {self.end}"
 
-    def beneath(self, queue: int) -> Place:
+    def beneath(self, queue: int) -> QdiscPlace:
         """The place beneath a queue of the root."""
         return replace(self, queue=queue)
 
@@ -85,10 +85,10 @@ class Place:
         return None
 
 
-class Kind(Protocol):
+class ShaperKind(Protocol):
     """A kind of shaper."""
 
-    def steps(self, shaper: Any, place: Place) -> Iterator[Any]:
+    def steps(self, shaper: Any, place: QdiscPlace) -> Iterator[Any]:
         """The steps that put it there and read it back."""
         ...
 
@@ -116,7 +116,7 @@ echo "kernel: $(uname -r)"
 """
 
 
-def what_would_work(place: Place, shaper: Shaper) -> Explain:
+def what_would_work(place: QdiscPlace, shaper: Shaper) -> Explain:
     """Asked of the interface once its shaper was refused."""
     return Explain(("sh", "-c", LOOK, place.device), lambda output: refusal(place.device, shaper, output))
 
@@ -156,7 +156,7 @@ OURS = 'tc qdisc show dev "$0" root | grep -q "^qdisc [a-z]* $1: root "'
 DEFAULT = "the kernel's default"
 
 
-def free_root(place: Place) -> Step:
+def free_root(place: QdiscPlace) -> Step:
     """No root qdisc has been set up. The kernel's own has the handle 0: (net/sched/sch_generic.c)."""
     return Step(
         host=place.end.host,
@@ -180,7 +180,7 @@ def root_in_words(output: str) -> str:
     return DEFAULT
 
 
-def shaped(place: Place, shaper: Shaper, do: Argv, check: Check, more: str = "") -> Iterator[Step]:
+def shaped(place: QdiscPlace, shaper: Shaper, do: Argv, check: Check, more: str = "") -> Iterator[Step]:
     """The step that puts a shaper there: of a root it is undone, and one beneath goes with it. more: of its title."""
     is_root = place.queue is None
     ours = ("sh", "-c", OURS, place.device, place.root)

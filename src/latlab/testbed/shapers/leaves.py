@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from latlab.model.units import RATES
 from latlab.scenario.shapers import Cbs, Etf, Tbf
-from latlab.testbed.shapers.base import Place, Qdisc, in_words, shaped
+from latlab.testbed.shapers.base import Qdisc, QdiscPlace, in_words, shaped
 from latlab.testbed.step import Step
 
 SWITCH = {True: "on", False: "off"}
@@ -15,7 +15,7 @@ SWITCH = {True: "on", False: "off"}
 class EtfKind:
     """tc-etf(8). Its clock is TAI: the kernel takes no other (net/sched/sch_etf.c, validate_input_params)."""
 
-    def steps(self, shaper: Etf, place: Place) -> Iterator[Step]:
+    def steps(self, shaper: Etf, place: QdiscPlace) -> Iterator[Step]:
         """One step."""
         flags = {"offload": shaper.offload, "deadline_mode": shaper.deadline, "skip_sock_check": shaper.skip_sock_check}
         words = ("etf", "clockid", "CLOCK_TAI", "delta", str(shaper.delta), *(name for name, on in flags.items() if on))
@@ -33,7 +33,7 @@ def etf_words(options: Qdisc) -> str:
 class CbsKind:
     """tc-cbs(8): slopes in kbit/s, credits in bytes."""
 
-    def steps(self, shaper: Cbs, place: Place) -> Iterator[Step]:
+    def steps(self, shaper: Cbs, place: QdiscPlace) -> Iterator[Step]:
         """One step."""
         speed = shaper.speed or place.speed
         options = {
@@ -56,7 +56,7 @@ def cbs_words(options: Qdisc) -> str:
 class TbfKind:
     """tc-tbf(8). It prints bytes a second, and instead of its limit how long the last packet within it waits."""
 
-    def steps(self, shaper: Tbf, place: Place) -> Iterator[Step]:
+    def steps(self, shaper: Tbf, place: QdiscPlace) -> Iterator[Step]:
         """One step."""
         words = ("tbf", "rate", f"{shaper.rate}bit", "burst", f"{shaper.burst}b", "limit", f"{shaper.limit}b")
         options = {"rate": shaper.rate // 8, "burst": shaper.burst}

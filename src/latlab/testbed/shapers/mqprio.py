@@ -6,14 +6,14 @@ from collections.abc import Iterator
 from typing import Any
 
 from latlab.scenario.shapers import PRIORITIES, Classes, Mqprio
-from latlab.testbed.shapers.base import Place, Qdisc, in_words, shaped
+from latlab.testbed.shapers.base import Qdisc, QdiscPlace, in_words, shaped
 from latlab.testbed.step import Argv, Step
 
 
 class MqprioKind:
     """tc-mqprio(8)."""
 
-    def steps(self, shaper: Mqprio, place: Place) -> Iterator[Step]:
+    def steps(self, shaper: Mqprio, place: QdiscPlace) -> Iterator[Step]:
         """One step."""
         words = ("mqprio", *class_words(shaper), "hw", str(int(shaper.offload)))
         expected = in_words({"kind": "mqprio", "options": class_options(shaper)}, classes_in_words)

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from latlab.model.units import SECOND_NS
 from latlab.scenario.shapers import Taprio
-from latlab.testbed.shapers.base import Place, Qdisc, in_words, shaped
+from latlab.testbed.shapers.base import Qdisc, QdiscPlace, in_words, shaped
 from latlab.testbed.shapers.mqprio import class_options, class_words, classes_in_words
 from latlab.testbed.step import Check, Step
 
@@ -24,7 +24,7 @@ IN_FORCE_WITHIN_MS = 5_000
 class TaprioKind:
     """tc-taprio(8)."""
 
-    def steps(self, shaper: Taprio, place: Place) -> Iterator[Step]:
+    def steps(self, shaper: Taprio, place: QdiscPlace) -> Iterator[Step]:
         """The schedule is set up, and comes into force."""
         tai = (place.site.agent, "tai", "--next", str(shaper.cycle), "--shift", str(shaper.shift))
         words = ("taprio", *class_words(shaper), "base-time", "BASE", *schedule_words(shaper))
@@ -41,7 +41,7 @@ class TaprioKind:
         )
 
 
-def _in_force(place: Place) -> Check:
+def _in_force(place: QdiscPlace) -> Check:
     return place.check("taprio in force", lambda options: waiting(options), IN_FORCE_WITHIN_MS)
 
 

@@ -52,7 +52,7 @@ def guest_threads_command(pids: str) -> Argv:
 
 
 @dataclass(frozen=True)
-class Kind:
+class ThreadKind:
     """Threads of one kind: what they are called, the command that lists their `comm` files, what is wanted of them."""
 
     title: str
@@ -61,9 +61,9 @@ class Kind:
 
 
 KINDS = (
-    Kind("vCPUs", VCPUS, lambda tuning: tuning.vcpus),
-    Kind("emulator threads", EMULATOR, lambda tuning: tuning.emulator),
-    Kind("vhost threads", VHOST, lambda tuning: tuning.vhost),
+    ThreadKind("vCPUs", VCPUS, lambda tuning: tuning.vcpus),
+    ThreadKind("emulator threads", EMULATOR, lambda tuning: tuning.emulator),
+    ThreadKind("vhost threads", VHOST, lambda tuning: tuning.vhost),
 )
 
 
@@ -97,7 +97,7 @@ def pid_file(name: str, guest: Guest, site: Site) -> str:
     return f"/run/libvirt/qemu/{guest.domain}.pid" if guest.domain else f"{site.guest_state(name)}/pid"
 
 
-def _settings(kind: Kind, wanted: Threads, guest: Guest) -> Iterator[tuple[str, str, Setting]]:
+def _settings(kind: ThreadKind, wanted: Threads, guest: Guest) -> Iterator[tuple[str, str, Setting]]:
     """Title, finder and setting of each step. As many CPUs as vCPUs: one each; else every vCPU on all of them.
 
     How many a libvirt domain has is not known: they are on all of them together.
