@@ -19,7 +19,7 @@ from latlab.scenario import parse
 from latlab.testbed.agent_binary import find_agent
 from latlab.testbed.guests.start import planned_site
 from latlab.testbed.images import Image
-from latlab.testbed.images.archive import DIRECTORY, ArchiveEntry, archive, file
+from latlab.testbed.images.archive import DIRECTORY, Entry, archive, file
 from latlab.testbed.images.packages import fetch, foreign, unpack
 from latlab.testbed.images.store import packages_directory
 from latlab.testbed.images.tree import Tree, needed_libraries
@@ -86,9 +86,9 @@ def with_sshd(image: Image, folder: Path) -> Path:
         **programs,
         **needed_libraries(programs, tree),
         "etc/shells": file(b"/bin/sh\n"),
-        "root/.ssh/authorized_keys": ArchiveEntry(stat.S_IFREG | 0o600, (folder / "key.pub").read_bytes()),
-        "root/.ssh": ArchiveEntry(stat.S_IFDIR | 0o700),
-        "root": ArchiveEntry(stat.S_IFDIR | 0o700),
+        "root/.ssh/authorized_keys": Entry(stat.S_IFREG | 0o600, (folder / "key.pub").read_bytes()),
+        "root/.ssh": Entry(stat.S_IFDIR | 0o700),
+        "root": Entry(stat.S_IFDIR | 0o700),
         "etc/dropbear": DIRECTORY,
     }
     initramfs = folder / "initramfs"

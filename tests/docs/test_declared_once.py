@@ -11,13 +11,14 @@ SOURCE = Path(__file__).parents[2] / "src/latlab"
 UNITS = SOURCE / "model/units.py"
 SECOND_NS = 10**9
 IN_FORMATS = {
+    "Entry": "`$defs` of result.schema.json; images count as outdated when the source of their archives changes",
     "Guest": "`$defs` of result.schema.json and of scenario.schema.json",
     "Published": "`$defs` of result.schema.json and of scenario.schema.json",
     "Stream": "`$defs` of result.schema.json and of scenario.schema.json",
     "Losses": "`$defs` of result.schema.json; the ingredient `losses` of a synthetic run",
     "Step": "the ingredient `step` of a synthetic run; a change to a host, which the pages call a step",
 }
-"""Class names that two files of formats have in common: {name: where users meet it}."""
+"""Class names that stand for two things: {name: where users would notice another one}."""
 
 
 @cache

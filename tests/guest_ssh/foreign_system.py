@@ -10,7 +10,7 @@ from pathlib import Path
 
 from latlab.testbed.guests.own import MANAGEMENT_MAC
 from latlab.testbed.images import build_image
-from latlab.testbed.images.archive import ArchiveEntry, archive, file
+from latlab.testbed.images.archive import Entry, archive, file
 from latlab.testbed.images.packages import Apt, Package, fetch, unpack
 from latlab.testbed.images.store import packages_directory
 
@@ -56,10 +56,10 @@ def make_system(folder: Path, agent: Path) -> System:
         "init": file(INIT.encode(), executable=True),
         "etc/dhcp": file(DHCP.encode(), executable=True),
         "etc/shells": file(b"/bin/sh\n"),
-        "etc/host-key": ArchiveEntry(secret, converted),
-        "root/.ssh/authorized_keys": ArchiveEntry(secret, (folder / "key.pub").read_bytes()),
-        "root/.ssh": ArchiveEntry(stat.S_IFDIR | 0o700),
-        "root": ArchiveEntry(stat.S_IFDIR | 0o700),
+        "etc/host-key": Entry(secret, converted),
+        "root/.ssh/authorized_keys": Entry(secret, (folder / "key.pub").read_bytes()),
+        "root/.ssh": Entry(stat.S_IFDIR | 0o700),
+        "root": Entry(stat.S_IFDIR | 0o700),
     }
     initrd = folder / "initrd"
     initrd.write_bytes((image.folder / "base").read_bytes() + archive(entries))

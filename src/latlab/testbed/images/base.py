@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from latlab.model.errors import LabError
-from latlab.testbed.images.archive import DIRECTORY, ArchiveEntry, archive, file, link
+from latlab.testbed.images.archive import DIRECTORY, Entry, archive, file, link
 from latlab.testbed.images.board_recipe import NESTED_KVM
 from latlab.testbed.images.emulator import PROGRAMS, emulator, newest_qemu
 from latlab.testbed.images.kernel import startable
@@ -112,7 +112,7 @@ class Base:
     kernel_version: str
     archive: bytes
     nested: bytes | None
-    emulator: Mapping[str, ArchiveEntry]
+    emulator: Mapping[str, Entry]
     lacking: Mapping[str, str]
 
 
@@ -292,7 +292,7 @@ def _mended_igb(modules: Modules, ingredients: Ingredients, cache: Path, scratch
 
 def _programs(
     ingredients: Ingredients, folders: Mapping[str, Path], tree: Tree, tools: Mapping[str, Path]
-) -> dict[str, ArchiveEntry]:
+) -> dict[str, Entry]:
     """The programs, with what they read and the libraries they need; busybox for all that nothing else is there for.
 
     tools: folders of packages that run on this machine.
@@ -309,9 +309,9 @@ def _programs(
     return entries
 
 
-def _parts(parts: Parts, folders: Mapping[str, Path]) -> dict[str, ArchiveEntry]:
+def _parts(parts: Parts, folders: Mapping[str, Path]) -> dict[str, Entry]:
     """The programs, what they read besides, and the links, without libraries."""
-    entries: dict[str, ArchiveEntry] = {}
+    entries: dict[str, Entry] = {}
     for package in parts.packages:
         tree = Tree([folders[package]])
         for name in parts.programs.get(package, ()):
@@ -328,7 +328,7 @@ def _applets(folder: Path) -> list[str]:
 
 def _modules(
     modules: Modules, names: Sequence[str], own: Sequence[Module], recipe: Recipe, programs: Tree, scratch: Path
-) -> dict[str, ArchiveEntry]:
+) -> dict[str, Entry]:
     """The modules in their folder, the tables modprobe reads, and the list of those to load at boot.
 
     own: ours, some in the place of the kernel's.
@@ -348,7 +348,7 @@ def _modules(
     return entries | {BOOT_LIST: file(boot.encode())}
 
 
-def _settings() -> dict[str, ArchiveEntry]:
+def _settings() -> dict[str, Entry]:
     entries = dict.fromkeys(DIRECTORIES, DIRECTORY)
     entries |= {path: link(target) for path, target in LINKS.items()}
     return entries | {path: file(text.encode()) for path, text in SETTINGS.items()}

@@ -13,7 +13,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 
 from latlab.model.errors import LabError, UsageError
-from latlab.testbed.images.archive import ArchiveEntry, file
+from latlab.testbed.images.archive import Entry, file
 from latlab.testbed.images.packages import Apt, Package, Say, backports, fetch, of_release, unpack
 from latlab.testbed.images.recipe import Recipe
 from latlab.testbed.images.tree import Tree, links, merged, needed_libraries
@@ -66,7 +66,7 @@ def qemu_version(packages: Sequence[Package]) -> str:
     return found[1] if found else whole
 
 
-def emulator(parts: Mapping[str, ArchiveEntry], tree: Tree, program: str = PROGRAM) -> dict[str, ArchiveEntry]:
+def emulator(parts: Mapping[str, Entry], tree: Tree, program: str = PROGRAM) -> dict[str, Entry]:
     """All of QEMU by its paths in a folder, to be started there as `program`, wherever that folder is.
 
     parts: the program and what it reads; tree: has its libraries. It uses none of this machine's.
@@ -86,7 +86,7 @@ def emulator(parts: Mapping[str, ArchiveEntry], tree: Tree, program: str = PROGR
     return {**entries, program: file(script.encode(), executable=True)}
 
 
-def write_files(entries: Mapping[str, ArchiveEntry], folder: Path) -> None:
+def write_files(entries: Mapping[str, Entry], folder: Path) -> None:
     """Make the folder, and write the entries into it."""
     folder.mkdir()
     for name, entry in entries.items():
@@ -131,7 +131,7 @@ def qemu_of_release(release: str, recipe: Recipe, cache: Path) -> tuple[Package,
 
 def other_emulator(
     packages: Sequence[Package], recipe: Recipe, architecture: str, cache: Path, scratch: Path
-) -> Mapping[str, ArchiveEntry]:
+) -> Mapping[str, Entry]:
     """That QEMU as files, by their paths in its folder. LabError: a part is missing.
 
     architecture: Debian's name of the board's. cache: where fetched packages are kept; scratch: a folder to unpack in.
@@ -141,7 +141,7 @@ def other_emulator(
     for fetched, folder in zip(fetch(packages, cache), folders, strict=True):
         unpack(fetched, folder)
     tree = Tree(folders)
-    parts: dict[str, ArchiveEntry] = {}
+    parts: dict[str, Entry] = {}
     for names in recipe.emulator.programs.values():
         for name in names:
             parts |= tree.program(name)

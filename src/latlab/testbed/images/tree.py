@@ -16,7 +16,7 @@ from elftools.elf.elffile import ELFFile
 from elftools.elf.segments import InterpSegment
 
 from latlab.model.errors import LabError
-from latlab.testbed.images.archive import DIRECTORY, ArchiveEntry, file, link
+from latlab.testbed.images.archive import DIRECTORY, Entry, file, link
 from latlab.testbed.images.recipe import LINKS
 
 LINKS_AT_MOST = 40
@@ -38,7 +38,7 @@ class Tree:
         libraries.sort(key=lambda path: (path.count("/"), path), reverse=True)
         self._libraries = {posixpath.basename(path): path for path in libraries}
 
-    def entry(self, path: str) -> ArchiveEntry:
+    def entry(self, path: str) -> Entry:
         """What is at the path. KeyError: nothing is."""
         found = self._found[path]
         if found.is_symlink():
@@ -51,17 +51,17 @@ class Tree:
         """Where on this machine is what is at the path, links followed inside the packages. LabError: nothing is."""
         return self._found[next(reversed(self.followed(path)))]
 
-    def matching(self, pattern: str) -> dict[str, ArchiveEntry]:
+    def matching(self, pattern: str) -> dict[str, Entry]:
         """What is at the paths that match; `*` stands for any number of folders, too."""
         return {path: self.entry(path) for path in self._found if fnmatchcase(path, pattern)}
 
-    def without(self, patterns: Iterable[str]) -> dict[str, ArchiveEntry]:
+    def without(self, patterns: Iterable[str]) -> dict[str, Entry]:
         """All but what matches one of the patterns."""
         left_out = tuple(patterns)
         kept = (path for path in self._found if not any(fnmatchcase(path, pattern) for pattern in left_out))
         return {path: self.entry(path) for path in kept}
 
-    def program(self, name: str) -> dict[str, ArchiveEntry]:
+    def program(self, name: str) -> dict[str, Entry]:
         """The program of that name, with the links that lead to it. LabError: there is none."""
         places = [f"{folder}/{name}" for folder in PROGRAM_FOLDERS if f"{folder}/{name}" in self._found]
         if not places:
@@ -72,9 +72,9 @@ class Tree:
         """Where the shared library of that file name is; None if it is nowhere."""
         return self._libraries.get(name)
 
-    def followed(self, path: str) -> dict[str, ArchiveEntry]:
+    def followed(self, path: str) -> dict[str, Entry]:
         """What is at the path, and, where that is a link, all it leads to. LabError: it leads nowhere."""
-        found: dict[str, ArchiveEntry] = {}
+        found: dict[str, Entry] = {}
         while path not in found and len(found) < LINKS_AT_MOST:
             if path not in self._found:
                 raise LabError(f"the packages have no /{path}, a target of their links", where="building an image")
@@ -151,12 +151,12 @@ def without_symbols(data: bytes) -> bytes:
 # Which shared libraries programs need, found in unpacked packages, never on the machine that builds.
 
 
-def needed_libraries(entries: Mapping[str, ArchiveEntry], tree: Tree) -> dict[str, ArchiveEntry]:
+def needed_libraries(entries: Mapping[str, Entry], tree: Tree) -> dict[str, Entry]:
     """The libraries the entries' programs are linked with, their loader among them, and those libraries' own.
 
     LabError: no unpacked package has one.
     """
-    found: dict[str, ArchiveEntry] = {}
+    found: dict[str, Entry] = {}
     waiting = [(name, entry) for name, entry in sorted(entries.items()) if _is_elf(entry)]
     while waiting:
         name, entry = waiting.pop()
@@ -197,5 +197,5 @@ def _paths(name: str, linked: Links, tree: Tree) -> Iterator[str]:
         yield path
 
 
-def _is_elf(entry: ArchiveEntry) -> bool:
+def _is_elf(entry: Entry) -> bool:
     return entry.data.startswith(ELF_MAGIC)
