@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 from trust_evidence import (
     GOOD,
@@ -28,6 +29,17 @@ TWO_VCPUS = threads(
         "qemu-system-x86.1_CPU_1__KVM": thread(id=12, cpus=[2, 3], last_cpu=2),
     }
 )
+SMALL, LARGE = {"core_type": "Cortex-A53", "capacity": 446}, {"core_type": "Cortex-A72", "capacity": 1024}
+BIG_LITTLE = {"cpu": {"online": [0, 1, 2, 3], "cpus": {"0": SMALL, "1": SMALL, "2": LARGE, "3": LARGE}}}
+
+
+def on_cpus(cpus: list[int], **cores: int) -> list[dict[str, Any]]:
+    """Agents that may run on these CPUs, the listener with so many rows on each; `cpu2=7`."""
+    ready = {"realtime": {"cpus": cpus, "problems": []}}
+    talk, listen = ({**one, "ready": ready} for one in agents())
+    return [talk, {**listen, "cores": {name.removeprefix("cpu"): rows for name, rows in cores.items()}}]
+
+
 CPUS: list[Case] = [
     (
         "realtime threads were not throttled",
@@ -94,6 +106,31 @@ CPUS: list[Case] = [
         on_ecu(threads(**{"ptp4l.1_ptp4l": thread(cpus=[0, 1], priority=0)})),
         "ecu, ptp4l",
         "an ordinary thread on CPU 1, too",
+    ),
+    (
+        "measured threads stay on one kind of core",
+        "suspect",
+        on_ecu(BIG_LITTLE, agents=on_cpus([0, 1, 2, 3], cpu0=10, cpu1=20, cpu2=90)),
+        "listen on ecu",
+        "25% of its records on Cortex-A53 (CPUs 0-1), 75% of its records on Cortex-A72 (CPUs 2-3)",
+    ),
+    (
+        "measured threads stay on one kind of core",
+        "suspect",
+        on_ecu(
+            merged(BIG_LITTLE, threads(**{"qemu-system-aarch64.1_CPU_0__KVM": thread(cpus=[0, 1, 2, 3], last_cpu=0)})),
+            threads(**{"qemu-system-aarch64.1_CPU_0__KVM": thread(cpus=[0, 1, 2, 3], last_cpu=2)}),
+            guests=[guest()],
+        ),
+        "ecu, CPU 0/KVM",
+        "it may run on Cortex-A53 (CPUs 0-1) and Cortex-A72 (CPUs 2-3); it was on both",
+    ),
+    (
+        "measured threads run on the larger cores",
+        "suspect",
+        on_ecu(BIG_LITTLE, agents=on_cpus([1, 2], cpu1=120)),
+        "listen on ecu",
+        "Cortex-A53 (CPUs 0-1)",
     ),
 ]
 CARDS: list[Case] = [

@@ -33,6 +33,8 @@ FIRST_CAUSE = next(place for place, rule in enumerate(RULES) if rule.id == "deep
 KNOWN = {rule.name for rule in RULES[FIRST_CAUSE:]} | {"realtime threads were not throttled"}
 AT_ANY_LATENCY = {
     "no CPU was in a deep idle state",
+    "measured threads stay on one kind of core",
+    "measured threads run on the larger cores",
     "virtual CPUs run on different CPUs",
     "PTP has separate CPUs",
     "interrupts stayed on their CPUs",
@@ -197,6 +199,14 @@ FINE: dict[str, Evidence] = {
     "an older agent did not read the log": on_ecu({}, {"kernel": {"complaints": {"soft_lockup": 1}}}),
     "the thread had some rest": on_ecu(
         merged(FAIR, cpu_idle(0)[0]), cpu_idle(5 * 10**9)[0], rows=LATE, **LONG
+    ),
+    "a thread is bound to the smaller cores": on_ecu(broken_causes.BIG_LITTLE, agents=broken_causes.on_cpus([0, 1])),
+    "a thread stayed on the larger cores": on_ecu(
+        broken_causes.BIG_LITTLE, agents=broken_causes.on_cpus([1, 2, 3], cpu2=40, cpu3=80)
+    ),
+    "all cores are alike": on_ecu(
+        {"cpu": {"cpus": {str(cpu): broken_causes.LARGE for cpu in range(4)}}},
+        agents=broken_causes.on_cpus([0, 1, 2, 3], cpu0=10, cpu3=10),
     ),
     "the streams were too short to tell": on_ecu(merged(FAIR, cpu_idle(0)[0]), cpu_idle(0)[0], agents=FIFO),
     "no ordinary thread is given anything": on_ecu(

@@ -8,6 +8,7 @@ mod busy;
 mod checked_stream;
 mod clock;
 mod clocks;
+mod cores;
 mod dds;
 mod drops;
 mod facts;

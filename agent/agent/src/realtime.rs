@@ -1,5 +1,7 @@
 //! Making the measuring thread real-time, and reading back that it is.
 
+use crate::cores;
+use crate::facts::Tree;
 use crate::session::failed;
 use std::fs::{File, OpenOptions};
 use std::io::Write;
@@ -90,6 +92,7 @@ pub fn prepare_thread(spec: &Realtime, process: &Process) -> Result<RealtimeFoun
         "locked memory".into(),
         "VmLck 0 in /proc/self/status".into(),
     )?;
+    cores::note_if_several(&Tree::machine(), &found.cpus);
     Ok(found)
 }
 

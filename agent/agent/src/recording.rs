@@ -4,6 +4,7 @@
 //! written each second or [`BATCH_ROWS`] rows, so a killed agent leaves a stream that reads up to its last batch.
 
 use crate::checked_stream::CheckedStream;
+use crate::cores;
 use crate::tables::Row;
 use arrow_array::RecordBatch;
 use arrow_schema::{ArrowError, Schema};
@@ -36,6 +37,7 @@ impl<R> Tap<R> {
     /// Hands a row to the writer, or counts it lost if the ring is full. Never waits, never allocates.
     #[inline]
     pub fn push(&mut self, row: R) {
+        cores::note();
         if self.ring.push(row).is_err() {
             self.full.fetch_add(1, Ordering::Relaxed);
         }

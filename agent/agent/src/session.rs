@@ -1,5 +1,6 @@
 //! Speaking with the lab: the spec and commands on standard input, events on standard output.
 
+use crate::cores;
 use serde::de::DeserializeOwned;
 use std::io::{BufRead, Read, Write};
 use std::os::unix::fs::MetadataExt;
@@ -120,8 +121,13 @@ impl Session {
 
 /// Writes one event. A lab that has gone away is noticed by its closed standard input, so a failed write says nothing new.
 pub fn emit(event: &Event) {
-    if matches!(event, Event::Error(_)) {
-        TOLD_ERROR.store(true, Ordering::Relaxed);
+    match event {
+        Event::Error(_) => TOLD_ERROR.store(true, Ordering::Relaxed),
+        Event::Done(_) => match cores::noted() {
+            rows if rows.is_empty() => {}
+            rows => emit(&Event::Cores { rows }),
+        },
+        _ => {}
     }
     let mut line = serde_json::to_vec(event).unwrap_or_default();
     line.push(b'\n');

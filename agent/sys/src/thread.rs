@@ -230,6 +230,13 @@ pub fn lock_memory() -> Result<(), Error> {
     check(unsafe { libc::mlockall(libc::MCL_CURRENT | libc::MCL_FUTURE) }, "mlockall").map(drop)
 }
 
+/// The CPU that the calling thread runs on at this moment; None: the kernel does not say.
+#[inline]
+pub fn cpu() -> Option<usize> {
+    // SAFETY: no argument.
+    usize::try_from(unsafe { libc::sched_getcpu() }).ok()
+}
+
 /// Touches `BYTES` of the calling thread's stack, so that no page of it faults later.
 #[inline(never)]
 pub fn prefault_stack() {

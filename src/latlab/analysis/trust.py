@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from latlab.analysis import clock_checks, machine_checks, trust_checks
+from latlab.analysis import clock_checks, cores, machine_checks, trust_checks
 from latlab.analysis.evidence import CHECKS, Broken, Evidence
 from latlab.model.part import Verdict
 from latlab.model.rules import NAMES, RULES, Severity
 from latlab.result.types import Reason
 
-CHECKED_IN: Final = (trust_checks, machine_checks, clock_checks)
+CHECKED_IN: Final = (trust_checks, machine_checks, clock_checks, cores)
 """Where checks are: a module's are there once it is imported."""
 
 _WORSE: Final = ("trusted", "suspect", "untrusted")

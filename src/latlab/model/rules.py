@@ -598,6 +598,40 @@ RULES: Final[tuple[Rule, ...]] = (
         remedy="`cpupower frequency-set -g performance`; also turn turbo off if it matters",
     ),
     Rule(
+        "core-kinds",
+        "measured threads stay on one kind of core",
+        "suspect",
+        finding="a measured thread used several kinds of cores",
+        when=ALL_THE_TIME,
+        looks_at=(
+            "facts: `core_type` and `capacity` of CPUs, CPUs of virtual CPUs; agents' `cores`: on which CPU each row "
+            "was recorded"
+        ),
+        broken_when=(
+            "an agent's rows were recorded on CPUs of more than one kind; a virtual CPU may run on more than one kind"
+        ),
+        remedy=(
+            "bind it to CPUs of one kind, tuning: {HOST: {talker: {cpus: [4]}, guests: {GUEST: {vcpus: {cpus: [4, "
+            "5]}}}}}: a slower core makes each packet late by another amount"
+        ),
+    ),
+    Rule(
+        "smaller-core",
+        "measured threads run on the larger cores",
+        "suspect",
+        finding="the scheduler left a measured thread on slower cores",
+        when=DURING,
+        looks_at="facts: `core_type` and `capacity` of CPUs; agents' `cores`",
+        broken_when=(
+            "an agent may run on a faster kind of CPU, and recorded all its rows on a slower one; a thread that is "
+            "bound to slower CPUs breaks no rule"
+        ),
+        remedy=(
+            "bind it to the kind that is meant, tuning: {HOST: {talker: {cpus: [4]}}}: the next run may be on the "
+            "other one"
+        ),
+    ),
+    Rule(
         "siblings-quiet",
         "sibling threads are quiet",
         "suspect",

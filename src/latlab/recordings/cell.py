@@ -382,12 +382,16 @@ class Totals(StreamTotals):
 
 
 class RecordedAgent(Recorded):
-    """An agent. probe: whose it is. ready, done: what it said as it was ready, and at its end; None: it did not."""
+    """An agent. probe: whose it is. ready, done: what it said as it was ready, and at its end; None: it did not.
+
+    cores: how many rows of its recordings its thread made on each CPU; empty where that may run on one kind only.
+    """
 
     host: str
     verb: str = "drops"
     probe: str | None = None
     ready: Ready | None = None
+    cores: dict[int, int] = {}
     done: Totals | None = None
     error: Failure | None = None
 

@@ -16,6 +16,7 @@ from latlab.analysis.accept import evaluate
 from latlab.analysis.anomalies import NAMES, Anomalies
 from latlab.analysis.anomalies.context import ClockStep, host_records
 from latlab.analysis.cell_anomalies import ClockSeries, StreamRecords, cell_anomalies
+from latlab.analysis.cores import cores_used
 from latlab.analysis.counts import stream_rows
 from latlab.analysis.described import ONE_KERNEL, clock_source
 from latlab.analysis.evidence import Evidence, Thresholds
@@ -218,6 +219,7 @@ def cell_result(
         thresholds=thresholds_of(trust),
     )
     counts, waived = without_waived([*judge(evidence), *flow_reasons(cell, found.streams)], trust.off if trust else {})
+    found = found.model_copy(update={"cores": cores_used(evidence)})
     return JudgedCell.of(found, [*made_not_measured(cell), *counts], waived)
 
 

@@ -61,6 +61,7 @@ WORST_LINES: Final = 8
 """How many lines about slowest packets one metric may have: with more, each stream has one."""
 CLOCKS: Final = ("cell", "repeat", "from", "to", "known from", "lower", "upper")
 BRIDGES: Final = ("cells", "bridge", "host", "uplink", "guests", "how it is made")
+CORES: Final = ("cells", "thread", "may run on", "ran on: of its records")
 STAMPS: Final = ("cells", "agent", "by eBPF", "by the socket", "note")
 STAMPS_COMPARED: Final = ("cells", "agent", "timestamp", "packets", "least ns", "median ns", "largest ns")
 GUESTS: Final = ("cells", "guest", "host", "image", "kernel", "runs by", "vCPUs", "memory", "started from")
@@ -387,6 +388,7 @@ def _testbed(shown: Shown) -> Iterator[Part]:
         ("Settings that had changed at the end of a cell", NOT_KEPT, testbed.not_kept(shown.result, by_key)),
     ):
         yield Table(headings, found, (), title)
+    yield Table(CORES, testbed.cores(shown.result), (), "Kinds of cores that measured threads ran on")
     yield Table(STAMPS, testbed.stamps_taken(shown.result), (), "Kernel timestamps: how they were taken")
     compared = testbed.stamps_compared(shown.result)
     yield Table(STAMPS_COMPARED, compared, (3, 4, 5, 6), "Kernel timestamps: eBPF's minus the socket's")

@@ -6,7 +6,8 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from latlab.analysis.words import left_out_text
+from latlab.analysis.evidence import listed as cpus_in_words
+from latlab.analysis.words import left_out_text, percent
 from latlab.model.part import Facts
 from latlab.model.timestamps import BY_KERNEL
 from latlab.recordings.cell import Guest, RecordedCell
@@ -14,7 +15,7 @@ from latlab.report.flows import flow_notes
 from latlab.report.losses import watched_row
 from latlab.report.places import CellPlaces, dimension_keys, listed
 from latlab.report.text import rate
-from latlab.result.types import Cell, Result, StampsTaken
+from latlab.result.types import Cell, CoreUse, Result, StampsTaken
 
 FUNCTIONAL: Final = "functional only"
 EXACT_QEMU: Final = 10
@@ -145,6 +146,26 @@ def stamps_compared(result: Result) -> list[tuple[str, ...]]:
             for found in one.compared
         ),
     )
+
+
+def cores(result: Result) -> list[tuple[str, ...]]:
+    """(cells, thread, CPUs it may run on, ran on) of every thread on a machine with several kinds of CPUs."""
+    return _rows(
+        result,
+        (
+            (cell, (one.thread, cpus_in_words(one.may), "; ".join(map(_ran_on, one.cores)) or "unknown"))
+            for cell in result.cells
+            for one in cell.cores
+        ),
+    )
+
+
+def _ran_on(one: CoreUse) -> str:
+    """As `Cortex-A53, capacity 446 (CPUs 0-3): 12%`."""
+    capacity = None if one.capacity is None else f"capacity {one.capacity}"
+    said = ", ".join(filter(None, (one.core, capacity))) or "unknown"
+    share = "" if one.share is None else f": {percent(one.share)}"
+    return f"{said} ({cpus_in_words(one.cpus)}){share}"
 
 
 def kernels_watched(result: Result) -> list[tuple[str, ...]]:

@@ -345,6 +345,24 @@ class FlowWatched(DocumentPart):
     left_out: list[LeftOut]
 
 
+class CoreUse(DocumentPart):
+    """CPUs of one kind that a thread ran on. core: its name; share: what part of the thread's records it made there."""
+
+    core: str | None
+    capacity: int | None
+    cpus: list[int]
+    share: float | None
+
+
+class CoresUsed(DocumentPart):
+    """A measured thread, or a virtual CPU, on a machine with several kinds of CPUs. may: the CPUs it may run on."""
+
+    thread: str
+    host: str
+    may: list[int]
+    cores: list[CoreUse]
+
+
 class Cell(DocumentPart):
     """One repetition of a cell. cell: the matrix' keys; instructions_per_ns: of a board in virtual time."""
 
@@ -367,6 +385,7 @@ class Cell(DocumentPart):
     guests: list[Guest] = []
     stamps_by: list[StampsTaken] = []
     drops_watched: list[DropsWatched] = []
+    cores: list[CoresUsed] = []
     flows: list[FlowWatched] = []
     ptp: list[PtpPort] = []
     imported: Imported | None = None

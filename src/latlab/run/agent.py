@@ -60,6 +60,7 @@ class Agent:
         self._argv = ("", verb)
         self._ports: tuple[str, ...] = ()
         self._error: Failure | None = None
+        self._cores: dict[str, int] = {}
         self._process = process
         self._listener = listener
         self._stderr: deque[str] = deque(maxlen=STDERR_LINES)
@@ -143,7 +144,9 @@ class Agent:
     @property
     def known(self) -> RecordedAgent:
         """Its entry in cell.json: what it has said, None of what it has not said or did not come to."""
-        whose = {"host": self.host.name, "verb": self.verb} | ({"probe": self.probe} if self.probe else {})
+        whose: Document = {"host": self.host.name, "verb": self.verb}
+        whose |= {"probe": self.probe} if self.probe else {}
+        whose |= {"cores": self._cores} if self._cores else {}
         said = {"ready": _result(self.ready), "done": _result(self.done), "error": self._error}
         return RecordedAgent.model_validate({**whose, **said})
 
@@ -211,6 +214,8 @@ class Agent:
                 self._listener(LatePackets(self.host.name, windows))
             case "window":
                 self._listener(self._window(event))
+            case "cores":
+                self._cores = event["rows"]
             case "error":
                 self._error = error = Failure.model_validate(event)
                 where = ": ".join(filter(None, (self._where(), self.verb, error.where)))

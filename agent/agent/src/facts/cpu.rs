@@ -45,6 +45,10 @@ pub struct Cpu {
 /// One CPU.
 #[derive(Debug, Serialize)]
 pub struct OneCpu {
+    /// What core it is, where CPUs of one machine may be of several.
+    core_type: Option<String>,
+    /// Its speed, 1024 being that of the machine's fastest.
+    capacity: Option<u32>,
     /// Its core.
     core: Option<i64>,
     /// Its package.
@@ -90,12 +94,44 @@ pub struct IdleState {
 }
 
 const CPU: &str = "sys/devices/system/cpu";
+const COUNTERS: &str = "sys/bus/event_source/devices";
+
+/// ARM_CPU_IMP_ARM, and ARM_CPU_PART_ of that implementer (arch/arm64/include/asm/cputype.h), of cores that boards have.
+const ARM: u64 = 0x41;
+const CORES: &[(u64, &str)] = &[
+    (0xd03, "Cortex-A53"),
+    (0xd04, "Cortex-A35"),
+    (0xd05, "Cortex-A55"),
+    (0xd07, "Cortex-A57"),
+    (0xd08, "Cortex-A72"),
+    (0xd09, "Cortex-A73"),
+    (0xd0a, "Cortex-A75"),
+    (0xd0b, "Cortex-A76"),
+    (0xd0c, "Neoverse-N1"),
+    (0xd0d, "Cortex-A77"),
+    (0xd0e, "Cortex-A76AE"),
+    (0xd40, "Neoverse-V1"),
+    (0xd41, "Cortex-A78"),
+    (0xd42, "Cortex-A78AE"),
+    (0xd44, "Cortex-X1"),
+    (0xd46, "Cortex-A510"),
+    (0xd47, "Cortex-A710"),
+    (0xd48, "Cortex-X2"),
+    (0xd49, "Neoverse-N2"),
+    (0xd4b, "Cortex-A78C"),
+    (0xd4d, "Cortex-A715"),
+    (0xd4e, "Cortex-X3"),
+    (0xd80, "Cortex-A520"),
+    (0xd81, "Cortex-A720"),
+    (0xd82, "Cortex-X4"),
+];
 
 impl Cpu {
     /// The CPUs of `tree`; `stat` is what they have done.
     pub fn read(tree: &Tree, stat: &Stat) -> Self {
         let at = |name: &str| format!("{CPU}/{name}");
         let cpuinfo = tree.text("proc/cpuinfo").unwrap_or_default();
+        let types = Types::read(tree);
         let online = tree.cpu_list(at("online"));
         Self {
             model: field(&cpuinfo, "model name").or_else(|| tree.text(at("cpu0/of_node/compatible"))),
@@ -118,18 +154,20 @@ impl Cpu {
             cpus: online
                 .iter()
                 .flatten()
-                .map(|cpu| (*cpu, one(tree, *cpu, stat.cpus.get(cpu).copied().unwrap_or_default())))
+                .map(|cpu| (*cpu, one(tree, &types, *cpu, stat.cpus.get(cpu).copied().unwrap_or_default())))
                 .collect(),
             online,
         }
     }
 }
 
-fn one(tree: &Tree, cpu: usize, times: Times) -> OneCpu {
-    let cpu = format!("{CPU}/cpu{cpu}");
+fn one(tree: &Tree, types: &Types, number: usize, times: Times) -> OneCpu {
+    let cpu = format!("{CPU}/cpu{number}");
     let frequency = |name: &str| format!("{cpu}/cpufreq/{name}");
     let idle = format!("{cpu}/cpuidle");
     OneCpu {
+        core_type: types.of(tree, number),
+        capacity: capacity(tree, number),
         core: tree.value(format!("{cpu}/topology/core_id")),
         package: tree.value(format!("{cpu}/topology/physical_package_id")),
         numa_node: tree.numbered(&cpu, "node").and_then(|nodes| nodes.first().copied()),
@@ -161,6 +199,45 @@ fn idle_state(tree: &Tree, path: &str) -> IdleState {
         entered: tree.value(at("usage")),
         time_us: tree.value(at("time")),
     }
+}
+
+/// Which CPUs are of which type by the names of their performance counters: `core` and `atom` of hybrid x86 processors
+/// (arch/x86/events/intel/core.c). ARM's are named by each CPU itself.
+pub struct Types(Vec<(String, Vec<usize>)>);
+
+impl Types {
+    /// Those of `tree`.
+    pub fn read(tree: &Tree) -> Self {
+        let named = |name: String| {
+            let cpus = tree.cpu_list(format!("{COUNTERS}/{name}/cpus"))?;
+            Some((name.strip_prefix("cpu_")?.to_owned(), cpus))
+        };
+        Self(tree.names(COUNTERS).unwrap_or_default().into_iter().filter_map(named).collect())
+    }
+
+    /// What core a CPU is; None: the kernel does not say.
+    pub fn of(&self, tree: &Tree, cpu: usize) -> Option<String> {
+        let midr = tree.text(format!("{CPU}/cpu{cpu}/regs/identification/midr_el1"));
+        midr.and_then(|midr| core_of(&midr))
+            .or_else(|| self.0.iter().find(|(_, cpus)| cpus.contains(&cpu)).map(|(name, _)| name.clone()))
+    }
+}
+
+/// A CPU's speed, 1024 being that of the machine's fastest (Documentation/devicetree/bindings/cpu/cpu-capacity.txt); None: the
+/// kernel does not say.
+pub fn capacity(tree: &Tree, cpu: usize) -> Option<u32> {
+    tree.value(format!("{CPU}/cpu{cpu}/cpu_capacity"))
+}
+
+/// The name of the core that an ARM CPU's main ID register says it is: implementer in bits 31 to 24, part in bits 15 to 4.
+fn core_of(midr: &str) -> Option<String> {
+    let midr = u64::from_str_radix(midr.strip_prefix("0x")?, 16).ok()?;
+    let (implementer, part) = (midr >> 24 & 0xff, midr >> 4 & 0xfff);
+    let known = CORES.iter().find(|(number, _)| implementer == ARM && *number == part);
+    Some(
+        known
+            .map_or_else(|| format!("implementer {implementer:#04x} part {part:#05x}"), |(_, name)| (*name).to_owned()),
+    )
 }
 
 /// The first `NAME : VALUE` of /proc/cpuinfo.
@@ -237,6 +314,35 @@ mod tests {
         let json = serde_json::to_value(&cpu).unwrap();
         assert_eq!(json["steal_ns"], 1_560_000_000_i64);
         assert_eq!(json["cpus"]["1"]["steal_ns"], 790_000_000_i64);
+    }
+
+    #[test]
+    fn the_kind_of_each_core_is_told_by_arm_and_by_hybrid_x86_processors() {
+        let tree = Fixture::from_text(
+            "=== sys/devices/system/cpu/online\n0-2\n\
+             === sys/devices/system/cpu/cpu0/regs/identification/midr_el1\n0x00000000410fd034\n\
+             === sys/devices/system/cpu/cpu0/cpu_capacity\n446\n\
+             === sys/devices/system/cpu/cpu1/regs/identification/midr_el1\n0x00000000410fd083\n\
+             === sys/devices/system/cpu/cpu1/cpu_capacity\n1024\n\
+             === sys/devices/system/cpu/cpu2/regs/identification/midr_el1\n0x000000004e0f0040\n",
+        );
+        let cpus = Cpu::read(&tree, &Stat::default()).cpus;
+        let found = [0, 1, 2].map(|cpu| (cpus[&cpu].core_type.as_deref(), cpus[&cpu].capacity));
+        assert_eq!(
+            found,
+            [
+                (Some("Cortex-A53"), Some(446)),
+                (Some("Cortex-A72"), Some(1024)),
+                (Some("implementer 0x4e part 0x004"), None)
+            ]
+        );
+        let hybrid = Fixture::from_text(
+            "=== sys/bus/event_source/devices/cpu_core/cpus\n0-1\n=== sys/bus/event_source/devices/cpu_atom/cpus\n2-5\n\
+             === sys/bus/event_source/devices/power/cpumask\n0\n",
+        );
+        let types = Types::read(&hybrid);
+        assert_eq!([0, 5, 6].map(|cpu| types.of(&hybrid, cpu)), [Some("core".into()), Some("atom".into()), None]);
+        assert_eq!(core_of("410fd034"), None);
     }
 
     #[test]

@@ -15,6 +15,8 @@ pub struct Machine {
     product: Option<String>,
     /// Its firmware's version.
     firmware: Option<String>,
+    /// Its system on a chip.
+    soc: Soc,
     /// What it runs on, if it is a guest.
     hypervisor: Hypervisor,
     /// /dev/kvm is there.
@@ -27,6 +29,17 @@ pub struct Machine {
     iommus: Option<Vec<String>>,
     /// CPU vulnerabilities and what is done about them.
     vulnerabilities: BTreeMap<String, Option<String>>,
+}
+
+/// What the driver of a system on a chip says it is.
+#[derive(Debug, Serialize)]
+pub struct Soc {
+    /// Its family.
+    family: Option<String>,
+    /// Its name or number in it.
+    id: Option<String>,
+    /// Its revision.
+    revision: Option<String>,
 }
 
 /// What the machine runs on, if it is a guest.
@@ -44,12 +57,14 @@ impl Machine {
     /// The machine of `tree`; `signature` is that of its hypervisor.
     pub fn read(tree: &Tree, signature: Option<String>) -> Self {
         let dmi = |name: &str| tree.text(format!("sys/class/dmi/id/{name}"));
+        let soc = |name: &str| tree.text(format!("sys/devices/soc0/{name}"));
         let vulnerabilities = "sys/devices/system/cpu/vulnerabilities";
         Self {
             distribution: distribution(tree),
             vendor: dmi("sys_vendor"),
             product: dmi("product_name").or_else(|| tree.text("sys/firmware/devicetree/base/model")),
             firmware: dmi("bios_version"),
+            soc: Soc { family: soc("family"), id: soc("soc_id"), revision: soc("revision") },
             hypervisor: Hypervisor {
                 present: hypervisor_present(tree),
                 signature,
@@ -104,6 +119,16 @@ mod tests {
         assert_eq!(machine.product.as_deref(), Some("Example TSN Board"));
         assert_eq!((machine.kvm, machine.kvm_halt_poll_ns), (true, Some(200_000)));
         assert_eq!(machine.vulnerabilities["meltdown"].as_deref(), Some("Not affected"));
+    }
+
+    #[test]
+    fn a_system_on_a_chip_says_what_it_is() {
+        let tree = Fixture::from_text(
+            "=== sys/devices/soc0/family\nFreescale i.MX\n=== sys/devices/soc0/soc_id\ni.MX8QM\n\
+             === sys/devices/soc0/revision\n1.1\n=== sys/devices/soc0/serial_number\n0123456789ABCDEF\n",
+        );
+        let facts = serde_json::to_value(Machine::read(&tree, None)).unwrap();
+        assert_eq!(facts["soc"], serde_json::json!({"family": "Freescale i.MX", "id": "i.MX8QM", "revision": "1.1"}));
     }
 
     #[test]

@@ -5,7 +5,7 @@
 
 mod agent;
 mod clock;
-mod cpu;
+pub mod cpu;
 pub mod cpus;
 #[cfg(test)]
 pub mod fixture;

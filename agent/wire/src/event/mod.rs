@@ -15,6 +15,7 @@ pub use done::{
 pub use ready::{DropsFound, EventAbsent, EventFound, Ready, RealtimeFound, StampsFound, TimerFound, WatchFound};
 use schemars::JsonSchema;
 use serde::Serialize;
+use std::collections::BTreeMap;
 
 /// A line on standard output.
 #[derive(Clone, Debug, JsonSchema, Serialize)]
@@ -174,6 +175,11 @@ pub enum Event {
     Complete {
         /// CLOCK_TAI now.
         tai_ns: i64,
+    },
+    /// Before the end, where the measuring thread might run on CPUs of several kinds.
+    Cores {
+        /// How many rows of its recordings it made on each CPU.
+        rows: BTreeMap<usize, u64>,
     },
     /// The end, and what came of it.
     Done(Done),
