@@ -108,6 +108,27 @@ def test_a_network_card_without_a_driver_is_named_with_its_symbol(compatible: st
     assert (found[card].ok, found[card].remedy) == (None, f"a kernel with {symbol}")
 
 
+@pytest.mark.parametrize(
+    ("said", "missing", "remedy"),
+    [
+        ("sriov=0\n", "CONFIG_PCI_IOV, which is off", "a kernel with CONFIG_PCI_IOV"),
+        ("configuration=/proc/config.gz\n", "CONFIG_PCI_IOV, which is off", "a kernel with CONFIG_PCI_IOV"),
+        ("sriov=1\n", "a network card with SR-IOV", "82576"),
+        ("configuration=/proc/config.gz\nconfig=CONFIG_PCI_IOV=y\n", "a network card with SR-IOV", "82576"),
+        ("sriov=\n", "a network card with SR-IOV", "and a kernel with CONFIG_PCI_IOV"),
+        ("sriov=1\nfunctions=0 0000:02:00.0\n", "SR-IOV of 0000:02:00.0, which can have 0", "firmware"),
+        ("sriov=1\nfunctions=7 0000:02:00.0\n", "", ""),
+    ],
+)
+def test_a_board_without_sr_iov_is_told_whether_its_kernel_or_its_card_has_none(
+    said: str, missing: str, remedy: str
+) -> None:
+    found = judged(f"{BOARD}module=vfio-pci\n{said}")["bridge vf"]
+    assert (found.found == "can be used") is (missing == "")
+    assert missing in found.found and remedy in found.remedy
+    assert ("CONFIG_PCI_IOV" in found.remedy) is ("CONFIG_PCI_IOV" in missing + remedy)
+
+
 def test_cpus_of_two_kinds_are_named_with_their_capacities() -> None:
     said = "".join(f"capacity={cpu} {446 if cpu < 4 else 1024}\n" for cpu in range(6))
     found = judged(BOARD + said)["kinds of CPUs"]

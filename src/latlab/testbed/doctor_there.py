@@ -17,6 +17,7 @@ from latlab.hosts import RemoteHost
 from latlab.hosts.tools import install_remedy
 from latlab.model.errors import LabError
 from latlab.testbed.agent_binary import AGENT, find_agent, find_agents, no_agent
+from latlab.testbed.bridges.vf import CARD_WITH_SRIOV, COUNT_SRIOV, HAS_SRIOV, SWITCH_ON, SYMBOL
 from latlab.testbed.doctor import DoctorFinding
 from latlab.testbed.machines.ssh import AGENTS, USER
 from latlab.testbed.ssh_steps import CLOCK_S, TOOLS, clock_apart, mount_of
@@ -52,6 +53,11 @@ done
 while read -r line; do say mount "$line"; done </proc/mounts
 for file in $3; do [ -e "$file" ] && say file "$file"; done
 say free "$(df -Pk "$4" 2>/dev/null | tail -n 1)"
+for device in /sys/bus/pci/devices/*; do
+    case $(first "$device/class") in 0x02*) ;; *) continue ;; esac
+    [ -e "$device/sriov_totalvfs" ] && say functions "$(first "$device/sriov_totalvfs") ${device##*/}"
+done
+say sriov "$(sh -c "$6")"
 there=/lib/modules/$(uname -r)
 [ -e "$there/modules.dep" ] && say modules "$there"
 for module in $2; do
@@ -75,13 +81,15 @@ config=/boot/config-$(uname -r)
 class Use:
     """Something that a scenario may ask of a machine, and what that takes there.
 
-    kernel: module, empty for what cannot be one → the kernel's symbol. files: with what is to be done without them.
+    kernel: module → the kernel's symbol. files: with what is to be done without them. functions: a network card with
+    virtual functions.
     """
 
     name: str
     tools: tuple[str, ...] = ()
     kernel: Mapping[str, str] = field(default_factory=dict)
     files: Mapping[str, str] = field(default_factory=dict)
+    functions: bool = False
 
 
 KVM: Final = {"/dev/kvm": "a kernel with CONFIG_KVM, on a processor that starts it at EL2 or shows vmx or svm"}
@@ -101,7 +109,7 @@ USES: Final = (
     Use("guests", (), {"vhost_net": "CONFIG_VHOST_NET"}, KVM | TUN),
     Use("bridge macvtap", ("ip",), {"macvtap": "CONFIG_MACVTAP"}),
     Use("bridge ovs", ("ovs-vsctl", "ovs-vswitchd"), {"openvswitch": "CONFIG_OPENVSWITCH"}),
-    Use("bridge vf", ("ip",), {"vfio-pci": "CONFIG_VFIO_PCI"}),
+    Use("bridge vf", ("ip",), {"vfio-pci": "CONFIG_VFIO_PCI"}, functions=True),
     Use("bridge vfio", (), {"vfio-pci": "CONFIG_VFIO_PCI"}),
     Use("loads", ("iperf3", "stress-ng", "netperf")),
     Use("probes", ("sockperf", "cyclictest", "rtla", "ddsperf")),
@@ -128,8 +136,8 @@ class There:
     """What the machine has answered.
 
     capacities: CPU → its speed, 1024 being the fastest's; of machines whose kernel states it. undriven: of each device
-    without a driver what its device tree says it is compatible with. config: None if its kernel's configuration is
-    nowhere to be read.
+    without a driver what its device tree says it is compatible with. functions: PCI address of each network card with
+    SR-IOV → how many virtual functions it can have. config: None if its kernel's configuration is nowhere to be read.
     """
 
     one: Mapping[str, str]
@@ -138,6 +146,7 @@ class There:
     modules: frozenset[str]
     capacities: Mapping[int, int]
     clocks: tuple[str, ...]
+    functions: Mapping[str, int]
     undriven: tuple[str, ...]
     mounts: tuple[str, ...]
     config: Mapping[str, str] | None
@@ -162,8 +171,8 @@ def question() -> tuple[str, ...]:
     """The command that is run on the machine."""
     modules = dict.fromkeys(module for use in USES for module in use.kernel)
     files = dict.fromkeys(path for use in USES for path in use.files)
-    symbols = dict.fromkeys(symbol for use in USES for symbol in use.kernel.values())
-    words = (" ".join(_asked_tools()), " ".join(modules), " ".join(files), RECORDINGS, "|".join(symbols))
+    symbols = dict.fromkeys((SYMBOL, *(symbol for use in USES for symbol in use.kernel.values())))
+    words = (" ".join(_asked_tools()), " ".join(modules), " ".join(files), RECORDINGS, "|".join(symbols), COUNT_SRIOV)
     return ("sh", "-c", ASK, "sh", *words)
 
 
@@ -172,6 +181,7 @@ def read(said: str) -> There:
     rows = [line.partition("=")[::2] for line in said.splitlines()]
     each = {key: [text for name, text in rows if name == key] for key, _ in rows}
     capacities = (text.partition(" ")[::2] for text in each.get("capacity", ()))
+    functions = (text.partition(" ")[::2] for text in each.get("functions", ()))
     config = dict(text.partition("=")[::2] for text in each.get("config", ()))
     return There(
         one={key: texts[0].strip() for key, texts in each.items()},
@@ -180,6 +190,7 @@ def read(said: str) -> There:
         modules=frozenset(each.get("module", ())),
         capacities={int(cpu): int(speed) for cpu, speed in capacities if speed.isdigit()},
         clocks=tuple(text.strip() for text in each.get("clock", ())),
+        functions={address: int(most) for most, address in functions if most.isdigit()},
         undriven=tuple(each.get("undriven", ())),
         mounts=tuple(each.get("mount", ())),
         config=config if "configuration" in each else None,
@@ -263,7 +274,7 @@ def _folders(there: There) -> Iterator[DoctorFinding]:
         return
     enough = free_mb is None or free_mb >= FREE_MB
     found = "free space is unknown" if free_mb is None else f"{free_mb} MB free"
-    remedy = "" if enough else "shorter cells, fewer packets, or a larger file system there"
+    remedy = "" if enough else "`recordings: streamed` for this host; shorter cells, or fewer packets"
     yield DoctorFinding("folders", f"recordings: {RECORDINGS}", enough or None, found, remedy)
 
 
@@ -291,12 +302,29 @@ def _use(there: There, use: Use) -> DoctorFinding:
         if problem := _not_in_kernel(there, module, symbol):
             missing.append(problem)
             remedies.append(f"a kernel with {symbol}")
+    if use.functions and (lacking := _no_functions(there)):
+        missing.append(lacking[0])
+        remedies.append(lacking[1])
     for path, remedy in use.files.items():
         if path not in there.files:
             missing.append(path)
             remedies.append(remedy)
     found = f"missing: {', '.join(missing)}" if missing else "can be used"
     return DoctorFinding("scenarios", use.name, None if missing else True, found, "; ".join(dict.fromkeys(remedies)))
+
+
+def _no_functions(there: There) -> tuple[str, str] | None:
+    """Why no network card there can have virtual functions, and what to do; None: one can."""
+    if any(there.functions.values()):
+        return None
+    if there.functions:
+        return f"SR-IOV of {', '.join(there.functions)}, which can have 0 virtual functions", SWITCH_ON
+    said = "y" if there.one.get("sriov", "") > "0" else there.config and there.config.get(SYMBOL)
+    if said == "y":
+        return "a network card with SR-IOV", CARD_WITH_SRIOV
+    if there.config is not None or there.one.get("sriov") == "0":
+        return f"{SYMBOL}, which is off", f"a kernel with {SYMBOL}"
+    return "a network card with SR-IOV", HAS_SRIOV
 
 
 def _not_in_kernel(there: There, module: str, symbol: str) -> str:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,7 +15,7 @@ from lab_machine import scenario
 
 from latlab.testbed.bridges.base import Joint
 from latlab.testbed.bridges.joints import joints
-from latlab.testbed.bridges.vf import Vf
+from latlab.testbed.bridges.vf import COUNT_SRIOV, Vf
 from latlab.testbed.machine import Machine
 from latlab.testbed.site import Site
 from latlab.testbed.step import Step
@@ -39,6 +41,7 @@ def tree(
     *,
     without: Sequence[str] = (),
     groups: tuple[str, ...] = ("0", "1"),
+    symbols: str | None = None,
 ) -> Site:
     """A machine with a card of seven virtual functions, but for what is said."""
     texts, leads = {**FILES, **(files or {})}, {**LINKS, **(links or {})}
@@ -51,6 +54,7 @@ def tree(
         read=texts.get,
         list=lambda path: groups if path == GROUPS else (),
         link=lambda path: None if path in without else leads.get(path),
+        say=lambda argv: symbols if COUNT_SRIOV in argv else None,
     )
     return Site(TAG, machine=machine)
 
@@ -105,6 +109,9 @@ def test_a_function_is_made_set_and_handed_over_and_all_of_it_goes_with_it(joint
         (tree(without=[f"{NET}/near/device"]), "near is not a PCI device", "CONFIG_PCI_IOV"),
         (tree(links={f"{AT}/physfn": CARD}), f"near ({CARD}) is a virtual function itself", "physical function"),
         (tree({f"{AT}/sriov_totalvfs": None}), "driver igb, has no SR-IOV", "82576"),
+        (tree({f"{AT}/sriov_totalvfs": None}), "driver igb, has no SR-IOV", "CONFIG_PCI_IOV"),
+        (tree({f"{AT}/sriov_totalvfs": None}, symbols="0\n"), "CONFIG_PCI_IOV is off", "a kernel with CONFIG_PCI_IOV"),
+        (tree({f"{AT}/sriov_totalvfs": None}, symbols="1\n"), "driver igb, has no SR-IOV", "not an i210"),
         (tree({f"{AT}/sriov_totalvfs": "0\n"}), "can have 0 virtual functions", "firmware"),
         (tree({f"{AT}/sriov_numvfs": "2\n"}), "2 virtual functions already", f"echo 0 >{AT}/sriov_numvfs"),
         (tree(groups=()), "no IOMMU is in use", "intel_iommu=on"),
@@ -112,13 +119,38 @@ def test_a_function_is_made_set_and_handed_over_and_all_of_it_goes_with_it(joint
         (tree(without=["/sys/bus/pci/drivers/vfio-pci"]), "vfio-pci does not exist", "modprobe vfio-pci"),
         (tree(without=["ip"]), "ip is missing", "iproute2"),
     ],
-    ids=["no device", "a function", "no SR-IOV", "switched off", "in use", "IOMMU", "VFIO", "driver", "ip"],
+    ids=[
+        "no device",
+        "a function",
+        "no SR-IOV",
+        "or no kernel",
+        "no kernel",
+        "no card",
+        "switched off",
+        "in use",
+        "IOMMU",
+        "VFIO",
+        "driver",
+        "ip",
+    ],
 )
 def test_the_missing_piece_is_named_with_what_to_do(joint: Joint, site: Site, words: str, remedy: str) -> None:
     missing = Vf().lacking(joint, site)
     assert missing
     assert words in missing.what
     assert remedy in missing.remedy
+
+
+def test_a_kernel_with_sr_iov_is_not_suspected_where_the_card_has_none(joint: Joint) -> None:
+    missing = Vf().lacking(joint, tree({f"{AT}/sriov_totalvfs": None}, symbols="1\n"))
+    assert missing and "CONFIG_PCI_IOV" not in missing.remedy
+
+
+def test_this_kernels_symbols_are_counted() -> None:
+    said = subprocess.run(("sh", "-c", COUNT_SRIOV), capture_output=True, text=True, check=True).stdout.strip()
+    symbols = Path("/proc/kallsyms")
+    listed = symbols.read_text().splitlines() if symbols.exists() else []
+    assert said == (str(sum(line.endswith(" pci_enable_sriov") for line in listed)) if listed else "")
 
 
 def test_a_veth_has_no_functions() -> None:

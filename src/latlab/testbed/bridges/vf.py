@@ -28,10 +28,14 @@ UP_WITHIN_MS = 30_000
 """Making virtual functions resets the card: its link is negotiated again."""
 PROBED_WITHIN_MS = 5000
 
-HAS_SRIOV = (
+SYMBOL = "CONFIG_PCI_IOV"
+CARD_WITH_SRIOV = (
     "a card with SR-IOV, such as those of the drivers igb (82576, i350), ixgbe, i40e, ice and mlx5_core, not an i210, "
-    "i225 or i226; and a kernel with CONFIG_PCI_IOV"
+    "i225 or i226"
 )
+HAS_SRIOV = f"{CARD_WITH_SRIOV}; and a kernel with {SYMBOL}"
+COUNT_SRIOV = "grep -qs . /proc/kallsyms && grep -c ' pci_enable_sriov$' /proc/kallsyms || :"
+"""Prints 0 if the kernel has no SR-IOV (drivers/pci/iov.c), nothing where its symbols cannot be read."""
 SWITCH_ON = "switch SR-IOV on in the firmware, or in the card's own configuration"
 WHY_NOT = (
     "`dmesg` there has the reason: a driver without SR-IOV (No such file), or no room for the functions' memory "
@@ -171,8 +175,12 @@ def _lacking_functions(joint: Joint, machine: Machine) -> Lacking | None:
         return Lacking(f"{named} is a virtual function itself", "the card's physical function as the uplink")
     most = _read(machine, f"{at}/sriov_totalvfs")
     if most is None:
+        counted = (machine.say(("sh", "-c", COUNT_SRIOV)) or "").strip()
+        if counted == "0":
+            return Lacking(f"this kernel has no SR-IOV: {SYMBOL} is off", f"a kernel with {SYMBOL}")
         driver = machine.link(f"{at}/driver") or "none"
-        return Lacking(f"{named}, driver {driver}, has no SR-IOV: there is no {at}/sriov_totalvfs", HAS_SRIOV)
+        what = f"{named}, driver {driver}, has no SR-IOV: there is no {at}/sriov_totalvfs"
+        return Lacking(what, CARD_WITH_SRIOV if counted else HAS_SRIOV)
     if most < wanted:
         what = f"{named} can have {most} virtual functions, and {wanted} are wanted"
         return Lacking(what, "fewer guests on it" if most else SWITCH_ON)
