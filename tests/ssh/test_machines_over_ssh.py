@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import signal
+import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 from latlab_command import cells_of, read
@@ -28,6 +30,44 @@ def test_streams_between_two_machines_are_counted_exactly_and_nothing_but_the_ag
     assert bench.traces() == before
     (agent,) = bench.boards["board1"].inside("ls", "/var/lib/latlab/agents").split()
     assert agent.startswith("latlab-agent-")
+
+
+def with_recordings(bench: Bench, recordings: str, **parts: Any) -> Path:
+    """The scenario with hosts that store, or stream, what they record."""
+    (board1,) = read_hosts(bench).values()
+    hosts = dict.fromkeys(bench.boards, board1 | {"recordings": recordings})
+    return bench.scenario(hosts=hosts, **parts)
+
+
+def test_recordings_that_are_streamed_need_no_room_on_the_machines(bench: Bench) -> None:
+    for board in bench.boards.values():
+        board.inside("mount", "-o", "remount,size=4k", "/var/tmp")
+    before = bench.traces()
+    stored = bench.latlab("run", with_recordings(bench, "stored"))
+    assert stored.status == 3 and "cannot write" in stored.err + stored.out
+    streamed = bench.latlab("run", with_recordings(bench, "streamed"))
+    assert streamed.status == 0, streamed.err
+    run = max(bench.place.runs.iterdir(), key=lambda folder: folder.stat().st_ctime)
+    (cell,) = read(run / "result.json")["cells"]
+    counts = [stream["counts"] for stream in cell["streams"].values()]
+    assert [(one["sent"], one["received"]) for one in counts] == [(PACKETS, PACKETS)] * STREAMS
+    assert not {reason["id"] for reason in read(run / "result.json")["reasons"]} & {"recordings-whole", "counts-agree"}
+    assert bench.traces() == before
+
+
+def test_a_connection_that_is_cut_ends_recordings_that_are_streamed_and_the_next_cell_is_measured(bench: Bench) -> None:
+    before = bench.traces()
+    lab = bench.start("run", with_recordings(bench, "streamed", duration="6s", repeat=2), "--verbose")
+    lab.until("measuring")
+    time.sleep(2)
+    bench.boards["board2"].cut_connections()
+    assert lab.ended().status == 3
+    run = bench.place.only_run()
+    first, second = sorted(cells_of(run).values(), key=lambda cell: cell["order"])
+    assert (first["status"], second["status"]) == ("failed", "ok")
+    (recording,) = run.glob(f"cells/all/r{first['repeat']}/listener-board2.received.arrow")
+    assert recording.stat().st_size > 0, "what came before the cut is kept"
+    assert bench.traces() == before
 
 
 def test_the_agent_is_copied_once(bench: Bench) -> None:

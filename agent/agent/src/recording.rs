@@ -10,7 +10,8 @@ use arrow_array::RecordBatch;
 use arrow_schema::{ArrowError, Schema};
 use rtrb::{Consumer, Producer, RingBuffer};
 use std::collections::HashMap;
-use std::fs::File;
+use std::fs::{File, Metadata};
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
@@ -19,6 +20,8 @@ use wire::event::Failure;
 use wire::live::Books;
 
 const BATCH_ROWS: usize = 4096;
+/// Whoever read a pipe has gone.
+const EPIPE: i32 = 32;
 const BATCH_AGE: Duration = Duration::from_secs(1);
 /// How long the writer leaves the rings alone: long enough to disturb little, short against what a ring holds.
 const PAUSE: Duration = Duration::from_millis(5);
@@ -328,8 +331,17 @@ impl<R: Row> Drain for Table<R> {
     }
 }
 
-/// A new file, in the place of one of that name: nothing that lies in the folder, a link least of all, is written through.
+/// A new file, in the place of one of that name: nothing that lies in the folder, a link least of all, is written through. But a
+/// pipe of this user's own is what the lab made for it, and reads: nothing is stored then.
 fn create(path: &str) -> std::io::Result<File> {
+    let there = std::fs::symlink_metadata(path).ok();
+    if let Some(pipe) = there.filter(|there| there.file_type().is_fifo()) {
+        let (own, opened) = (std::fs::metadata("/proc/self")?, File::options().write(true).open(path)?);
+        let is_it = |one: &Metadata| (one.dev(), one.ino(), one.uid()) == (pipe.dev(), pipe.ino(), own.uid());
+        if opened.metadata().is_ok_and(|one| is_it(&one)) {
+            return Ok(opened);
+        }
+    }
     match std::fs::remove_file(path) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
         _ => {}
@@ -342,10 +354,14 @@ fn trouble(path: &str, error: &ArrowError, rows: u64) -> Failure {
         ArrowError::IoError(what, io) => (what.clone(), io.raw_os_error()),
         other => (other.to_string(), None),
     };
+    let (kept, remedy) = match errno {
+        Some(EPIPE) => ("were sent", "see why the connection to the lab was cut; stored recordings outlast it"),
+        _ => ("are safe", "free space, or choose another folder for the runs"),
+    };
     Failure {
-        what: format!("cannot write: {what}; {rows} rows before it are safe"),
+        what: format!("cannot write: {what}; {rows} rows before it {kept}"),
         place: path.into(),
-        remedy: "free space, or choose another folder for the runs".into(),
+        remedy: remedy.into(),
         errno,
     }
 }
@@ -376,6 +392,48 @@ mod tests {
                 column.unwrap().values().to_vec()
             })
             .collect()
+    }
+
+    fn pipe(name: &str) -> (String, String) {
+        let prefix = prefix(name);
+        let path = format!("{prefix}.clocks.arrow");
+        let _ = std::fs::remove_file(&path);
+        assert!(std::process::Command::new("mkfifo").args(["-m", "600", &path]).status().unwrap().success());
+        (prefix, path)
+    }
+
+    #[test]
+    fn what_is_written_to_a_pipe_is_a_recording_at_its_other_end_and_no_file() {
+        let (prefix, path) = pipe("pipe");
+        let at = path.clone();
+        let reader = std::thread::spawn(move || std::fs::read(at).unwrap());
+        let mut recorder = Recorder::new(&prefix, 0xab);
+        let mut tap = recorder.table::<Clocks>(20_000).unwrap();
+        let recording = recorder.start();
+        (0..10_000).for_each(|n| tap.push(row(n)));
+        assert_eq!(recording.finish().unwrap().recorded, 10_000);
+        let bytes = reader.join().unwrap();
+        assert!(std::fs::symlink_metadata(&path).unwrap().file_type().is_fifo());
+        std::fs::remove_file(&path).unwrap();
+        std::fs::write(&path, bytes).unwrap();
+        assert_eq!(read(&prefix), (0..10_000).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn a_pipe_whose_reader_has_gone_ends_the_recording() {
+        let (prefix, path) = pipe("cut");
+        let reader = std::thread::spawn(move || drop(File::open(path).unwrap()));
+        let mut recorder = Recorder::new(&prefix, 0xab);
+        let mut tap = match recorder.table::<Clocks>(20_000) {
+            Ok(tap) => tap,
+            // Already the beginning found nobody.
+            Err(failure) => return assert_eq!(failure.errno, Some(EPIPE)),
+        };
+        reader.join().unwrap();
+        tap.push(row(1));
+        let failure = recorder.start().finish().unwrap_err();
+        assert_eq!(failure.errno, Some(EPIPE));
+        assert!(failure.remedy.contains("connection to the lab"), "{}", failure.remedy);
     }
 
     #[test]

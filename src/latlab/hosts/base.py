@@ -43,6 +43,8 @@ class Host(ABC):
     files_are_here = True
     scratch = "/run"
     """Whether its files are this machine's: if not, recordings are made in `scratch` there and have to be fetched."""
+    streams = False
+    """Whether recordings made there come here as they are written, by pipes, and no file of them is made there."""
     fleeting = False
     """Whether all changes there end with the host, so that nothing has to be undone."""
     patience = 1.0

@@ -24,6 +24,7 @@ class NamespaceHost(Host):
         self.agent = self._machine.agent
         self.files_are_here = self._machine.files_are_here
         self.scratch = self._machine.scratch
+        self.streams = self._machine.streams
         self.fleeting = self._machine.fleeting
         self.patience = self._machine.patience
 

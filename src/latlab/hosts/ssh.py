@@ -34,7 +34,7 @@ class RemoteHost(Host):
     through: what is put before ssh, such as `ip netns exec NAMESPACE`. control: the socket of a connection that is kept
     open by `keep_open`; while there is none, each command makes a separate connection. relay: this machine's agent,
     which runs lasting processes there; without one ssh itself does. outlives: it is there after the run, with what a
-    run that was killed has left.
+    run that was killed has left. streams: no recording is stored there.
     """
 
     kind = "ssh"
@@ -53,6 +53,7 @@ class RemoteHost(Host):
         scratch: str = "/tmp",
         relay: str = "",
         outlives: bool = False,
+        streams: bool = False,
     ) -> None:
         super().__init__(name)
         self.destination = destination
@@ -65,6 +66,7 @@ class RemoteHost(Host):
         self.scratch = scratch
         self.relay = relay
         self.outlives = outlives
+        self.streams = streams
         self._machine = LocalMachine(f"the connection to {name}")
 
     def prefix(self) -> tuple[str, ...]:
@@ -120,6 +122,7 @@ class RemoteHost(Host):
             "scratch": self.scratch,
             "relay": self.relay,
             "outlives": self.outlives,
+            "streams": self.streams,
         }
 
     @property

@@ -133,10 +133,11 @@ class Agents:
             spec = with_live(spec)
         of = of or probe
         hears = self._flight.hear if self._flight else self._listener
+        kept = ("kept",) if spec.get("windows_only") else ()
+        await self._recordings.receive(place, role, self._folder.prefix(role, of or host), kept)
         agent = await Agent.start(self._bed, place, binary, verb, spec, hears, of, role=role)
         group.append(agent)
         self._outcome.agents.append(agent)
-        kept = ("kept",) if spec.get("windows_only") else ()
         await self._recordings.follow(place, role, self._folder.prefix(role, of or host), kept)
         return agent
 

@@ -71,6 +71,7 @@ class ClockWatch:
             recorder, local = self._hosts[leg.recorder], folder.clock_prefix(leg.here, leg.there)
             recording = self._recordings.prefix(recorder, local)
             told = leg_specs(self._scenario, self._site, leg, run_id, recording, offsets)
+            await self._recordings.receive(recorder, "clock", local)
             self._running[leg] = await self._comparing(bed, leg, told)
             await self._recordings.follow(recorder, "clock", local)
 

@@ -114,6 +114,7 @@ class DropWatch:
         host, prefix = self._hosts[kernel.watcher], self._folder.prefix("drops", kernel.watcher)
         spec = drops_spec(run_id, self._recordings.prefix(host, prefix))
         try:
+            await self._recordings.receive(host, "drops", prefix)
             kernel.agent = await Agent.start(bed, host, self._places.agent(kernel.watcher), "drops", spec)
             await self._recordings.follow(host, "drops", prefix)
         except LabError as error:

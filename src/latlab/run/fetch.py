@@ -31,8 +31,11 @@ TABLES = {
 """What each verb records (docs/reference/run-folder.md, Recordings)."""
 EACH = 'for file; do wc -c <"$file" && cat "$file" || exit; done'
 """Prints files one after the other, the length of each before it."""
+RELEASE = 'for pipe; do : <>"$pipe"; done'
+"""Opens pipes as their writer would, and closes them: who waits for a writer that never came reads their end."""
 FETCH_S = 120.0
 STOP_S = 2.0
+CUT_REMEDY = "what came before is kept; with `recordings: stored` it is on the host, too"
 
 
 @dataclass
@@ -42,6 +45,7 @@ class _Following:
     here: Path
     process: Process | None
     record: int | None
+    streamed: bool = False
 
 
 class Recordings:
@@ -50,6 +54,8 @@ class Recordings:
     A host's own files die with it, as a guest's that is killed: what it has recorded is copied here as it is written, a
     second behind, so that a run that is cut short can be read. At the end every file is fetched whole. In virtual time
     that is all: a cell can be measured again to the nanosecond, and a copy would take the board's time as it measures.
+
+    A host that streams has pipes in their place: what it records comes here as it is written, and is nowhere else.
     """
 
     def __init__(self, bed: TestBed, folder: CellFolder) -> None:
@@ -63,9 +69,27 @@ class Recordings:
         """What an agent on the host gets as its recording, for one that is to end up `here`."""
         return str(here) if host.files_are_here else f"{host.scratch}/{here.name}"
 
+    async def receive(self, host: Host, verb: str, here: Path, more: Sequence[str] = ()) -> None:
+        """Have pipes for what the host's agent is going to record, if the host streams, and read them; as `follow`, but
+        to be called before the agent starts. LabError: there are none to be had.
+        """
+        if host.files_are_here or not host.streams:
+            return
+        pipes = {
+            f"{self.prefix(host, here)}.{table}.arrow": here.with_name(f"{here.name}.{table}.arrow")
+            for table in (*TABLES[verb], *more)
+        }
+        await host.run(("mkfifo", "-m", "600", *pipes))
+        for there, local in pipes.items():
+            with local.open("wb") as file:
+                process, record = await self._bed.spawn(
+                    host, f"receive {there}", ("cat", there), stdout=file.fileno(), stderr=asyncio.subprocess.DEVNULL
+                )
+            self._following.append(_Following(host, there, local, process, record, streamed=True))
+
     async def follow(self, host: Host, verb: str, here: Path, more: Sequence[str] = ()) -> None:
         """Let what the host's agent records appear next to `here` from now on. more: tables that not all such have."""
-        if host.files_are_here:
+        if host.files_are_here or host.streams:
             return
         for table in (*TABLES[verb], *more):
             there, local = f"{self.prefix(host, here)}.{table}.arrow", here.with_name(f"{here.name}.{table}.arrow")
@@ -86,9 +110,11 @@ class Recordings:
 
         A host that has ended, or has not answered once, is not asked again.
         """
-        failures = []
-        await asyncio.gather(*map(self._stop, self._following))
-        for group in _together(self._following):
+        streamed = [one for one in self._following if one.streamed]
+        stored = [one for one in self._following if not one.streamed]
+        failures = await self._received(streamed)
+        await asyncio.gather(*map(self._stop, stored))
+        for group in _together(stored):
             host = group[0].host
             if self._bed.is_gone(host.name) or host.name in self.silent:
                 continue
@@ -100,6 +126,29 @@ class Recordings:
         self._following = []
         if failures:
             raise failures[0]
+
+    async def _received(self, streamed: Sequence[_Following]) -> list[LabError]:
+        """Wait until all that was sent is here; why it is not, host by host."""
+        failures = []
+        for host in {one.host.name: one.host for one in streamed}.values():
+            pipes = [one for one in streamed if one.host.name == host.name]
+            try:
+                if self._bed.is_gone(host.name) or host.name in self.silent:
+                    continue
+                await host.run(("sh", "-c", RELEASE, "sh", *(one.there for one in pipes)))
+                async with asyncio.timeout(FETCH_S):
+                    statuses = [await one.process.wait() for one in pipes if one.process]
+                if any(statuses):
+                    raise LabError("the connection that recordings came by was cut", where=host.name, remedy=CUT_REMEDY)
+            except TimeoutError:
+                what = f"recordings were still coming {FETCH_S:g} s after their agents had ended"
+                failures.append(LabError(what, where=host.name, remedy=CUT_REMEDY))
+            except LabError as error:
+                self.silent.add(host.name)
+                failures.append(error)
+            finally:
+                await asyncio.gather(*map(self._stop, pipes))
+        return failures
 
     async def _stop(self, one: _Following) -> None:
         if one.process and one.process.returncode is None:

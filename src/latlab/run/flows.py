@@ -61,6 +61,7 @@ class FlowWatch:
             for kernel in flow.kernels:
                 local = self._folder.path / kernel.recording
                 prefix = self._recordings.prefix(kernel.host, local)
+                await self._recordings.receive(kernel.host, "watch", local)
                 await kernel.start(self._bed, run_id, prefix, parse_flow(flow.asked.match), flow.asked.snap, RING)
                 await self._recordings.follow(kernel.host, "watch", local)
 

@@ -66,6 +66,7 @@ class PtpWatch:
                 self._cards[name] = await _card_clock(host, port.end.interface)
             prefix = folder.prefix("ptp", name)
             spec = self._inquiry_spec(port, run_id, self._recordings.prefix(host, prefix))
+            await self._recordings.receive(host, "ptp", prefix)
             self._asking[name] = await Agent.start(bed, host, self._places.agent(port.end.host), "ptp", spec)
             await self._recordings.follow(host, "ptp", prefix)
             if name in self._cards:
@@ -73,6 +74,7 @@ class PtpWatch:
                 recording, device = self._recordings.prefix(host, prefix), self._cards[name]
                 count = self._count(READ_PERIOD_NS)
                 spec = ptp_spec(run_id, recording, count, CARD_TAI_S, device=device, period_ns=READ_PERIOD_NS)
+                await self._recordings.receive(host, "clock", prefix)
                 self._reading[name] = await Agent.start(bed, host, self._places.agent(port.end.host), "clock", spec)
                 await self._recordings.follow(host, "clock", prefix)
 

@@ -74,6 +74,12 @@ class SshHost(HostBase):
 
     kind: Literal["ssh"]
     ssh: Ssh = Field(default=Ssh(), description="how it is reached")
+    recordings: Literal["stored", "streamed"] = Field(
+        default="stored",
+        description=(
+            "stored: made there as files, and fetched; streamed: sent here as they are written, and never stored there"
+        ),
+    )
     switch: Switch = ()
 
 

@@ -41,6 +41,7 @@ class SshMachine(MachineKind):
             scratch=scratch(site, name),
             relay=site.agent,
             outlives=True,
+            streams=wanted.recordings == "streamed",
         )
 
     def steps(self, scenario: Scenario, name: str, site: Site) -> Iterator[Step | Service]:
