@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import signal
 import time
 from pathlib import Path
@@ -11,6 +12,8 @@ import pytest
 from latlab_command import cells_of, read
 from own_boards import CABLE
 from ssh_bench import Bench
+
+from latlab.testbed.images.packages import Apt, fetch, unpack
 
 STREAMS = 2
 PACKETS = 250
@@ -67,6 +70,33 @@ def test_a_connection_that_is_cut_ends_recordings_that_are_streamed_and_the_next
     assert (first["status"], second["status"]) == ("failed", "ok")
     (recording,) = run.glob(f"cells/all/r{first['repeat']}/listener-board2.received.arrow")
     assert recording.stat().st_size > 0, "what came before the cut is kept"
+    assert bench.traces() == before
+
+
+@pytest.fixture(scope="session")
+def busybox(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """BusyBox, static: what many boards have in the place of iproute2, ethtool and util-linux."""
+    folder = tmp_path_factory.mktemp("busybox")
+    (package,) = fetch(Apt(folder / "apt").packages(["busybox-static"]), folder)
+    unpack(package, folder / "unpacked")
+    return next(path for path in (folder / "unpacked").rglob("bin/busybox") if path.is_file())
+
+
+def test_streams_over_a_cable_need_no_more_than_busyboxs_programs(bench: Bench, busybox: Path) -> None:
+    before = bench.traces()
+    tools = ("ip", "tc", "ethtool", "chrt", "taskset", "setpriv")
+    paths = [str(Path(path).resolve()) for path in map(shutil.which, tools) if path]
+    for board in bench.boards.values():
+        for path in paths:
+            board.inside("mount", "--bind", str(busybox), path)
+        assert "BusyBox" in board.inside("sh", "-c", "ip --help 2>&1; :")
+    ended = bench.latlab("run", bench.scenario())
+    for board in bench.boards.values():
+        board.inside("umount", *paths)
+    assert ended.status == 0, ended.err
+    (cell,) = read(bench.place.only_run() / "result.json")["cells"]
+    counts = [stream["counts"] for stream in cell["streams"].values()]
+    assert [(one["sent"], one["received"]) for one in counts] == [(PACKETS, PACKETS)] * STREAMS
     assert bench.traces() == before
 
 

@@ -358,7 +358,7 @@ def test_an_existing_cable_is_only_checked() -> None:
         async with TestBed("t1", testbed.make_hosts(small, Site("t1"))) as bed:
             await bed.apply(steps)
 
-    with pytest.raises(LabError, match=r"a: a.cable0 is up: .*expected 'UP', actual 'LOWERLAYERDOWN'"):
+    with pytest.raises(LabError, match=r"a: a.cable0 is up: .*expected 'up', actual 'lowerlayerdown'"):
         asyncio.run(session())
     assert dump() == before
     run("ip", "link", "set", "cable0p", "up")

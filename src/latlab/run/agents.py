@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 from latlab.hosts import Host
 from latlab.recordings.run_folder import CellFolder
 from latlab.run.agent import Agent
@@ -188,5 +186,4 @@ async def _turn_hardware_stamps_on(card: End, scenario: Scenario, bed: TestBed) 
 
 
 async def _mac(host: Host, device: str) -> str:
-    found = json.loads((await host.run(("ip", "-j", "link", "show", "dev", device))).stdout)
-    return str(found[0]["address"])
+    return (await host.run(("cat", f"/sys/class/net/{device}/address"))).stdout.strip()

@@ -7,8 +7,10 @@ wrong place. Our mark on it is the hardware address, which that same command set
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+import re
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from latlab.model.bridges import KINDS
@@ -178,11 +180,13 @@ def _card(scenario: Scenario, half: Half, link: Link, site: Site) -> list[Step]:
 
 def _cable(scenario: Scenario, half: Half) -> list[Step]:
     """What an existing cable must have. Nothing is changed: between machines it has its addresses already; within one
-    only raw frames take it."""
+    only raw frames take it. BusyBox's programs are enough to look at it.
+    """
     end = half.end
     if scenario.is_emulated(end):
         return [] if is_handed_on(scenario, end) else [is_up(half, CARD_UP_WITHIN_MS)]
-    there = Step(host=end.host, title=f"{end} is up", do=(), check=_state_check(("ip",), end))
+    state = Check(("cat", f"/sys/class/net/{end.interface}/operstate"), expected="up", within_ms=UP_WITHIN_MS)
+    there = Step(host=end.host, title=f"{end} is up", do=(), check=state)
     machines = {scenario.machine_of(one.host) for one in scenario.segment_of(end).ends}
     if len(machines) == 1 or is_bridged(scenario, end):
         return [there]
@@ -192,7 +196,11 @@ def _cable(scenario: Scenario, half: Half) -> list[Step]:
         title=f"{end} has the address {address}: `ip addr add {address} dev {end.interface}`, or give the link the "
         "`subnet` that it has",
         do=(),
-        check=_address_check(("ip",), end, address),
+        check=Check(
+            ("ip", "addr", "show", "dev", end.interface),
+            expected=address,
+            read=partial(_this_or_all, address, printed_addresses),
+        ),
     )
     return [there, has_address]
 
@@ -203,11 +211,20 @@ def _state_check(ip: Argv, end: End, within_ms: int = UP_WITHIN_MS) -> Check:
 
 
 def _address_check(ip: Argv, end: End, address: str) -> Check:
-    def read(output: str) -> str:
-        found = _addresses(output)
-        return address if address in found else ", ".join(found) or "no IPv4 address"
-
+    read = partial(_this_or_all, address, _addresses)
     return Check((*ip, "-j", "addr", "show", "dev", end.interface), expected=address, read=read)
+
+
+def _this_or_all(address: str, read: Callable[[str], list[str]], output: str) -> str:
+    """The address if it is among those that were read, else all of them."""
+    found = read(output)
+    return address if address in found else ", ".join(found) or "no IPv4 address"
+
+
+def printed_addresses(output: str) -> list[str]:
+    """The IPv4 addresses in what `ip addr` prints for people; with a peer the prefix' length stands behind that."""
+    found = re.findall(r"^ *inet ([\d.]+)(?: peer [\d.]+)?(/\d+)?", output, re.MULTILINE)
+    return [address + (length or "/32") for address, length in found]
 
 
 def _operstate(output: str) -> str:
