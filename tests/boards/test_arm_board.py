@@ -15,7 +15,7 @@ from latlab_command import cells_of, read
 import latlab
 from latlab.scenario.load import read_yaml
 from latlab.testbed.agent_binary import AGENT
-from latlab.testbed.images import build_image
+from latlab.testbed.images import board_recipe, build_image
 from latlab.testbed.site import STATE
 
 ARCHITECTURE = "aarch64"
@@ -29,6 +29,7 @@ SHIPPED = Path(__file__).parents[2] / "scenarios" / "bridges-board.yaml"
 BRIDGES = {"tap": "packets carried by vhost-net", "vfio": "PCI device 0000:02:00.0; packets carried by the card"}
 FUNCTIONS_IMAGE, RELEASE = "vf-board-arm64", "trixie"
 """A board by a QEMU whose igb has virtual functions with a link."""
+PAGES_IMAGE = "pages-board-arm64"
 EACH_WAY = 250
 """Fewer packets than each stream sends."""
 INSTANTS = 150
@@ -149,3 +150,45 @@ def test_a_timer_of_a_guest_is_followed_from_the_vm_hosts_interrupt_into_it(arm_
     within = {(one["from"], one["to"]): one["min"] for one in told["intervals"]}
     assert within["entered", "irq"] >= -told["entry"]["uncertainty_ns"]
     assert all(least >= 0 for ends, least in within.items() if ends[0] != "wake_due" and ends != ("entered", "irq"))
+
+
+@pytest.fixture(scope="session")
+def with_large_pages(arm_agent: Path, arm_cache: Path) -> None:
+    """The image of boards whose kernel has pages of 16 KiB is there."""
+    kernels = {**board_recipe.KERNELS, "standard": ("linux-image-6.12-{}-16k", "linux-image-{}-16k")}
+    with mock.patch.dict(os.environ, LATLAB_CACHE=str(arm_cache)), mock.patch.object(board_recipe, "KERNELS", kernels):
+        build_image(PAGES_IMAGE, agent=arm_agent, kind="board", flavour="standard", architecture="arm64")
+
+
+@pytest.mark.usefixtures("with_large_pages")
+def test_everything_is_recorded_on_a_kernel_with_pages_of_16_kib(arm_place: BoardPlace) -> None:
+    board = HOSTS["board1"] | {"flavour": "standard", "image": PAGES_IMAGE, "cpus": 2, "memory": "1536MiB"}
+    stream = {"period": "2093us", "size": "64B"}
+    path = arm_place.board_scenario(
+        hosts=HOSTS | {"board1": board},
+        links=[{"ends": ["sensor.eth0", "ecu.eth1"]}],
+        guests={"vm1": {"host": "ecu", "uplink": "eth1", "image": "debian-rt", "acceleration": "kvm", "bridge": "xdp"}},
+        streams={"out": {"talker": "sensor", "listener": "vm1", **stream}},
+        probes={"late": {"probe": "timer", "on": "ecu", "period": "5003us", "trace": "threads"}},
+        flows={"seen": {"match": "udp", "at": ["sensor.eth0:out", "vm1.eth0:in"]}},
+        timestamps={"by": "ebpf"},
+        tuning={"ecu": {"guests": {"vm1": {"vcpus": {"cpus": [1], "fifo": 1}}}}},
+        duration=f"{PACKETS * 2093}us",
+    )
+    before = arm_place.trace()
+    ended = arm_place.start("run", path).ended()
+    assert ended.status == 0, ended.err + ended.out
+    assert arm_place.trace() == before
+    folder = arm_place.only_run()
+    (cell,) = read(folder / "result.json")["cells"]
+    # The kernel's rings: of BPF programs, and of tracepoints.
+    counts, (flow,) = cell["streams"]["out"]["counts"], cell["flows"]
+    assert counts["received"] == counts["sent"] == PACKETS
+    assert [one["rx_soft"] for one in cell["stamps_by"] if one["agent"] == "listen on vm1"] == ["ebpf"]
+    assert [one["missing"] for one in cell["stamps_by"]] == [[]] * 2
+    assert min(flow["packets"].values()) >= counts["received"]
+    told = cell["streams"]["late"]["trace"]
+    assert told["whole"] > told["n"] / 2, told["missing"]
+    (path,) = folder.glob("cells/*/*/facts-before.json")
+    facts = read(path)
+    assert {host: facts[host]["memory"]["page_bytes"] for host in ("ecu", "vm1")} == {"ecu": 16384, "vm1": 4096}

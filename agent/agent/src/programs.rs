@@ -123,3 +123,19 @@ pub fn why(error: &(dyn Error + 'static)) -> String {
         _ => format!("the kernel refuses the program ({})", said.lines().next_back().unwrap_or_default().trim()),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_ring_is_a_power_of_two_of_whole_pages_whatever_their_size_and_holds_all_records() {
+        for page in [4 << 10, 16 << 10, 64 << 10] {
+            for records in [0, 1, 100, 65_536, usize::MAX] {
+                let bytes = ring_bytes(records, 48) as usize;
+                assert!(bytes.is_power_of_two() && bytes % page == 0, "{records}: {bytes} in pages of {page}");
+                assert!(bytes >= records.saturating_mul(48).min(LARGEST_RING), "{records}: {bytes}");
+            }
+        }
+    }
+}

@@ -154,8 +154,7 @@ struct Page {
 
 impl Page {
     fn of(event: &OwnedFd) -> Result<Self, Error> {
-        // SAFETY: no pointer is passed.
-        let bytes = unsafe { libc::sysconf(libc::_SC_PAGESIZE) as usize };
+        let bytes = crate::shared::page_bytes();
         let (access, flags) = (libc::PROT_READ, libc::MAP_SHARED);
         // SAFETY: the kernel chooses where; nothing that exists is replaced.
         let start = unsafe { libc::mmap(std::ptr::null_mut(), bytes, access, flags, event.as_raw_fd(), 0) };

@@ -73,8 +73,7 @@ mod device {
             }
             let (resources, memory) = (device.join("resource"), device.join("resource0"));
             let listed = fs::read_to_string(&resources).map_err(|error| failed(&resources, &error))?;
-            // SAFETY: no pointer is passed. Kernels for ARM have pages of 4, 16 or 64 KiB.
-            let bytes = unsafe { libc::sysconf(libc::_SC_PAGESIZE) as usize };
+            let bytes = crate::shared::page_bytes();
             let offset = offset(&listed, bytes)
                 .ok_or_else(|| Error { call: format!("read {}", resources.display()), errno: libc::EINVAL })?;
             let file = File::options().read(true).write(true).open(&memory).map_err(|error| failed(&memory, &error))?;
@@ -129,6 +128,7 @@ mod tests {
     fn a_region_begins_where_its_address_says_within_the_page() {
         let listed = "0x0000000010244010 0x0000000010244011 0x0000000000040200\n0x0000000000000000 0x0 0x0\n";
         assert_eq!(offset(listed, 4096), Some(0x10));
+        assert_eq!(offset(listed, 16_384), Some(0x10));
         assert_eq!(offset(listed, 65_536), Some(0x4010));
     }
 

@@ -6,6 +6,12 @@ use std::os::fd::AsRawFd;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+/// Bytes of a page of memory: 4096, of some kernels for ARM 16384 or 65536.
+pub fn page_bytes() -> usize {
+    // SAFETY: no pointer is passed.
+    unsafe { libc::sysconf(libc::_SC_PAGESIZE) as usize }
+}
+
 /// Takes the file's lock for as long as it stays open.
 ///
 /// # Errors
@@ -101,6 +107,22 @@ mod tests {
         writer.store(511, 7);
         crate::order::settle();
         assert_eq!((reader.load(511), reader.load(0)), (7, 0));
+    }
+
+    #[test]
+    fn a_page_is_a_power_of_two_of_bytes() {
+        assert!(page_bytes().is_power_of_two() && page_bytes() >= 4096);
+    }
+
+    #[test]
+    fn words_in_part_of_a_page_and_beyond_it_are_mapped_whatever_its_size() {
+        for count in [1, 512, 513, 3 * page_bytes() / 8 + 1] {
+            let file = file();
+            file.set_len(count as u64 * 8).unwrap();
+            let writer = SharedWords::map(&file, count, true).unwrap();
+            writer.store(count - 1, 7);
+            assert_eq!(SharedWords::map(&file, count, false).unwrap().load(count - 1), 7);
+        }
     }
 
     #[test]

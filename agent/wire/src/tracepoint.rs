@@ -251,6 +251,18 @@ print fmt: \"hrtimer=%p function=%ps expires=%llu\", REC->hrtimer, REC->function
     fn a_page_is_as_the_kernel_says() {
         let found = Page::of(HEADER_PAGE).unwrap();
         assert_eq!((found.data, found.bytes), (16, 4096));
+        for kib in [16, 64] {
+            let bytes = kib << 10;
+            let larger = HEADER_PAGE.replace("size:4080", &format!("size:{}", bytes - 16));
+            let found = Page::of(&larger).unwrap();
+            assert_eq!((found.data, found.bytes), (16, bytes));
+            // All of it is records of two words.
+            let words: Vec<u32> = (0..bytes as u32 / 8 - 2).flat_map(|n| [1 << 5 | 1, n]).collect();
+            let read = page(0, &words, &[]);
+            let last = found.records(&read).last().unwrap();
+            assert_eq!(last.bytes, (bytes as u32 / 8 - 3).to_ne_bytes());
+            assert_eq!(found.length(&read), bytes - 16);
+        }
         assert_eq!(found.begins_ns(&page(0, &[], &[])), BEGINS as i64);
         assert_eq!(found.length(&page(MISSED, &[1, 2, 3], &[])), 12);
         assert_eq!(Page::of(FORMAT), None);

@@ -6,6 +6,8 @@ use serde::Serialize;
 /// How much memory there is, and whether it is swapped or moved under running programs.
 #[derive(Debug, Serialize)]
 pub struct Memory {
+    /// Of a page.
+    page_bytes: usize,
     /// All of it.
     total_bytes: Option<u64>,
     /// What new programs could have without swapping.
@@ -48,6 +50,7 @@ impl Memory {
         let (bytes, count) = (|name| bytes(&meminfo, name), |name| count(&vmstat, name));
         let transparent = |name| tree.choice(format!("sys/kernel/mm/transparent_hugepage/{name}"), ('[', ']'));
         Self {
+            page_bytes: sys::shared::page_bytes(),
             total_bytes: bytes("MemTotal:"),
             available_bytes: bytes("MemAvailable:"),
             locked_bytes: bytes("Mlocked:"),
