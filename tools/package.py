@@ -4,7 +4,7 @@
 
     wheel    latlab-VERSION-….whl: the lab and both agents, for pip
     agents   latlab-agent_VERSION-1_amd64.deb and _arm64.deb: an agent alone, for a board
-    labs     latlab_VERSION-1~debNN_amd64.deb: the lab, both agents and all Python packages that the lab needs
+    labs     latlab_VERSION-1~debNN_amd64.deb and _arm64.deb: the lab, both agents and all Python packages that it needs
     image    Containerfile, which makes an image of the last of these
     bill     latlab-VERSION.cdx.json: the software bill of materials
 
@@ -60,12 +60,13 @@ class Release:
 
 
 RELEASES: Final = (Release("12", "bookworm", "3.11"), Release("13", "trixie", "3.13"))
-LAB_ARCHITECTURE: Final = "amd64"
 NEEDS: Final = (
     *("libstdc++6", "zlib1g", "iproute2", "procps", "util-linux", "ethtool", "grep", "findutils", "coreutils"),
 )
 """What the lab runs, and what its Python packages are linked with."""
-RECOMMENDED: Final = ("iperf3", "openssh-client", "iputils-ping", "linuxptp", "qemu-system-x86", "rt-tests")
+RECOMMENDED: Final = ("iperf3", "openssh-client", "iputils-ping", "linuxptp", "rt-tests")
+QEMU: Final = {"amd64": "qemu-system-x86", "arm64": "qemu-system-arm"}
+"""Debian's package of what runs an architecture's guests."""
 WHEEL_PLATFORMS: Final = ("manylinux_2_28", "manylinux_2_27", "manylinux_2_24", "manylinux_2_17", "manylinux2014")
 """What Debian 12's C library (2.36) serves, as pip names it."""
 COMPRESSION: Final = ("-Zzstd", "-z9", "--threads-max=1")
@@ -180,19 +181,23 @@ def agent_packages(folder: Path, scratch: Path, agents: Mapping[str, Path]) -> l
 
 
 def lab_packages(folder: Path, scratch: Path, agents: Mapping[str, Path]) -> list[Path]:
-    """Build the lab's Debian package for each release."""
+    """Build the lab's Debian package for each release and architecture."""
     wheels = sorted(folder.glob(f"latlab-{VERSION}-*.whl")) or wheel(scratch, scratch / "staged", agents)
-    return [lab_package(folder, scratch / release.name, wheels[0], release) for release in RELEASES]
+    return [
+        lab_package(folder, scratch / f"{release.name}-{architecture}", wheels[0], release, architecture)
+        for release in RELEASES
+        for architecture in BY_DEBIAN
+    ]
 
 
-def lab_package(folder: Path, root: Path, built: Path, release: Release) -> Path:
+def lab_package(folder: Path, root: Path, built: Path, release: Release, architecture: str) -> Path:
     """Build the lab's package for that release: a virtual environment with all that the lab needs from PyPI in it.
 
-    Debian has these packages in versions that are too old. built: the wheel.
+    Debian has these packages in versions that are too old. built: the wheel. architecture: Debian's name of it.
     """
     packages = root / HOME / f"lib/python{release.python}/site-packages"
-    _install(packages, release, "--require-hashes", "--requirement", str(run_time_lock(root.parent)))
-    _install(packages, release, "--no-index", "--find-links", str(built.parent), f"latlab=={VERSION}")
+    _install(packages, release, architecture, "--require-hashes", "--requirement", str(run_time_lock(root.parent)))
+    _install(packages, release, architecture, "--no-index", "--find-links", str(built.parent), f"latlab=={VERSION}")
     shutil.rmtree(packages / "bin")  # their commands: none is latlab's, and they start this machine's Python
     shutil.move(packages / "share", root / "usr/share")
     for page in (root / "usr/share/man").rglob("*.1"):
@@ -214,21 +219,21 @@ def lab_package(folder: Path, root: Path, built: Path, release: Release) -> Path
     fields = {
         "Package": "latlab",
         "Version": version,
-        "Architecture": LAB_ARCHITECTURE,
+        "Architecture": architecture,
         "Depends": ", ".join((f"python3 (>= {release.python})", f"python3 (<< {major}.{int(minor) + 1})", *NEEDS)),
-        "Recommends": ", ".join(RECOMMENDED),
+        "Recommends": ", ".join((*RECOMMENDED, QEMU[architecture])),
         "Description": "measures how late time-sensitive packets arrive, and why\n"
         " latlab sends periodic packets between machines, network namespaces and virtual machines,\n"
         " stamps them on their path, and reports which stage delayed the late ones.",
     }
     scripts = {"postinst": POSTINST, "prerm": PRERM}
-    return _deb(folder / f"latlab_{version}_{LAB_ARCHITECTURE}.deb", root, fields, scripts)
+    return _deb(folder / f"latlab_{version}_{architecture}.deb", root, fields, scripts)
 
 
-def _install(packages: Path, release: Release, *what: str) -> None:
+def _install(packages: Path, release: Release, architecture: str, *what: str) -> None:
     """Unpack wheels for that release's Python into the folder. PackageError: pip cannot get one."""
-    architecture = BY_DEBIAN[LAB_ARCHITECTURE].name
-    platforms = [option for one in WHEEL_PLATFORMS for option in ("--platform", f"{one}_{architecture}")]
+    name = BY_DEBIAN[architecture].name
+    platforms = [option for one in WHEEL_PLATFORMS for option in ("--platform", f"{one}_{name}")]
     command = (
         *(
             sys.executable,

@@ -21,10 +21,12 @@ from lab_machine import private_network
 
 import latlab
 from latlab.testbed.architecture import ARCHITECTURES, BY_DEBIAN
-from package import AGENT, LAB_ARCHITECTURE, RELEASES, SHELL_FILES, PackageError, Release, found_agents, run_time_lock
+from package import AGENT, RELEASES, SHELL_FILES, PackageError, Release, found_agents, run_time_lock
 
 pytestmark = pytest.mark.real
 
+LAB_ARCHITECTURE = "amd64"
+"""Of the clean machines."""
 WHEEL_MB = 25
 SMALL = """\
 name: small
@@ -68,7 +70,7 @@ def roots(pytestconfig: pytest.Config) -> Path:
 def test_on_a_clean_debian_the_package_installs_and_measures(
     release: Release, dist: Dist, tmp_path: Path, roots: Path
 ) -> None:
-    package = dist.only(f"latlab_*~deb{release.number}_*.deb")
+    package = dist.only(f"latlab_*~deb{release.number}_{LAB_ARCHITECTURE}.deb")
     archive = root_archive(release.name, package, roots)
     with private_network():
         root = Root(archive, tmp_path / "root")
@@ -148,6 +150,26 @@ def test_two_builds_are_equal(dist: Dist, tmp_path: Path) -> None:
         assert digest(path) == digest(dist.folder / path.name), path.name
 
 
+@pytest.mark.parametrize("architecture", BY_DEBIAN)
+@pytest.mark.parametrize("release", RELEASES, ids=lambda one: one.name)
+def test_all_that_is_compiled_in_a_lab_package_is_for_its_architecture(
+    release: Release, architecture: str, dist: Dist, tmp_path: Path
+) -> None:
+    package = dist.only(f"latlab_*~deb{release.number}_{architecture}.deb")
+    command = ("dpkg-deb", "--field", package, "Architecture", "Depends", "Recommends")
+    said = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    assert f"Architecture: {architecture}\n" in said and f"python3 (>= {release.python})" in said
+    assert ("qemu-system-arm" in said) is (architecture == "arm64")
+    subprocess.run(("dpkg-deb", "-x", package, tmp_path), check=True)
+    compiled = [path for path in tmp_path.rglob("*.so*") if path.read_bytes()[:4] == b"\x7fELF"]
+    machines = {int.from_bytes(path.read_bytes()[18:20], "little") for path in compiled}
+    assert machines == {BY_DEBIAN[architecture].elf}
+    for needed in ("numpy", "polars", "pydantic_core"):
+        assert any(needed in str(path) for path in compiled), needed
+    python = f"cpython-{release.python.replace('.', '')}-"
+    assert all(python in path.name for path in compiled if "cpython-" in path.name)
+
+
 def test_the_bill_names_what_is_linked_in_and_what_is_needed(dist: Dist) -> None:
     bill = json.loads(dist.only("*.cdx.json").read_text())
     assert (bill["bomFormat"], bill["specVersion"]) == ("CycloneDX", "1.6")
@@ -177,7 +199,10 @@ def test_every_crate_that_is_linked_in_is_listed_with_its_licence_and_the_text(d
 def test_the_recipe_of_an_image_installs_a_package_that_is_next_to_it(dist: Dist) -> None:
     lines = dist.only("Containerfile").read_text().splitlines()
     (pattern,) = (line.split()[1] for line in lines if line.startswith("COPY "))
-    assert dist.only(pattern).name.startswith("latlab_")
+    for architecture in BY_DEBIAN:
+        assert dist.only(pattern.replace("${TARGETARCH}", architecture)).name.startswith("latlab_")
+    (argument,) = (line for line in lines if line.startswith("ARG TARGETARCH"))
+    assert lines.index(argument) > next(at for at, line in enumerate(lines) if line.startswith("FROM "))
     assert 'ENTRYPOINT ["latlab"]' in lines
 
 
