@@ -291,6 +291,58 @@ def test_a_full_ring_is_counted_and_what_is_lost_on_the_path_is_not_known_then(b
     assert reasons(folder)["ring-full"].startswith(f"{kernel['lost']} records lost")
 
 
+def test_of_a_sample_losses_are_found_behind_a_relay_that_changes_addresses(relay_bed: Bed, tmp_path: Path) -> None:
+    sent = 4000
+    with (
+        relay_bed.udp("sensor", "10.78.0.1") as talker,
+        relay_bed.udp("relay", "10.78.0.2", PORT) as source,
+        relay_bed.udp("relay", "10.78.1.1") as sink,
+        relay_bed.udp("ecu", "10.78.1.2", PORT),
+    ):
+        sink.connect(("10.78.1.2", PORT))
+
+        def act() -> None:
+            with Relay(source, sink, drop(lambda number: number % 2 == 1)) as relay:
+                send(talker, ("10.78.0.2", PORT), sent, 0.0001)
+                while len(relay.came) < sent:
+                    time.sleep(0.01)
+
+        at = ("ns:sensor/relay:out", "ns:relay/sensor:in", "ns:relay/ecu:out", "ns:ecu/relay:in")
+        folder = watching(tmp_path, act, at, sample=10)
+    cell = cell_of(folder)
+    packets = cell["imported"]["facts"]["packets"]
+    sampled = packets["ns:sensor/relay:out"]
+    assert abs(sampled - sent / 10) < 5 * (sent / 10) ** 0.5
+    assert packets["ns:relay/sensor:in"] == sampled
+    for first, second in (("ns:sensor/relay:out", "ns:ecu/relay:in"), ("ns:relay/sensor:in", "ns:relay/ecu:out")):
+        name = f"{first}-to-{second}".replace(":", "-").replace("/", "-")
+        figures = transit(cell, name)
+        assert (figures["n"], figures["lost"]) == (packets[second], sampled - packets[second])
+        assert abs(figures["lost"] - sent / 20) < 5 * (sent / 20) ** 0.5
+    # No gap between packets of a sample is one between packets.
+    assert [name for name in cell["streams"] if name.startswith("at-")] == []
+    (note,) = [one for one in cell["imported"]["notes"] if one.startswith("a sample: ")]
+    assert f"{sampled} of {sent} at ns:sensor/relay:out" in note
+    assert f"{packets['ns:ecu/relay:in']} of {sent // 2} at ns:ecu/relay:in" in note
+    assert cell["verdict"] == "trusted"
+
+
+def test_a_sample_that_no_packet_is_in_is_one_error(bed: Bed, tmp_path: Path) -> None:
+    def act() -> None:
+        for _ in range(COUNT):
+            talker.sendto(payload(7), ("10.78.0.2", PORT))
+
+    with (
+        bed.udp("sensor", "10.78.0.1") as talker,
+        bed.udp("ecu", "10.78.0.2", PORT),
+        pytest.raises(LabError) as refused,
+    ):
+        watching(tmp_path, act, ("ns:sensor/ecu:out",), sample=1_000_000)
+    said = str(refused.value)
+    assert f"{COUNT} packets of the flow passed, none of the sample" in said
+    assert "--sample" in said
+
+
 def test_without_a_packet_of_the_flow_the_busiest_flows_are_listed(bed: Bed, tmp_path: Path) -> None:
     with (
         bed.udp("sensor", "10.78.0.1", 6000) as talker,

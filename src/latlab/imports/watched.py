@@ -34,6 +34,7 @@ from latlab.recordings.cell import (
     ClockEdge,
     LeftOut,
     OtherFlow,
+    PointTotals,
     Watched,
     WatchedBy,
     WatchedFlow,
@@ -47,10 +48,14 @@ LATENCY: Final = (
     "one way, from the first point to the second, as the kernel saw the packet at each: what lies before and after the "
     "two is not in any figure, and the schedule of the packets is not known"
 )
+_SMALLER_SAMPLE: Final = "sample less sparsely (a smaller --sample), or watch for longer"
 _PUBLISHER: Final = "publisher"
 _ETHERNET: Final = 1
 _RAW_IP: Final = 101
-_LARGER_RING: Final = "narrow the flow (--flow), keep less of each packet (--snap), or take a larger ring (--ring)"
+_LARGER_RING: Final = (
+    "narrow the flow (--flow), record a sample of it (--sample 100), keep less of each packet (--snap), or take a larger "
+    "ring (--ring)"
+)
 
 
 @dataclass(frozen=True)
@@ -118,7 +123,7 @@ def read_watched(watch: Watched, folder: Path, clocks: Sequence[ClockEdge] | Non
         for name, count in ambiguous.items()
         if count
     ]
-    for one in seen:
+    for one in seen if watch.sample == 1 else ():
         # In a scenario no clock is compared with a publisher's.
         found, said = _at(one, watch.clock_bound_ns if clocks is None else None)
         streams += found
@@ -288,6 +293,17 @@ def _unseen(watch: Watched, every: Sequence[_Seen]) -> Iterator[ImportProblem]:
     for point in watch.points:
         if any(len(one.point.seen_ns) for one in every if one.name in point.each):
             continue
+        if passed := sum(_passed(watch, point)):
+            yield ImportProblem(
+                "packets-arrived",
+                "a point has no packet of the sample",
+                "suspect",
+                f"one packet in {watch.sample}",
+                _not_sampled(passed),
+                _SMALLER_SAMPLE,
+                point.name,
+            )
+            continue
         yield ImportProblem(
             "packets-arrived",
             "a point saw no packet of the flow",
@@ -299,7 +315,24 @@ def _unseen(watch: Watched, every: Sequence[_Seen]) -> Iterator[ImportProblem]:
         )
 
 
+def _passed(watch: Watched, point: WatchedPoint) -> tuple[int, ...]:
+    """How many packets of the flow passed a point, recorded or not, in each of its directions; 0 where it is unknown."""
+    points = watch.kernels[point.kernel].totals.points
+    totals = points[point.number] if point.number < len(points) else PointTotals()
+    counts = {"in": totals.passed_in, "out": totals.passed_out}
+    return tuple(counts[direction] for direction in point.directions)
+
+
+def _not_sampled(passed: int) -> str:
+    return (
+        f"{counted(passed, 'packet')} of the flow passed, none of the sample: too few, or their payloads are equal, which "
+        "are all in it or all not"
+    )
+
+
 def _nothing_seen(watch: Watched) -> NothingSeenError:
+    if passed := sum(sum(_passed(watch, point)) for point in watch.points):
+        return NothingSeenError(f"{watch.flow!r}: {_not_sampled(passed)}", remedy=_SMALLER_SAMPLE)
     lines = [_busiest(name, flows, "\n    ") for name, flows in _others(watch, watch.points)]
     what = "\n  ".join((f"no packet of {watch.flow!r} was seen at any point", *lines))
     return NothingSeenError(what, remedy="correct the flow, or watch other interfaces")
@@ -600,6 +633,26 @@ def _fragments(one: _Seen) -> int:
     return sum(frame is not None and frame.fragment for frame in map(partial(_frame, one.capture), one.point.place))
 
 
+def _sample_notes(watch: Watched, seen: Sequence[_Seen]) -> Iterator[str]:
+    recorded = {one.name: len(one.point.seen_ns) for one in seen}
+    parts = [
+        f"{recorded.get(name, 0)} of {passed} at {name}"
+        for point in watch.points
+        for name, passed in zip(point.each, _passed(watch, point), strict=True)
+        if passed
+    ]
+    yield (
+        f"a sample: of {watch.sample} packets one is recorded, by a digest of its payload, the same ones at every point"
+        f"{': ' if parts else ''}{', '.join(parts)}; latencies and losses are of the sample, and the time between packets "
+        "is not measured"
+    )
+    if not all((kernel.said.watch or WatchReady()).reads_pages for kernel in watch.kernels):
+        yield (
+            "on kernels older than Linux 6.12 the digest is of the linear part of a packet: where the points have "
+            "different parts in it, packets of the sample appear as lost"
+        )
+
+
 def _notes(watch: Watched, seen: Sequence[_Seen]) -> Iterator[str]:
     is_alone = not isinstance(watch, WatchedFlow)
     if is_alone:
@@ -619,6 +672,8 @@ def _notes(watch: Watched, seen: Sequence[_Seen]) -> Iterator[str]:
         )
     if is_alone:
         yield "the verdict is on the recordings alone: CPUs, interrupts and settings of the machines were not checked"
+    if watch.sample > 1:
+        yield from _sample_notes(watch, seen)
     yield from (one.end.note for one in seen if one.end)
     yield from filter(None, map(_superpackets, (one for one in seen if not one.end)))
     if fragments := sum(_fragments(one) for one in seen if not one.end):

@@ -339,6 +339,13 @@ class KeptTotals(Recorded):
     overwritten: int
 
 
+class PointTotals(Recorded):
+    """Packets of the flow that came in at a point, and that left there, recorded or not."""
+
+    passed_in: int = 0
+    passed_out: int = 0
+
+
 class Totals(StreamTotals):
     """What an agent said at its end. recorded: rows of all its tables; ring_full: rows that it dropped."""
 
@@ -358,6 +365,7 @@ class Totals(StreamTotals):
     lost: int | None = None
     drops: int | None = None
     end_tai_ns: int | None = None
+    points: list[PointTotals] = []
     others: list[OtherFlow] = []
     exchanges: int | None = None
     bound: ClockWindow | None = None
@@ -457,7 +465,8 @@ class WatchedBy(RecordedAgent):
 
 class Watched(Recorded):
     """Packets that were watched: `watch` of run.json. flow: the expression as it was written; filter: as agents have
-    it. for_ns: None: until it was ended. snap: bytes of each packet that are kept. clock_bound_ns: how far the
+    it. for_ns: None: until it was ended. snap: bytes of each packet that are kept. sample: of so many packets one was
+    recorded, chosen by its digest. clock_bound_ns: how far the
     clocks of two kernels differ at most, where that is stated. grace_ns: as GRACE_NS.
     """
 
@@ -465,6 +474,7 @@ class Watched(Recorded):
     filter: dict[str, Any]
     for_ns: int | None = None
     snap: int
+    sample: int = 1
     clock_bound_ns: int | None = None
     run_id: str
     points: list[WatchedPoint]

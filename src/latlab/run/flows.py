@@ -17,7 +17,7 @@ from latlab.recordings.cell import ClockEdge, RecordedStream, WatchedFlow
 from latlab.recordings.run_folder import CellFolder, publishing
 from latlab.run.agent import Agent
 from latlab.run.fetch import Recordings
-from latlab.run.watching import RING, KernelOfPoints, find, merged, notes_of, points_of
+from latlab.run.watching import Keep, KernelOfPoints, find, merged, notes_of, points_of
 from latlab.scenario import Scenario
 from latlab.scenario.watched import TAP, FlowAsked, FlowPoint, parse_flow
 from latlab.testbed.apply import TestBed
@@ -61,7 +61,7 @@ class FlowWatch:
             for kernel in flow.kernels:
                 local = self._folder.path / kernel.recording
                 prefix = self._recordings.prefix(kernel.host, local)
-                await kernel.start(self._bed, run_id, prefix, parse_flow(flow.asked.match), flow.asked.snap, RING)
+                await kernel.start(self._bed, run_id, prefix, parse_flow(flow.asked.match), keep_of(flow.asked))
                 await self._recordings.follow(kernel.host, "watch", local)
 
     @property
@@ -120,6 +120,7 @@ class FlowWatch:
             flow=asked.match,
             filter=parse_flow(asked.match),
             snap=asked.snap,
+            sample=asked.sample,
             run_id=self._run_id,
             points=points_of(flow.kernels),
             kernels=known,
@@ -144,6 +145,11 @@ class FlowWatch:
         for kernel in found.values():
             kernel.found = merged(kernel.found)
         return list(found.values())
+
+
+def keep_of(asked: FlowAsked) -> Keep:
+    """What is recorded of a flow's packets."""
+    return Keep(snap=asked.snap, sample=asked.sample)
 
 
 def flow_recording(flow: str, host: str) -> str:

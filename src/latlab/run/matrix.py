@@ -40,7 +40,7 @@ from latlab.run.events import (
     Waiting,
     ignore,
 )
-from latlab.run.flows import flow_kernels, flow_recording, planned_point
+from latlab.run.flows import keep_of, flow_kernels, flow_recording, planned_point
 from latlab.run.probe_specs import ping_spec, pings, pong_spec, timer_spec, timers, verb_of
 from latlab.run.room import available_memory, check_room
 from latlab.run.specs import BedFacts, entry_spec, listen_spec, listeners, talk_spec, talkers, trace_spec, waking_spec
@@ -318,7 +318,7 @@ def _planned(cell: MatrixCell) -> PlannedCell:
                 flow_recording(name, host),
                 [planned_point(scenario, places, point) for point in points],
                 parse_flow(asked.match),
-                asked.snap,
+                keep_of(asked),
             ),
             seconds=seconds,
         )

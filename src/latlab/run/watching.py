@@ -20,8 +20,21 @@ from latlab.testbed.step import Spec
 
 SNAP: Final = 128
 RING: Final = 65_536
+EVERY: Final = 1
+"""One packet of so many is recorded."""
 _TAKEN_IN_BELOW: Final = ("vlan", "macvlan", "macvtap", "ipvlan", "ipvtap", "bond", "team")
 """Kinds of interfaces whose packets the kernel hands up without receiving them again: traced below them."""
+
+
+@dataclass(frozen=True)
+class Keep:
+    """What is recorded of packets: of so many one, chosen by its digest; of each so many bytes. ring: records that the
+    kernel's ring holds.
+    """
+
+    snap: int = SNAP
+    ring: int = RING
+    sample: int = EVERY
 
 
 @dataclass(frozen=True)
@@ -71,12 +84,11 @@ class KernelOfPoints:
         run_id: str,
         recording: Path | str,
         flow: Flow,
-        snap: int,
-        ring: int,
+        keep: Keep,
         tell: Listener = ignore,
     ) -> None:
         """Watch from now on. LabError: the kernel does not allow watching, or the agent does not start."""
-        spec = watch_spec(run_id, recording, [(one.netns, one.ifindex) for one in self.found], flow, snap, ring)
+        spec = watch_spec(run_id, recording, [(one.netns, one.ifindex) for one in self.found], flow, keep)
         self.agent = await Agent.start(bed, self.host, self.agent_path, "watch", spec, tell)
 
     async def stop(self, bed: TestBed) -> None:
@@ -95,8 +107,7 @@ def watch_spec(
     recording: Path | str,
     points: Iterable[tuple[int | str, int | str]],
     flow: Flow,
-    snap: int = SNAP,
-    ring: int = RING,
+    keep: Keep,
 ) -> Spec:
     """The spec of `latlab-agent watch`. points: network namespaces, and the numbers of interfaces in them."""
     return {
@@ -105,8 +116,9 @@ def watch_spec(
         "realtime": {},
         "points": [{"netns": netns, "ifindex": ifindex} for netns, ifindex in points],
         "flow": flow,
-        "snap": snap,
-        "ring_records": ring,
+        "snap": keep.snap,
+        "sample": keep.sample,
+        "ring_records": keep.ring,
     }
 
 

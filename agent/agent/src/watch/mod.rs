@@ -102,14 +102,22 @@ impl Watch {
     }
 
     fn points(&self) -> Vec<PointSeen> {
-        self.seen.iter().map(|[came, left]| PointSeen { came: *came, left: *left }).collect()
+        let passed = |point, out| self.programs.passed(point, out);
+        let told = |(point, [came, left]): (usize, &[u64; 2])| PointSeen {
+            came: *came,
+            left: *left,
+            all_that_came: passed(point, false),
+            all_that_left: passed(point, true),
+        };
+        self.seen.iter().enumerate().map(told).collect()
     }
 
     /// The largest flows that were rejected, of each point and direction where nothing was accepted.
     fn others(&self) -> Vec<OtherFlow> {
         let mut found = self.programs.others();
         found.retain(|one| {
-            self.seen.get(one.flow.point as usize).is_some_and(|seen| seen[usize::from(one.flow.out)] == 0)
+            let point = one.flow.point as usize;
+            point < self.seen.len() && self.programs.passed(point, one.flow.out) == 0
         });
         found.sort_by_key(|one| (one.flow.point, one.flow.out, std::cmp::Reverse(one.packets)));
         let mut named = 0;

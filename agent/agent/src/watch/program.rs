@@ -2,7 +2,7 @@
 
 use super::row;
 use crate::programs::{Records, kernel_types, map, ring_bytes, skipped, start, why};
-use aya::maps::{Array, HashMap, MapData};
+use aya::maps::{Array, HashMap, MapData, PerCpuArray};
 use aya::{Btf, EbpfLoader};
 use aya_obj::btf::BtfKind;
 use wire::event::OtherFlow;
@@ -29,6 +29,7 @@ pub struct Programs {
     /// What of a packet lies in pages is read, too.
     pub reads_pages: bool,
     records: Records,
+    passed: PerCpuArray<MapData, u64>,
     others: HashMap<MapData, [u8; OTHER_BYTES], u64>,
     object: aya::Ebpf,
 }
@@ -55,6 +56,7 @@ impl Programs {
             .btf(Some(&kernel))
             .set_global("use_tai", &u32::from(tai), true)
             .set_global("reads_pages", &u32::from(reads_pages), true)
+            .set_global("sampled_below", &spec.sampled_below(), true)
             .set_global("snap", &(snap as u32), true)
             .set_max_entries("records", ring_bytes(spec.ring_records, RING_HEADER + RECORD_BYTES + snap))
             .load(&code)
@@ -67,11 +69,12 @@ impl Programs {
         for (number, test) in (0..).zip(spec.flow.tests()) {
             tests.set(number, test.bytes(), 0).map_err(|error| why(&error))?;
         }
-        let (records, others) = (Records::of(&mut object)?, map(&mut object, "others")?);
+        let (records, passed) = (Records::of(&mut object)?, map(&mut object, "passed")?);
+        let others = map(&mut object, "others")?;
         for one in PROGRAMS {
             start(&mut object, one, &kernel)?;
         }
-        Ok(Self { tai, reads_pages, records, others, object })
+        Ok(Self { tai, reads_pages, records, passed, others, object })
     }
 
     /// The next packet; None: there is none now.
@@ -82,6 +85,12 @@ impl Programs {
     /// How many packets have no record: the ring had no room, or the kernel did not run the program.
     pub fn lost(&self) -> u64 {
         self.records.lost() + skipped(&self.object)
+    }
+
+    /// How many packets of the flow passed a point, recorded or not. `out`: left there; else they came in.
+    pub fn passed(&self, point: usize, out: bool) -> u64 {
+        let entry = (2 * point + usize::from(out)) as u32;
+        self.passed.get(&entry, 0).map_or(0, |cpus| cpus.iter().sum())
     }
 
     /// The flows that the tests rejected, with their packets until one was first accepted there.

@@ -193,15 +193,21 @@ pub struct KeptTotals {
     pub overwritten: u64,
 }
 
-/// Packets that a rule fitted at a point.
+/// Packets of the flow at a point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct PointSeen {
-    /// Came in there.
+    /// Came in there, and are recorded.
     #[serde(rename = "in")]
     pub came: u64,
-    /// Left there.
+    /// Left there, and are recorded.
     #[serde(rename = "out")]
     pub left: u64,
+    /// Came in there, recorded or not.
+    #[serde(rename = "passed_in")]
+    pub all_that_came: u64,
+    /// Left there, recorded or not.
+    #[serde(rename = "passed_out")]
+    pub all_that_left: u64,
 }
 
 /// Packets of a flow that `flow` of the spec rejected.
