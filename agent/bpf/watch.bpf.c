@@ -13,7 +13,7 @@
 #include <bpf/bpf_endian.h>
 #include <bpf/bpf_core_read.h>
 #include <bpf/bpf_tracing.h>
-#include "kernel.h"
+#include "drop_place.h"
 
 /* The numbers and layouts up to the maps are those of wire::watch. */
 #define MAX_POINTS 64
@@ -101,6 +101,16 @@ struct record {
 
 #define FLAG_OUT 1
 #define FLAG_NO_ETHERNET 2 /* it begins with an IP header */
+#define FLAG_DROPPED 4 /* it is at no point, and begins a struct drop */
+
+/* The kernel drops a packet. Snapped bytes follow. */
+struct drop {
+	struct record packet;
+	__u64 location; /* the instruction that had it freed */
+	struct drop_place place;
+	__u32 reason; /* 0: the kernel gives none */
+	__u32 unused;
+};
 
 #include "records.h"
 
@@ -139,10 +149,12 @@ struct head {
 	__u32 end; /* where IP says that the packet ends: padding may follow; 0: it does not say */
 };
 
-/* One for each program, as one may interrupt the other. */
+/* One for each program, as one may interrupt the other: of what comes in, of what leaves, and of what is dropped. */
+#define OF_DROPS 2
+
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, 2);
+	__uint(max_entries, 3);
 	__type(key, __u32);
 	__type(value, struct head);
 } heads SEC(".maps");
@@ -575,6 +587,69 @@ static __always_inline int seen(const struct sk_buff *skb, const struct net_devi
 	record->captured = read_packet(record + 1, &packet, snap);
 	submit(record);
 	return 0;
+}
+
+#define NO_HEADER 0xffff
+
+/*
+ * A packet may be dropped anywhere: `data` is then at any of its headers, or behind them. Those that were passed stay where they
+ * are in memory. What lies in pages is not read: the headers do not, and mostly the whole of a packet that is small.
+ */
+static __always_inline int dropped(const struct sk_buff *skb, __u64 location, __u32 reason, __u32 netns)
+{
+	const __u32 most = sampled_below ? SAMPLED_HEAD : HEAD;
+	__u32 program = OF_DROPS, mac = skb->mac_header, network = skb->network_header, bytes;
+	const unsigned char *end = skb->data + (skb->len - skb->data_len);
+	bool ethernet = mac != NO_HEADER && network >= mac + ETHERNET_HEADER;
+	struct head *head = bpf_map_lookup_elem(&heads, &program);
+	struct packet packet = { .at = skb->head + (ethernet ? mac : network) };
+	struct drop *drop;
+
+	if (!head || packet.at >= end)
+		return 0;
+	packet.linear = end - packet.at;
+	packet.length = packet.linear + skb->data_len;
+	bytes = read_packet(head, &packet, most);
+	__builtin_memset(&head->found, 0, sizeof(head->found));
+	if (tag_beside(skb)) {
+		head->found.tagged = 1;
+		head->found.tci = skb->vlan_tci;
+	}
+	read_headers(program, bytes, ethernet, bpf_ntohs(skb->protocol));
+	if (!is_wanted(program, ethernet) || (sampled_below && !is_sampled(program, bytes, packet.length)))
+		return 0;
+	drop = (void *)new_record_of(sizeof(*drop) + snap);
+	if (!drop)
+		return 0;
+	__builtin_memset((void *)drop + sizeof(drop->packet.ns), 0, sizeof(*drop) - sizeof(drop->packet.ns));
+	drop->packet.length = packet.length;
+	drop->packet.flags = FLAG_DROPPED | (ethernet ? 0 : FLAG_NO_ETHERNET);
+	drop->packet.captured = read_packet(drop + 1, &packet, snap);
+	drop->location = location;
+	drop->reason = reason;
+	find_place(skb, netns, &drop->place);
+	submit(&drop->packet);
+	return 0;
+}
+
+/* From Linux 6.11 on: with the socket that was to receive it. */
+SEC("tp_btf/kfree_skb")
+int BPF_PROG(dropped_at_socket, const struct sk_buff *skb, void *location, int reason, const struct sock *receiver)
+{
+	return dropped(skb, (__u64)location, reason, receiver ? receiver->__sk_common.skc_net.net->ns.inum : 0);
+}
+
+/* From Linux 5.17 on: with the reason. */
+SEC("tp_btf/kfree_skb")
+int BPF_PROG(dropped_for_reason, const struct sk_buff *skb, void *location, int reason)
+{
+	return dropped(skb, (__u64)location, reason, 0);
+}
+
+SEC("tp_btf/kfree_skb")
+int BPF_PROG(dropped_somewhere, const struct sk_buff *skb, void *location)
+{
+	return dropped(skb, (__u64)location, 0, 0);
 }
 
 /* Taken in by the kernel: before protocols, bridges and the like have it. */

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import shutil
 import signal
 import socket
 import struct
@@ -169,6 +170,9 @@ def test_what_a_relay_drops_is_lost_between_its_two_interfaces_and_nowhere_else(
         "ns-relay-sensor-in-to-ns-ecu-relay-in": dropped,
         "ns-relay-ecu-out-to-ns-ecu-relay-in": 0,
     }
+    # A program took them in, and no kernel dropped them.
+    losses = cell["streams"]["ns-relay-sensor-in-to-ns-relay-ecu-out"]["losses"]
+    assert (losses["lost"], losses["unplaced"], losses["places"]) == (dropped, dropped, [])
     assert cell["verdict"] == "trusted"
 
 
@@ -289,6 +293,85 @@ def test_a_full_ring_is_counted_and_what_is_lost_on_the_path_is_not_known_then(b
     kernel = folder.run()["watch"]["kernels"][0]["done"]
     assert kernel["lost"] > 1000
     assert reasons(folder)["ring-full"].startswith(f"{kernel['lost']} records lost")
+
+
+FILTERED = range(10, 15)
+TC_DROP = f"""
+static long (*load)(const void *, unsigned, void *, unsigned) = (void *)26;
+__attribute__((section("tc"), used)) int drop(void *skb) {{
+	unsigned char number = 0;
+	load(skb, 14 + 20 + 8 + 16, &number, 1);
+	return number >= {FILTERED.start} && number < {FILTERED.stop} ? 2 : -1;
+}}
+char LICENSE[] __attribute__((section("license"), used)) = "GPL";
+"""
+"""A filter that drops the packets of these numbers (TC_ACT_SHOT)."""
+
+
+def lost_at(cell: dict[str, Any], name: str) -> dict[tuple[str, str], int]:
+    """{(place, reason): packets} of a stream, all of whose lost packets have a place."""
+    losses = cell["streams"][name]["losses"]
+    assert losses["unplaced"] == 0
+    assert losses["lost"] == transit(cell, name)["lost"] == sum(one["packets"] for one in losses["places"])
+    return {(one["place"], one["reason"]): one["packets"] for one in losses["places"]}
+
+
+def forwarding(relay_bed: Bed) -> None:
+    """Have the relay's kernel forward what `sensor` sends to `ecu`."""
+    run("ip", "netns", "exec", "relay", "sysctl", "-qw", "net.ipv4.ip_forward=1")
+    run("ip", "-n", "sensor", "route", "add", "10.78.1.0/24", "via", "10.78.0.2")
+
+
+@pytest.mark.skipif(shutil.which("clang") is None, reason="clang makes the filter")
+def test_packets_that_a_filter_drops_have_its_interface_and_reason(relay_bed: Bed, tmp_path: Path) -> None:
+    forwarding(relay_bed)
+    (tmp_path / "drop.c").write_text(TC_DROP)
+    compiled = str(tmp_path / "drop.o")
+    run("clang", "-O2", "-target", "bpf", "-c", str(tmp_path / "drop.c"), "-o", compiled)
+    run("tc", "-n", "relay", "qdisc", "add", "dev", "ecu", "clsact")
+    filtered = (
+        "filter",
+        "add",
+        "dev",
+        "ecu",
+        "egress",
+        "bpf",
+        "direct-action",
+        "object-file",
+        compiled,
+        "section",
+        "tc",
+    )
+    run("tc", "-n", "relay", *filtered)
+    with relay_bed.udp("sensor", "10.78.0.1") as talker, relay_bed.udp("ecu", "10.78.1.2", PORT):
+        at = ("ns:sensor/relay:out", "ns:relay/sensor:in", "ns:ecu/relay:in")
+        folder = watching(tmp_path, lambda: send(talker, ("10.78.1.2", PORT)), at)
+    cell = cell_of(folder)
+    for name in ("ns-relay-sensor-in-to-ns-ecu-relay-in", "ns-sensor-relay-out-to-ns-ecu-relay-in"):
+        assert lost_at(cell, name) == {("at ecu of ns:relay", "TC_EGRESS"): len(FILTERED)}
+    assert cell["streams"]["ns-sensor-relay-out-to-ns-relay-sensor-in"]["losses"] is None
+    assert cell["verdict"] == "trusted"
+
+
+def test_packets_that_a_full_queue_drops_are_placed_at_its_interface(relay_bed: Bed, tmp_path: Path) -> None:
+    forwarding(relay_bed)
+    rate = ("tbf", "rate", "200kbit", "burst", "200", "limit", "400")
+    run("ip", "netns", "exec", "relay", "tc", "qdisc", "add", "dev", "ecu", "root", *rate)
+    with relay_bed.udp("sensor", "10.78.0.1") as talker, relay_bed.udp("ecu", "10.78.1.2", PORT):
+
+        def act() -> None:
+            send(talker, ("10.78.1.2", PORT), gap_s=0.0002)
+
+        folder = watching(
+            tmp_path, act, ("ns:sensor/relay:out", "ns:relay/sensor:in", "ns:relay/ecu:out", "ns:ecu/relay:in")
+        )
+    cell = cell_of(folder)
+    lost = transit(cell, "ns-relay-sensor-in-to-ns-relay-ecu-out")["lost"]
+    assert 0 < lost < COUNT
+    for name in ("ns-relay-sensor-in-to-ns-relay-ecu-out", "ns-sensor-relay-out-to-ns-ecu-relay-in"):
+        ((place, reason), packets), *others = lost_at(cell, name).items()
+        assert (place, reason.partition("_")[0], packets, others) == ("at ecu of ns:relay", "QDISC", lost, [])
+    assert cell["streams"]["ns-relay-ecu-out-to-ns-ecu-relay-in"]["losses"] is None
 
 
 def test_of_a_sample_losses_are_found_behind_a_relay_that_changes_addresses(relay_bed: Bed, tmp_path: Path) -> None:

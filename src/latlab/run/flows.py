@@ -13,9 +13,10 @@ from latlab.imports.packets import packet_table
 from latlab.imports.watched import NothingSeenError, read_watched
 from latlab.imports.write import packets_entry
 from latlab.model.errors import LabError, UsageError
-from latlab.recordings.cell import ClockEdge, RecordedStream, WatchedFlow
+from latlab.recordings.cell import ClockEdge, Guest, RecordedStream, WatchedFlow
 from latlab.recordings.run_folder import CellFolder, publishing
 from latlab.run.agent import Agent
+from latlab.run.drops import drops_watched_on, emulated_of
 from latlab.run.fetch import Recordings
 from latlab.run.watching import Keep, KernelOfPoints, find, merged, notes_of, points_of
 from latlab.scenario import Scenario
@@ -53,15 +54,17 @@ class FlowWatch:
         self._run_id = ""
         self._flows = [_Flow(name, asked) for name, asked in scenario.watched.items()]
 
-    async def start(self, run_id: str) -> None:
-        """Watch from now on."""
+    async def start(self, run_id: str, guests: Sequence[Guest]) -> None:
+        """Watch from now on. guests: as cell.json has them, by which those in emulation are known."""
         self._run_id = run_id
+        emulated = emulated_of(guests)
         for flow in self._flows:
             flow.kernels = await self._kernels(flow)
             for kernel in flow.kernels:
                 local = self._folder.path / kernel.recording
+                keep = keep_of(flow.asked, drops=drops_watched_on(self._scenario, kernel.host.name, emulated))
                 prefix = self._recordings.prefix(kernel.host, local)
-                await kernel.start(self._bed, run_id, prefix, parse_flow(flow.asked.match), keep_of(flow.asked))
+                await kernel.start(self._bed, run_id, prefix, parse_flow(flow.asked.match), keep)
                 await self._recordings.follow(kernel.host, "watch", local)
 
     @property
@@ -147,9 +150,9 @@ class FlowWatch:
         return list(found.values())
 
 
-def keep_of(asked: FlowAsked) -> Keep:
-    """What is recorded of a flow's packets."""
-    return Keep(snap=asked.snap, sample=asked.sample)
+def keep_of(asked: FlowAsked, *, drops: bool) -> Keep:
+    """What is recorded of a flow's packets. drops: also those that the kernel drops."""
+    return Keep(snap=asked.snap, sample=asked.sample, drops=drops)
 
 
 def flow_recording(flow: str, host: str) -> str:

@@ -181,7 +181,7 @@ async def _record(
     listener: Listener,
 ) -> None:
     """Record what passes, until the time is over or a signal comes; run.json has it all."""
-    run_id, keep = secrets.token_hex(8), Keep(asked.snap, asked.ring, asked.sample)
+    run_id, keep = secrets.token_hex(8), Keep(asked.snap, asked.ring, asked.sample, drops=True)
     recordings = Recordings(bed, CellFolder(folder.path / "watch"))
     run = {**folder.run(), "format": RUN_FORMAT, "description": f"Watched: {asked.flow}"}
     run["versions"] = {"latlab": latlab.__version__}

@@ -29,12 +29,13 @@ _TAKEN_IN_BELOW: Final = ("vlan", "macvlan", "macvtap", "ipvlan", "ipvtap", "bon
 @dataclass(frozen=True)
 class Keep:
     """What is recorded of packets: of so many one, chosen by its digest; of each so many bytes. ring: records that the
-    kernel's ring holds.
+    kernel's ring holds. drops: packets of the flow that the kernel drops, too.
     """
 
     snap: int = SNAP
     ring: int = RING
     sample: int = EVERY
+    drops: bool = False
 
 
 @dataclass(frozen=True)
@@ -110,6 +111,8 @@ def watch_spec(
     keep: Keep,
 ) -> Spec:
     """The spec of `latlab-agent watch`. points: network namespaces, and the numbers of interfaces in them."""
+    # An agent of an older image knows no other keys than it needs.
+    more: Spec = ({"sample": keep.sample} if keep.sample > EVERY else {}) | ({"drops": True} if keep.drops else {})
     return {
         "run_id": run_id,
         "recording": str(recording),
@@ -117,7 +120,7 @@ def watch_spec(
         "points": [{"netns": netns, "ifindex": ifindex} for netns, ifindex in points],
         "flow": flow,
         "snap": keep.snap,
-        "sample": keep.sample,
+        **more,
         "ring_records": keep.ring,
     }
 
@@ -126,7 +129,7 @@ def points_of(kernels: Sequence[KernelOfPoints]) -> list[WatchedPoint]:
     """The points of all kernels."""
     return [
         WatchedPoint.model_validate(
-            {"name": one.name, "kernel": at, "number": number, "directions": list(one.directions)}
+            {"name": one.name, "kernel": at, "number": number, "directions": list(one.directions), "netns": one.netns}
             | ({"became": one.became} if one.became else {})
         )
         for at, kernel in enumerate(kernels)

@@ -166,6 +166,8 @@ pub enum Done {
         end_tai_ns: i64,
         /// By point.
         points: Vec<PointSeen>,
+        /// Packets of the flow that this kernel dropped, and that are recorded.
+        drops: u64,
         /// The largest rejected flows, of points and directions where no packet was accepted.
         others: Vec<OtherFlow>,
         /// Packets that a rule fitted and that were not recorded, as the kernel's ring was full.

@@ -8,6 +8,8 @@ use std::net::IpAddr;
 
 /// Most points, of which each is an interface; as in `agent/bpf/watch.bpf.c`.
 const MAX_POINTS: usize = 64;
+/// Most packets of which one is recorded.
+const MAX_SAMPLE: u32 = 1_000_000;
 /// Most tests of a packet; as there.
 const MAX_TESTS: usize = 48;
 /// Bytes of a packet that are kept where nothing else is asked for.
@@ -37,6 +39,9 @@ pub struct Watch {
     /// Of so many packets one is recorded, on average: those whose digest is in the sample, the same ones at every point.
     #[serde(default = "every_packet")]
     pub sample: u32,
+    /// Whether packets of the flow that this kernel drops are recorded, too, wherever it drops them.
+    #[serde(default)]
+    pub drops: bool,
     /// Records that the kernel's ring holds until they are read, and the ring to the writer.
     #[serde(default = "default_ring_records")]
     pub ring_records: usize,
