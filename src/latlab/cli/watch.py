@@ -123,7 +123,7 @@ def watch(
         # From the VM host's network card into a running guest, of libvirt or a lab
         latlab watch --flow udp --at eth0:in --at guest:vm1/eth0:in --clock-bound 50us
         # A million packets/s: one in 100 is recorded, the same ones at both points
-        latlab watch --flow 'udp port 5000' --at eth0:in --at tap0:out --sample 100 --for 30s
+        latlab watch --flow 'udp port 5000' --at eth0:in --at tap0:out --sample 100
         # Sampled values through two namespaces, until Ctrl-C
         latlab watch --flow 'ether proto sv' --at ns:merging/eth0 --at ns:bay/eth0
     """
