@@ -184,9 +184,7 @@ def _by_clock_of(
 def _seen(watch: Watched, folder: Path) -> tuple[list[_Seen], list[_Dropped], list[LeftOut], list[ImportProblem]]:
     """Every point and direction that saw a packet, what kernels dropped, what is in neither, and what is doubtful."""
     points, captures, problems = list[Watching](), list[Capture](), list[ImportProblem]()
-    drops = [
-        _drops(watch, kernel, folder) for kernel in watch.kernels if kernel.said.drops and kernel.said.drops.watched
-    ]
+    drops = [found for number in range(len(watch.kernels)) if (found := _drops(watch, number, folder))]
     for number, kernel in enumerate(watch.kernels):
         path = folder / f"{kernel.recording}.watched.arrow"
         recording = read_recording(path, "watched", run_id=watch.run_id)
@@ -235,10 +233,13 @@ def _seen(watch: Watched, folder: Path) -> tuple[list[_Seen], list[_Dropped], li
     return [one for one in kept if len(one.point.seen_ns)], dropped, left_out, problems
 
 
-def _drops(watch: Watched, kernel: WatchedBy, folder: Path) -> tuple[int, pl.DataFrame]:
-    """The place of a kernel, and what it dropped of the flow."""
-    number = watch.kernels.index(kernel)
-    rows = read_recording(folder / f"{kernel.recording}.dropped.arrow", "dropped", run_id=watch.run_id).table
+def _drops(watch: Watched, number: int, folder: Path) -> tuple[int, pl.DataFrame] | None:
+    """The place of a kernel, and what it dropped of the flow; None: that was not recorded."""
+    kernel = watch.kernels[number]
+    path = folder / f"{kernel.recording}.dropped.arrow"
+    if not (kernel.said.drops and kernel.said.drops.watched and path.exists()):
+        return None
+    rows = read_recording(path, "dropped", run_id=watch.run_id).table
     # The agent runs in its machine's own namespace.
     hosts = {kernel.said.netns: kernel.host} | {
         point.netns: _place_of(point.name, watch).rstrip("/.") or kernel.host
