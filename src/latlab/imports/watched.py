@@ -184,7 +184,7 @@ def _by_clock_of(
 def _seen(watch: Watched, folder: Path) -> tuple[list[_Seen], list[_Dropped], list[LeftOut], list[ImportProblem]]:
     """Every point and direction that saw a packet, what kernels dropped, what is in neither, and what is doubtful."""
     points, captures, problems = list[Watching](), list[Capture](), list[ImportProblem]()
-    drops = [found for number in range(len(watch.kernels)) if (found := _drops(watch, number, folder))]
+    drops = [one for one in (_drops(watch, number, folder) for number in range(len(watch.kernels))) if one]
     for number, kernel in enumerate(watch.kernels):
         path = folder / f"{kernel.recording}.watched.arrow"
         recording = read_recording(path, "watched", run_id=watch.run_id)
