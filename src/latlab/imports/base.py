@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from latlab.analysis.bins import Tally, bin_of_percentiles
 from latlab.model.errors import UsageError
 from latlab.model.rules import NAMES
-from latlab.recordings.cell import Interval, LeftOut, WatchedLosses
+from latlab.recordings.cell import LeftOut, ToolInterval, WatchedLosses
 
 INT64: Final = 2**63
 """Values from here on fit no column."""

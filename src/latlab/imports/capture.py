@@ -372,7 +372,7 @@ class CapturePoint:
 
 def points_of(
     paths: Sequence[Path], names: Sequence[str], captures: Sequence[Capture], also: Sequence[Capture] = ()
-) -> tuple[list[Point], list[LeftOut]]:
+) -> tuple[list[CapturePoint], list[LeftOut]]:
     """A point for each capture, all hashed alike, and what is in none of them. also: more captures, whose points come
     last: what is missing of their packets has no effect on the others, and is not among what is left out.
 

@@ -94,7 +94,7 @@ class _Dropped:
 
     kernel: int
     rows: pl.DataFrame
-    point: Point
+    point: CapturePoint
 
 
 class NothingSeenError(LabError):

@@ -24,7 +24,18 @@ from latlab.run.agent import Agent
 from latlab.run.events import Listener, Phase, ignore
 from latlab.run.fetch import Recordings
 from latlab.run.matrix import until_told
-from latlab.run.watching import EVERY, RING, SNAP, FoundInterface, Keep, KernelOfPoints, find, merged, notes_of, points_of
+from latlab.run.watching import (
+    EVERY,
+    RING,
+    SNAP,
+    FoundInterface,
+    Keep,
+    KernelOfPoints,
+    find,
+    merged,
+    notes_of,
+    points_of,
+)
 from latlab.scenario.watched import Flow, WatchPoint, parse_flow, parse_point
 from latlab.testbed.agent_binary import find_agent, find_agents
 from latlab.testbed.apply import TestBed
