@@ -5,7 +5,7 @@ use std::process::Command;
 
 const FOLDER: &str = "../bpf";
 /// What they share.
-const HEADERS: [&str; 3] = ["kernel", "probe", "records"];
+const HEADERS: [&str; 4] = ["drop_place", "kernel", "probe", "records"];
 const PROGRAMS: [&str; 4] = ["bridge", "drops", "stages", "watch"];
 
 fn main() {

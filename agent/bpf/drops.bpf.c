@@ -10,21 +10,18 @@
 #include <bpf/bpf_endian.h>
 #include <bpf/bpf_core_read.h>
 #include <bpf/bpf_tracing.h>
+#include "drop_place.h"
 #include "probe.h"
-
-#define NAME_BYTES 16
 
 /* A record, as wire::drops reads it: 64 bytes in the ring with its header. */
 struct record {
 	__u64 ns;
 	__u64 sequence;
 	__u64 location; /* the instruction that had it freed */
-	__u32 netns; /* 0: unknown */
-	__u32 ifindex; /* 0: unknown */
+	struct drop_place place;
 	__u32 reason; /* 0: the kernel gives none */
 	__u16 stream;
 	__u16 unused;
-	char device[NAME_BYTES];
 };
 
 #include "records.h"
@@ -54,7 +51,6 @@ static __always_inline bool find(const struct sk_buff *skb, struct probe *probe)
 
 static __always_inline int dropped(const struct sk_buff *skb, __u64 location, __u32 reason, __u32 netns)
 {
-	const struct net_device *dev;
 	struct record *record;
 	struct probe probe;
 
@@ -68,17 +64,7 @@ static __always_inline int dropped(const struct sk_buff *skb, __u64 location, __
 	record->stream = probe.stream;
 	record->location = location;
 	record->reason = reason;
-	record->netns = netns;
-	/* In a socket's buffer the pointer's place may have been taken by other things: it is not followed blindly. */
-	dev = skb->dev;
-	if (dev)
-		bpf_core_read(&record->ifindex, sizeof(record->ifindex), &dev->ifindex);
-	if (record->ifindex) {
-		record->netns = BPF_CORE_READ(dev, nd_net.net, ns.inum);
-		bpf_core_read(record->device, sizeof(record->device), &dev->name);
-	} else {
-		record->ifindex = skb->skb_iif;
-	}
+	find_place(skb, netns, &record->place);
 	submit(record);
 	return 0;
 }

@@ -59,6 +59,7 @@ struct sk_buff {
 	__u16 vlan_tci;
 	__u16 transport_header;
 	__u16 network_header;
+	__u16 mac_header;
 	__be16 protocol;
 } KERNEL;
 

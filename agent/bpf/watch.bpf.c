@@ -2,7 +2,8 @@
 /*
  * Packets of anybody's traffic at chosen interfaces: when each came in or left, and its first bytes. Nothing is changed.
  *
- * A packet is recorded if the tests accept it. Of what they reject only the number is kept, by flow, as long as nothing
+ * A packet is recorded if the tests accept it; where a sample is asked for, if its digest is in it, too: the same packets at
+ * every point. Of what the tests reject only the number is kept, by flow, as long as nothing
  * at all has been accepted there: whoever chose the tests is told what there was instead.
  */
 #include <linux/bpf.h>
@@ -12,7 +13,7 @@
 #include <bpf/bpf_endian.h>
 #include <bpf/bpf_core_read.h>
 #include <bpf/bpf_tracing.h>
-#include "kernel.h"
+#include "drop_place.h"
 
 /* The numbers and layouts up to the maps are those of wire::watch. */
 #define MAX_POINTS 64
@@ -100,10 +101,22 @@ struct record {
 
 #define FLAG_OUT 1
 #define FLAG_NO_ETHERNET 2 /* it begins with an IP header */
+#define FLAG_DROPPED 4 /* it is at no point, and begins a struct drop */
+
+/* The kernel drops a packet. Snapped bytes follow. */
+struct drop {
+	struct record packet;
+	__u64 location; /* the instruction that had it freed */
+	struct drop_place place;
+	__u32 reason; /* 0: the kernel gives none */
+	__u32 unused;
+};
 
 #include "records.h"
 
 const volatile __u32 snap = 128;
+/* Of packets whose digest is below this a record is made; 0: of all. */
+const volatile __u32 sampled_below = 0;
 const volatile __u32 reads_pages = 0; /* the kernel has bpf_dynptr_from_skb for these programs (6.12) */
 
 struct {
@@ -124,17 +137,24 @@ struct {
  * kernel cannot know to end before. What is found in them. In a map, and not on the stack, the kernel does not follow each
  * combination of values when it checks the programs. */
 #define HEAD 128
+/* The same, and as much behind them as a digest is made of. */
+#define SAMPLED_HEAD 192
+#define DIGEST_WORDS 16
 
 struct head {
-	__u8 bytes[HEAD + 64];
+	__u8 bytes[SAMPLED_HEAD + 64];
 	struct headers found;
 	__u32 behind_tags; /* where what has the EtherType begins */
+	__u32 behind_ip; /* where what IP carries begins; without IP the same as behind_tags */
+	__u32 end; /* where IP says that the packet ends: padding may follow; 0: it does not say */
 };
 
-/* One for each program, as one may interrupt the other. */
+/* One for each program, as one may interrupt the other: of what comes in, of what leaves, and of what is dropped. */
+#define OF_DROPS 2
+
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, 2);
+	__uint(max_entries, 3);
 	__type(key, __u32);
 	__type(value, struct head);
 } heads SEC(".maps");
@@ -146,6 +166,14 @@ struct {
 	__type(key, __u32);
 	__type(value, __u64);
 } accepted SEC(".maps");
+
+/* Packets that the tests accepted, recorded or not, by the same entries. */
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 2 * MAX_POINTS);
+	__type(key, __u32);
+	__type(value, __u64);
+} passed SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
@@ -160,9 +188,14 @@ struct {
 #define LONG_TAG 6
 #define ARPHRD_ETHER 1
 #define ARPHRD_LOOPBACK 772
+#define PROTOCOL_ICMP 1
 #define PROTOCOL_TCP 6
 #define PROTOCOL_UDP 17
+#define PROTOCOL_ICMP6 58
 #define PROTOCOL_SCTP 132
+#define PROTOCOL_UDPLITE 136
+#define PRP_TRAILER 6
+#define PRP_SUFFIX 0x88fb
 #define FRAGMENT_HEADER 44
 #define FRAGMENT_OFFSET 0x1fff
 
@@ -261,6 +294,9 @@ static __always_inline void read_ipv4(struct head *head, __u32 at, __u32 bytes)
 	found->dscp = head->bytes[at + 1] >> 2;
 	found->source.words[0] = word_at(head, at + 12);
 	found->destination.words[0] = word_at(head, at + 16);
+	head->behind_ip = at + (head->bytes[at] & 0x0f) * 4;
+	if (short_at(head, at + 2))
+		head->end = at + short_at(head, at + 2);
 	/* Of the fragments of a packet the first one has the ports. */
 	if (!(short_at(head, at + 6) & FRAGMENT_OFFSET))
 		read_ports(head, at + (head->bytes[at] & 0x0f) * 4, bytes);
@@ -280,8 +316,12 @@ static __always_inline void read_ipv6(struct head *head, __u32 at, __u32 bytes)
 		found->source.words[n] = word_at(head, at + 8 + 4 * n);
 		found->destination.words[n] = word_at(head, at + 24 + 4 * n);
 	}
+	head->behind_ip = next;
+	if (short_at(head, at + 4))
+		head->end = next + short_at(head, at + 4);
 	if (found->protocol == FRAGMENT_HEADER && next + 8 <= bytes) {
 		found->protocol = head->bytes[next];
+		head->behind_ip = next + 8;
 		if (short_at(head, next + 2) >> 3)
 			return;
 		next += 8;
@@ -327,7 +367,8 @@ __attribute__((noinline)) int read_headers(__u32 program, __u32 bytes, __u32 eth
 		}
 	}
 	found->type = type;
-	head->behind_tags = at;
+	head->behind_tags = head->behind_ip = at;
+	head->end = 0;
 	barrier();
 	at = head->behind_tags & 63;
 	if (type == TYPE_IPV4)
@@ -416,6 +457,62 @@ __attribute__((noinline)) int is_wanted(__u32 program, __u32 ethernet)
 	return next == ACCEPT;
 }
 
+/* Four bytes of a packet that ends there, of which what lies behind its end counts as 0. */
+static __always_inline __u32 word_before(const struct head *head, __u32 at, __u32 end)
+{
+	__u32 word;
+
+	if (at >= end)
+		return 0;
+	word = word_at(head, at);
+	return end - at < 4 ? word & ((1U << 8 * (end - at)) - 1) : word;
+}
+
+/*
+ * Whether the packet in the head of a program is one of the sample: by a digest of its first bytes behind IP, or behind its
+ * tags without IP. Left out is what changes on a path: addresses, ports, checksums, padding, and the trailer of PRP. So it is the
+ * same at every point, on every kernel.
+ */
+__attribute__((noinline)) int is_sampled(__u32 program, __u32 bytes, __u32 length)
+{
+	const struct head *head = bpf_map_lookup_elem(&heads, &program);
+	__u32 at, end, digest = 0;
+	__u8 protocol;
+
+	if (!head)
+		return 0;
+	at = head->behind_ip & 127;
+	end = head->end ? head->end : length;
+	if (!head->end && end <= bytes && end <= SAMPLED_HEAD && end >= at + PRP_TRAILER &&
+	    short_at(head, (end - 2) & 255) == PRP_SUFFIX)
+		end -= PRP_TRAILER;
+	if (end > bytes)
+		end = bytes;
+	protocol = head->found.protocol;
+#pragma unroll
+	for (__u32 n = 0; n < DIGEST_WORDS; n++) {
+		__u32 word = word_before(head, at + 4 * n, end);
+
+		if (n == 0 && (protocol == PROTOCOL_TCP || protocol == PROTOCOL_SCTP))
+			word = 0;
+		if (n < 2 && (protocol == PROTOCOL_UDP || protocol == PROTOCOL_UDPLITE))
+			word = 0;
+		if (n == 0 && (protocol == PROTOCOL_ICMP || protocol == PROTOCOL_ICMP6))
+			word &= bpf_htonl(0xffff0000);
+		if (n == 2 && protocol == PROTOCOL_SCTP)
+			word = 0;
+		if (n == 4 && protocol == PROTOCOL_TCP)
+			word &= bpf_htonl(0x0000ffff);
+		digest = (digest ^ word) * 0x9e3779b1;
+		digest ^= digest >> 15;
+	}
+	digest *= 0x85ebca77;
+	digest ^= digest >> 13;
+	digest *= 0xc2b2ae3d;
+	digest ^= digest >> 16;
+	return digest < sampled_below;
+}
+
 static __always_inline void count_other(const struct headers *found, __u32 point, bool out)
 {
 	struct other other;
@@ -437,10 +534,11 @@ static __always_inline int seen(const struct sk_buff *skb, const struct net_devi
 	struct place place = { .netns = dev->nd_net.net->ns.inum, .ifindex = dev->ifindex };
 	__u32 *point = bpf_map_lookup_elem(&points, &place), side, bytes, program = out;
 	struct packet packet = { .at = skb->data, .length = skb->len };
+	const __u32 most = sampled_below ? SAMPLED_HEAD : HEAD;
 	bool ethernet;
 	struct record *record;
 	struct head *head;
-	__u64 *any;
+	__u64 *any, *count;
 
 	if (!point)
 		return 0;
@@ -454,14 +552,14 @@ static __always_inline int seen(const struct sk_buff *skb, const struct net_devi
 		packet.linear += ETHERNET_HEADER;
 	}
 	packet.has_pages = false;
-	if (reads_pages && packet.linear < packet.length && (packet.linear < HEAD || packet.linear < snap))
+	if (reads_pages && packet.linear < packet.length && (packet.linear < most || packet.linear < snap))
 		packet.has_pages = !pages_of(skb, &packet.pages);
 	head = bpf_map_lookup_elem(&heads, &program);
 	side = *point * 2 + out;
 	any = bpf_map_lookup_elem(&accepted, &side);
 	if (!head || !any)
 		return 0;
-	bytes = read_packet(head, &packet, HEAD);
+	bytes = read_packet(head, &packet, most);
 	__builtin_memset(&head->found, 0, sizeof(head->found));
 	if (tag_beside(skb)) {
 		head->found.tagged = 1;
@@ -474,6 +572,11 @@ static __always_inline int seen(const struct sk_buff *skb, const struct net_devi
 		return 0;
 	}
 	*any = 1;
+	count = bpf_map_lookup_elem(&passed, &side);
+	if (count)
+		(*count)++;
+	if (sampled_below && !is_sampled(program, bytes, packet.length))
+		return 0;
 	record = new_record_of(sizeof(*record) + snap);
 	if (!record)
 		return 0;
@@ -484,6 +587,69 @@ static __always_inline int seen(const struct sk_buff *skb, const struct net_devi
 	record->captured = read_packet(record + 1, &packet, snap);
 	submit(record);
 	return 0;
+}
+
+#define NO_HEADER 0xffff
+
+/*
+ * A packet may be dropped anywhere: `data` is then at any of its headers, or behind them. Those that were passed stay where they
+ * are in memory. What lies in pages is not read: the headers do not, and mostly the whole of a packet that is small.
+ */
+static __always_inline int dropped(const struct sk_buff *skb, __u64 location, __u32 reason, __u32 netns)
+{
+	const __u32 most = sampled_below ? SAMPLED_HEAD : HEAD;
+	__u32 program = OF_DROPS, mac = skb->mac_header, network = skb->network_header, bytes;
+	const unsigned char *end = skb->data + (skb->len - skb->data_len);
+	bool ethernet = mac != NO_HEADER && network >= mac + ETHERNET_HEADER;
+	struct head *head = bpf_map_lookup_elem(&heads, &program);
+	struct packet packet = { .at = skb->head + (ethernet ? mac : network) };
+	struct drop *drop;
+
+	if (!head || packet.at >= end)
+		return 0;
+	packet.linear = end - packet.at;
+	packet.length = packet.linear + skb->data_len;
+	bytes = read_packet(head, &packet, most);
+	__builtin_memset(&head->found, 0, sizeof(head->found));
+	if (tag_beside(skb)) {
+		head->found.tagged = 1;
+		head->found.tci = skb->vlan_tci;
+	}
+	read_headers(program, bytes, ethernet, bpf_ntohs(skb->protocol));
+	if (!is_wanted(program, ethernet) || (sampled_below && !is_sampled(program, bytes, packet.length)))
+		return 0;
+	drop = (void *)new_record_of(sizeof(*drop) + snap);
+	if (!drop)
+		return 0;
+	__builtin_memset((void *)drop + sizeof(drop->packet.ns), 0, sizeof(*drop) - sizeof(drop->packet.ns));
+	drop->packet.length = packet.length;
+	drop->packet.flags = FLAG_DROPPED | (ethernet ? 0 : FLAG_NO_ETHERNET);
+	drop->packet.captured = read_packet(drop + 1, &packet, snap);
+	drop->location = location;
+	drop->reason = reason;
+	find_place(skb, netns, &drop->place);
+	submit(&drop->packet);
+	return 0;
+}
+
+/* From Linux 6.11 on: with the socket that was to receive it. */
+SEC("tp_btf/kfree_skb")
+int BPF_PROG(dropped_at_socket, const struct sk_buff *skb, void *location, int reason, const struct sock *receiver)
+{
+	return dropped(skb, (__u64)location, reason, receiver ? receiver->__sk_common.skc_net.net->ns.inum : 0);
+}
+
+/* From Linux 5.17 on: with the reason. */
+SEC("tp_btf/kfree_skb")
+int BPF_PROG(dropped_for_reason, const struct sk_buff *skb, void *location, int reason)
+{
+	return dropped(skb, (__u64)location, reason, 0);
+}
+
+SEC("tp_btf/kfree_skb")
+int BPF_PROG(dropped_somewhere, const struct sk_buff *skb, void *location)
+{
+	return dropped(skb, (__u64)location, 0, 0);
 }
 
 /* Taken in by the kernel: before protocols, bridges and the like have it. */

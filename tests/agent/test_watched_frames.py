@@ -122,7 +122,9 @@ def test_an_expression_fits_these_frames_and_no_others(
     done = agent.until("done")
     assert agent.ended() == 0
     rows = recording(tmp_path, "watch.watched").table
-    assert done["points"] == [{"in": 0, "out": len(expected)}, {"in": len(expected), "out": 0}]
+    left = {"in": 0, "out": len(expected), "passed_in": 0, "passed_out": len(expected)}
+    came = {"in": len(expected), "out": 0, "passed_in": len(expected), "passed_out": 0}
+    assert done["points"] == [left, came]
     assert (done["lost"], done["ring_full"], done["recorded"]) == (0, 0, rows.height)
     for point, out in ((0, True), (1, False)):
         seen = [row for row in rows.iter_rows(named=True) if (row["point"], row["out"]) == (point, out)]
@@ -157,6 +159,98 @@ def test_of_a_long_packet_no_more_is_kept_than_was_asked_for(bed: Bed, tmp_path:
     (row, _) = recording(tmp_path, "watch.watched").table.iter_rows(named=True)
     assert (row["length"], row["bytes"]) == (len(frame), frame[: len(row["bytes"])])
     assert 100 <= len(row["bytes"]) <= 104  # whole words
+
+
+def tcp(payload: bytes, source: int, checksum: int) -> bytes:
+    return struct.pack(">HHIIBBHHH", source, 80, 1000, 2000, 0x50, 0x18, 512, checksum, 0) + payload
+
+
+def sctp(payload: bytes, source: int, checksum: int) -> bytes:
+    return struct.pack(">HHII", source, 80, 7, checksum) + payload
+
+
+def icmp(payload: bytes, checksum: int) -> bytes:
+    return struct.pack(">BBHHH", 8, 0, checksum, 5, 6) + payload
+
+
+def prp_trailer(frame: bytes, lan: int) -> bytes:
+    """IEC 62439-3: sequence number, LAN and size, suffix."""
+    return struct.pack(">HHH", lan, lan << 12 | (len(frame) - 2 + 6), 0x88FB)
+
+
+SV = struct.pack(">H", 0x88BA)
+CHANGED = {
+    "udp": (
+        lambda own: ipv4(17, ports(4000, 5000)[:8] + own),
+        lambda own: ipv4(17, ports(61000, 5000)[:6] + b"\xab\xcd" + own, source="192.0.2.1", dscp=46),
+        lambda own: tag(10, 5) + ipv4(17, ports(4000, 5000)[:8] + own),
+        lambda own: struct.pack(">HHH", 0xF1C1, 0, 7) + ipv4(17, ports(4000, 5000)[:8] + own) + bytes(6),
+    ),
+    "tcp": (
+        lambda own: ipv4(6, tcp(own, 4000, 1)),
+        lambda own: tag(7) + ipv4(6, tcp(own, 61000, 2), source="192.0.2.1"),
+    ),
+    "sctp": (lambda own: ipv4(132, sctp(own, 4000, 1)), lambda own: tag(7) + ipv4(132, sctp(own, 61000, 2))),
+    "icmp": (lambda own: ipv4(1, icmp(own, 1)), lambda own: tag(7) + ipv4(1, icmp(own, 2), source="192.0.2.1")),
+    "udp6": (
+        lambda own: ipv6(17, ports(4000, 5000)[:8] + own),
+        lambda own: tag(10, 5) + ipv6(17, ports(61000, 5000)[:8] + own, dscp=46),
+    ),
+    "sv": (
+        lambda own: SV + own,
+        lambda own: tag(10, 4) + SV + own + bytes(9),
+        lambda own: (SV + own) + prp_trailer(SV + own, 0xA),
+        lambda own: tag(10, 4) + (SV + own) + prp_trailer(SV + own, 0xB),
+    ),
+}
+"""By protocol the same packet as it may pass several points, behind the addresses of its frame."""
+
+
+@pytest.mark.parametrize("protocol", CHANGED)
+def test_of_a_sample_the_same_packets_are_recorded_whatever_their_path_changes(
+    bed: Bed, tmp_path: Path, protocol: str
+) -> None:
+    count, sample = 1000, 8
+    agent = watched(bed, tmp_path, flow={"all": []}, sample=sample)
+    agent.until("ready")
+    with bed.tap("sensor", "ecu") as talker:
+        for number in range(count):
+            own = b"<own %05d>" % number + bytes(20) + b"|"
+            for form, frame in enumerate(CHANGED[protocol]):
+                # Its form stands in the addresses, which no digest is made of.
+                talker.send(MACS[:11] + bytes([form]) + frame(own))
+    agent.tell(stop=True)
+    done = agent.until("done")
+    assert agent.ended() == 0
+    forms = len(CHANGED[protocol])
+    assert [done["points"][0]["passed_out"], done["points"][1]["passed_in"]] == [count * forms] * 2
+    found: dict[tuple[int, int], list[bytes]] = {}
+    for row in recording(tmp_path, "watch.watched").table.iter_rows(named=True):
+        _, _, own = row["bytes"].partition(b"<own ")
+        found.setdefault((row["point"], row["bytes"][11]), []).append(own[:5])
+    chosen = found[0, 0]
+    assert found == {(point, form): chosen for point in range(2) for form in range(forms)}
+    # Five standard deviations of a binomial distribution on either side.
+    assert abs(len(chosen) - count / sample) < 5 * (count / sample) ** 0.5
+    assert len(set(chosen)) == len(chosen)
+
+
+def test_the_number_in_a_sequence_does_not_decide_what_is_in_a_sample(bed: Bed, tmp_path: Path) -> None:
+    count, sample = 4000, 10
+    agent = watched(bed, tmp_path, flow=parse_flow("udp"), sample=sample)
+    agent.until("ready")
+    with bed.tap("sensor", "ecu") as talker:
+        for number in range(count):
+            talker.send(MACS + ipv4(17, ports(4000, 5000)[:8] + struct.pack(">Q", number)))
+    agent.tell(stop=True)
+    agent.until("done")
+    rows = recording(tmp_path, "watch.watched").table
+    numbers = [struct.unpack(">Q", row["bytes"][42:50])[0] for row in rows.iter_rows(named=True) if row["out"]]
+    for part in range(8):
+        in_part = sum(number * 8 // count == part for number in numbers)
+        of_rest = sum(number % 8 == part for number in numbers)
+        for found in (in_part, of_rest):
+            assert abs(found - count / 8 / sample) < 5 * (count / 8 / sample) ** 0.5
 
 
 def test_what_lies_in_pages_apart_from_its_headers_is_read_and_kept(bed: Bed, tmp_path: Path) -> None:

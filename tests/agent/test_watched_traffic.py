@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import shutil
 import signal
 import socket
 import struct
@@ -169,6 +170,9 @@ def test_what_a_relay_drops_is_lost_between_its_two_interfaces_and_nowhere_else(
         "ns-relay-sensor-in-to-ns-ecu-relay-in": dropped,
         "ns-relay-ecu-out-to-ns-ecu-relay-in": 0,
     }
+    # A program took them in, and no kernel dropped them.
+    losses = cell["streams"]["ns-relay-sensor-in-to-ns-relay-ecu-out"]["losses"]
+    assert (losses["lost"], losses["unplaced"], losses["places"]) == (dropped, dropped, [])
     assert cell["verdict"] == "trusted"
 
 
@@ -291,6 +295,137 @@ def test_a_full_ring_is_counted_and_what_is_lost_on_the_path_is_not_known_then(b
     assert reasons(folder)["ring-full"].startswith(f"{kernel['lost']} records lost")
 
 
+FILTERED = range(10, 15)
+TC_DROP = f"""
+static long (*load)(const void *, unsigned, void *, unsigned) = (void *)26;
+__attribute__((section("tc"), used)) int drop(void *skb) {{
+	unsigned char number = 0;
+	load(skb, 14 + 20 + 8 + 16, &number, 1);
+	return number >= {FILTERED.start} && number < {FILTERED.stop} ? 2 : -1;
+}}
+char LICENSE[] __attribute__((section("license"), used)) = "GPL";
+"""
+"""A filter that drops the packets of these numbers (TC_ACT_SHOT)."""
+
+
+def lost_at(cell: dict[str, Any], name: str) -> dict[tuple[str, str], int]:
+    """{(place, reason): packets} of a stream, all of whose lost packets have a place."""
+    losses = cell["streams"][name]["losses"]
+    assert losses["unplaced"] == 0
+    assert losses["lost"] == transit(cell, name)["lost"] == sum(one["packets"] for one in losses["places"])
+    return {(one["place"], one["reason"]): one["packets"] for one in losses["places"]}
+
+
+def forwarding(relay_bed: Bed) -> None:
+    """Have the relay's kernel forward what `sensor` sends to `ecu`."""
+    run("ip", "netns", "exec", "relay", "sysctl", "-qw", "net.ipv4.ip_forward=1")
+    run("ip", "-n", "sensor", "route", "add", "10.78.1.0/24", "via", "10.78.0.2")
+
+
+@pytest.mark.skipif(shutil.which("clang") is None, reason="clang makes the filter")
+def test_packets_that_a_filter_drops_have_its_interface_and_reason(relay_bed: Bed, tmp_path: Path) -> None:
+    forwarding(relay_bed)
+    (tmp_path / "drop.c").write_text(TC_DROP)
+    compiled = str(tmp_path / "drop.o")
+    run("clang", "-O2", "-target", "bpf", "-c", str(tmp_path / "drop.c"), "-o", compiled)
+    run("tc", "-n", "relay", "qdisc", "add", "dev", "ecu", "clsact")
+    filtered = (
+        "filter",
+        "add",
+        "dev",
+        "ecu",
+        "egress",
+        "bpf",
+        "direct-action",
+        "object-file",
+        compiled,
+        "section",
+        "tc",
+    )
+    run("tc", "-n", "relay", *filtered)
+    with relay_bed.udp("sensor", "10.78.0.1") as talker, relay_bed.udp("ecu", "10.78.1.2", PORT):
+        at = ("ns:sensor/relay:out", "ns:relay/sensor:in", "ns:ecu/relay:in")
+        folder = watching(tmp_path, lambda: send(talker, ("10.78.1.2", PORT)), at)
+    cell = cell_of(folder)
+    for name in ("ns-relay-sensor-in-to-ns-ecu-relay-in", "ns-sensor-relay-out-to-ns-ecu-relay-in"):
+        assert lost_at(cell, name) == {("at ecu of ns:relay", "TC_EGRESS"): len(FILTERED)}
+    assert cell["streams"]["ns-sensor-relay-out-to-ns-relay-sensor-in"]["losses"] is None
+    assert cell["verdict"] == "trusted"
+
+
+def test_packets_that_a_full_queue_drops_are_placed_at_its_interface(relay_bed: Bed, tmp_path: Path) -> None:
+    forwarding(relay_bed)
+    rate = ("tbf", "rate", "200kbit", "burst", "200", "limit", "400")
+    run("ip", "netns", "exec", "relay", "tc", "qdisc", "add", "dev", "ecu", "root", *rate)
+    with relay_bed.udp("sensor", "10.78.0.1") as talker, relay_bed.udp("ecu", "10.78.1.2", PORT):
+
+        def act() -> None:
+            send(talker, ("10.78.1.2", PORT), gap_s=0.0002)
+
+        folder = watching(
+            tmp_path, act, ("ns:sensor/relay:out", "ns:relay/sensor:in", "ns:relay/ecu:out", "ns:ecu/relay:in")
+        )
+    cell = cell_of(folder)
+    lost = transit(cell, "ns-relay-sensor-in-to-ns-relay-ecu-out")["lost"]
+    assert 0 < lost < COUNT
+    for name in ("ns-relay-sensor-in-to-ns-relay-ecu-out", "ns-sensor-relay-out-to-ns-ecu-relay-in"):
+        ((place, reason), packets), *others = lost_at(cell, name).items()
+        assert (place, reason.partition("_")[0], packets, others) == ("at ecu of ns:relay", "QDISC", lost, [])
+    assert cell["streams"]["ns-relay-ecu-out-to-ns-ecu-relay-in"]["losses"] is None
+
+
+def test_of_a_sample_losses_are_found_behind_a_relay_that_changes_addresses(relay_bed: Bed, tmp_path: Path) -> None:
+    sent = 4000
+    with (
+        relay_bed.udp("sensor", "10.78.0.1") as talker,
+        relay_bed.udp("relay", "10.78.0.2", PORT) as source,
+        relay_bed.udp("relay", "10.78.1.1") as sink,
+        relay_bed.udp("ecu", "10.78.1.2", PORT),
+    ):
+        sink.connect(("10.78.1.2", PORT))
+
+        def act() -> None:
+            with Relay(source, sink, drop(lambda number: number % 2 == 1)) as relay:
+                send(talker, ("10.78.0.2", PORT), sent, 0.0001)
+                while len(relay.came) < sent:
+                    time.sleep(0.01)
+
+        at = ("ns:sensor/relay:out", "ns:relay/sensor:in", "ns:relay/ecu:out", "ns:ecu/relay:in")
+        folder = watching(tmp_path, act, at, sample=10)
+    cell = cell_of(folder)
+    packets = cell["imported"]["facts"]["packets"]
+    sampled = packets["ns:sensor/relay:out"]
+    assert abs(sampled - sent / 10) < 5 * (sent / 10) ** 0.5
+    assert packets["ns:relay/sensor:in"] == sampled
+    for first, second in (("ns:sensor/relay:out", "ns:ecu/relay:in"), ("ns:relay/sensor:in", "ns:relay/ecu:out")):
+        name = f"{first}-to-{second}".replace(":", "-").replace("/", "-")
+        figures = transit(cell, name)
+        assert (figures["n"], figures["lost"]) == (packets[second], sampled - packets[second])
+        assert abs(figures["lost"] - sent / 20) < 5 * (sent / 20) ** 0.5
+    # No gap between packets of a sample is one between packets.
+    assert [name for name in cell["streams"] if name.startswith("at-")] == []
+    (note,) = [one for one in cell["imported"]["notes"] if one.startswith("a sample: ")]
+    assert f"{sampled} of {sent} at ns:sensor/relay:out" in note
+    assert f"{packets['ns:ecu/relay:in']} of {sent // 2} at ns:ecu/relay:in" in note
+    assert cell["verdict"] == "trusted"
+
+
+def test_a_sample_that_no_packet_is_in_is_one_error(bed: Bed, tmp_path: Path) -> None:
+    def act() -> None:
+        for _ in range(COUNT):
+            talker.sendto(payload(7), ("10.78.0.2", PORT))
+
+    with (
+        bed.udp("sensor", "10.78.0.1") as talker,
+        bed.udp("ecu", "10.78.0.2", PORT),
+        pytest.raises(LabError) as refused,
+    ):
+        watching(tmp_path, act, ("ns:sensor/ecu:out",), sample=1_000_000)
+    said = str(refused.value)
+    assert f"{COUNT} packets of the flow passed, none of the sample" in said
+    assert "--sample" in said
+
+
 def test_without_a_packet_of_the_flow_the_busiest_flows_are_listed(bed: Bed, tmp_path: Path) -> None:
     with (
         bed.udp("sensor", "10.78.0.1", 6000) as talker,
@@ -381,8 +516,8 @@ def test_a_run_whose_lab_was_killed_is_analysed_later(bed: Bed, tmp_path: Path) 
     document["watch"]["kernels"][0]["done"] = None
     folder.write_run({name: value for name, value in document.items() if name not in ("order", "ended", "status")})
     run("rm", "-r", str(folder.path / "cells"))
-    (recording,) = (folder.path / "watch").iterdir()
-    recording.write_bytes(recording.read_bytes()[:-8])
+    for recording in (folder.path / "watch").iterdir():
+        recording.write_bytes(recording.read_bytes()[:-8])
     assert is_unfinished_watch(folder)
     finish_watch(folder)
     assert not is_unfinished_watch(folder)

@@ -36,7 +36,12 @@ def test_every_file_of_the_folder_has_its_name() -> None:
 def test_each_says_in_its_head_what_it_measures_and_what_is_to_be_built() -> None:
     found = {one.name: one for one in ready_made()}
     assert all(one.description for one in found.values())
-    assert [one.name for one in found.values() if not one.needs] == ["first", "substation-prp"]
+    assert [one.name for one in found.values() if not one.needs] == [
+        "first",
+        "substation-prp",
+        "watch-dds",
+        "watch-plc",
+    ]
     assert found["bridges-board"].needs == "latlab image build --board; latlab image build debian-rt"
     assert found["netperf-rr"].needs == "latlab image build debian-rt --package netperf"
     assert found["bridges"].takes == "about an hour and a half"

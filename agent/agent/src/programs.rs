@@ -79,7 +79,7 @@ impl Records {
     }
 
     /// The next record that `read` makes something of; None: there is none now.
-    pub fn next<T>(&mut self, read: impl Fn(&[u8]) -> Option<T>) -> Option<T> {
+    pub fn next<T>(&mut self, mut read: impl FnMut(&[u8]) -> Option<T>) -> Option<T> {
         loop {
             if let Some(record) = read(&self.ring.next()?) {
                 return Some(record);

@@ -6,7 +6,9 @@ use schemars::{JsonSchema, SchemaGenerator, generate::SchemaSettings};
 use serde_json::{Map, Value, json};
 use std::process::ExitCode;
 use wire::event::Event;
-use wire::record::{Clocks, Dropped, Exchange, Kept, Reading, Received, Sent, Stamp, Task, Traced, Watched, Woken};
+use wire::record::{
+    Clocks, Dropped, Exchange, Kept, Reading, Received, Sent, Stamp, Task, Traced, Watched, WatchedDrop, Woken,
+};
 use wire::spec::{
     Bridge, Busy, Clock, Command, Dds, Drops, Flood, Listen, Ping, Pong, Ptp, Talk, Timer, Tracing, Watch,
 };
@@ -48,6 +50,7 @@ fn whole() -> Value {
         table::<Task>(),
         table::<Traced>(),
         table::<Watched>(),
+        table::<WatchedDrop>(),
         table::<Woken>(),
     ]
     .into_iter()

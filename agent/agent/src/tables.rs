@@ -7,7 +7,9 @@ use arrow_array::{
 use arrow_schema::{DataType, Field};
 use std::sync::Arc;
 use wire::live::Books;
-use wire::record::{Clocks, Dropped, Exchange, Kept, Reading, Received, Sent, Stamp, Task, Traced, Watched, Woken};
+use wire::record::{
+    Clocks, Dropped, Exchange, Kept, Reading, Received, Sent, Stamp, Task, Traced, Watched, WatchedDrop, Woken,
+};
 
 /// A row of a recording: its table's name and columns, and how rows become columns.
 pub trait Row: Copy + Send + 'static {
@@ -231,6 +233,26 @@ impl Row for Watched {
             ("length", false, Arc::new(UInt32Array::from_iter_values(rows.iter().map(|r| r.length)))),
             ("bytes", false, Arc::new(BinaryArray::from_iter_values(bytes))),
             ("segments", false, Arc::new(UInt16Array::from_iter_values(rows.iter().map(|r| r.segments)))),
+        ]
+    }
+}
+
+impl Row for WatchedDrop {
+    const TABLE: &'static str = "dropped";
+
+    fn columns(rows: &[Self]) -> Vec<(&'static str, bool, ArrayRef)> {
+        let maybe_u32 = |of: fn(&Self) -> Option<u32>| Arc::new(UInt32Array::from_iter(rows.iter().map(of)));
+        let bytes = rows.iter().map(|r| r.bytes.get(..usize::from(r.captured)).unwrap_or(&r.bytes));
+        vec![
+            ("tai_ns", false, instants(rows, |r| r.tai_ns)),
+            ("ethernet", false, Arc::new(BooleanArray::from_iter(rows.iter().map(|r| Some(r.ethernet))))),
+            ("length", false, Arc::new(UInt32Array::from_iter_values(rows.iter().map(|r| r.length)))),
+            ("bytes", false, Arc::new(BinaryArray::from_iter_values(bytes))),
+            ("reason", true, Arc::new(StringArray::from_iter(rows.iter().map(|r| r.reason)))),
+            ("device", true, Arc::new(StringArray::from_iter(rows.iter().map(|r| r.device.map(text))))),
+            ("ifindex", true, maybe_u32(|r| r.ifindex)),
+            ("netns", true, maybe_u32(|r| r.netns)),
+            ("location", true, Arc::new(StringArray::from_iter(rows.iter().map(|r| r.location)))),
         ]
     }
 }

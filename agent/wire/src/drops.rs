@@ -4,10 +4,37 @@
 use crate::btf::Btf;
 use std::collections::HashMap;
 
+/// Where a packet was that was dropped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// Inode of the network namespace; None: unknown.
+    pub netns: Option<u32>,
+    /// Number of the interface; None: unknown.
+    pub ifindex: Option<u32>,
+    /// Name of the interface; None: unknown.
+    pub device: Option<[u8; NAME_BYTES]>,
+}
+
+impl Place {
+    /// As `struct drop_place` lays it out (`agent/bpf/drop_place.h`).
+    pub fn read(bytes: &[u8; PLACE_BYTES]) -> Self {
+        let word = |at: usize| known(u32::from_ne_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]));
+        let device: [u8; NAME_BYTES] = std::array::from_fn(|n| bytes[8 + n]);
+        Self { netns: word(0), ifindex: word(4), device: (device[0] != 0).then_some(device) }
+    }
+}
+
+/// A number of which 0 says that it is unknown.
+pub(crate) fn known(number: u32) -> Option<u32> {
+    (number != 0).then_some(number)
+}
+
 /// Bytes of a record.
 pub const RECORD_BYTES: usize = 56;
 /// Bytes that the kernel's ring keeps for a record, its own header included.
 pub const RING_BYTES: usize = RECORD_BYTES + 8;
+/// Bytes of a place.
+pub const PLACE_BYTES: usize = 24;
 /// Bytes of an interface's name, the zero at its end included (IFNAMSIZ).
 pub const NAME_BYTES: usize = 16;
 
@@ -20,16 +47,12 @@ pub struct Record {
     pub sequence: u64,
     /// The kernel's instruction that had it freed.
     pub location: u64,
-    /// Inode of the network namespace; None: unknown.
-    pub netns: Option<u32>,
-    /// Number of the interface; None: unknown.
-    pub ifindex: Option<u32>,
+    /// Where it was.
+    pub place: Place,
     /// As `enum skb_drop_reason` has it; None: the kernel gives none.
     pub reason: Option<u32>,
     /// Number of the stream.
     pub stream: u16,
-    /// Name of the interface; all zero: unknown.
-    pub device: [u8; NAME_BYTES],
 }
 
 impl Record {
@@ -37,17 +60,13 @@ impl Record {
     pub fn read(bytes: &[u8]) -> Option<Self> {
         let bytes: &[u8; RECORD_BYTES] = bytes.try_into().ok()?;
         let long = |at: usize| Some(u64::from_ne_bytes(bytes[at..at + 8].try_into().ok()?));
-        let word = |at: usize| Some(u32::from_ne_bytes(bytes[at..at + 4].try_into().ok()?));
-        let known = |number: u32| (number != 0).then_some(number);
         Some(Self {
             ns: i64::from_ne_bytes(long(0)?.to_ne_bytes()),
             sequence: long(8)?,
             location: long(16)?,
-            netns: known(word(24)?),
-            ifindex: known(word(28)?),
-            reason: known(word(32)?),
-            stream: u16::from_ne_bytes([bytes[36], bytes[37]]),
-            device: bytes[40..].try_into().ok()?,
+            place: Place::read(bytes[24..48].try_into().ok()?),
+            reason: known(u32::from_ne_bytes(bytes[48..52].try_into().ok()?)),
+            stream: u16::from_ne_bytes([bytes[52], bytes[53]]),
         })
     }
 }
@@ -160,17 +179,18 @@ mod tests {
         for long in [5_u64, 7, 0xffff_ffff_8100_0010] {
             bytes.extend(long.to_ne_bytes());
         }
-        for word in [4_026_531_840_u32, 3, 0] {
+        for word in [4_026_531_840_u32, 3] {
             bytes.extend(word.to_ne_bytes());
         }
+        bytes.extend(*b"tap0\0\0\0\0\0\0\0\0\0\0\0\0");
+        bytes.extend(0_u32.to_ne_bytes());
         bytes.extend(9_u16.to_ne_bytes());
         bytes.extend([0; 2]);
-        bytes.extend(*b"tap0\0\0\0\0\0\0\0\0\0\0\0\0");
         assert_eq!(bytes.len(), RECORD_BYTES);
         let read = Record::read(&bytes).unwrap();
         assert_eq!((read.ns, read.sequence, read.stream, read.location), (5, 7, 9, 0xffff_ffff_8100_0010));
-        assert_eq!((read.netns, read.ifindex, read.reason), (Some(4_026_531_840), Some(3), None));
-        assert!(read.device.starts_with(b"tap0\0"));
+        assert_eq!((read.place.netns, read.place.ifindex, read.reason), (Some(4_026_531_840), Some(3), None));
+        assert!(read.place.device.unwrap().starts_with(b"tap0\0"));
         assert_eq!(Record::read(&bytes[1..]), None);
     }
 

@@ -220,6 +220,31 @@ pub struct Watched {
     pub bytes: [u8; MAX_SNAP],
 }
 
+/// A packet of anybody's traffic that the kernel dropped (table `dropped`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WatchedDrop {
+    /// When, CLOCK_TAI.
+    pub tai_ns: i64,
+    /// It begins with an Ethernet header; else with an IP header.
+    pub ethernet: bool,
+    /// Bytes of the packet.
+    pub length: u32,
+    /// How many of its first bytes are in `bytes`.
+    pub captured: u16,
+    /// Those, and zeros.
+    pub bytes: [u8; MAX_SNAP],
+    /// As of [`Dropped`].
+    pub reason: Option<&'static str>,
+    /// The same.
+    pub device: Option<[u8; 16]>,
+    /// The same.
+    pub ifindex: Option<u32>,
+    /// The same.
+    pub netns: Option<u32>,
+    /// The same.
+    pub location: Option<&'static str>,
+}
+
 /// What a PTP clock said of itself, or that it said nothing (table `ptp`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reading {

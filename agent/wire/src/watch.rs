@@ -1,6 +1,7 @@
 //! What passes between `watch` and its BPF programs (`agent/bpf/watch.bpf.c`): tests that say which packets are recorded, and
 //! records of these.
 
+use crate::drops::{PLACE_BYTES, Place, known};
 use crate::spec::{Flow, Macs, Network, Rule};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -8,6 +9,8 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// Bytes of a record before those of its packet.
 pub const RECORD_BYTES: usize = 24;
+/// The same of a packet that is dropped.
+pub const DROP_BYTES: usize = RECORD_BYTES + 16 + PLACE_BYTES;
 /// Bytes of a test.
 pub const TEST_BYTES: usize = 40;
 /// Bytes of a flow that the tests reject.
@@ -38,12 +41,26 @@ const REJECT: u8 = 255;
 
 const FLAG_OUT: u8 = 1;
 const FLAG_NO_ETHERNET: u8 = 2;
+const FLAG_DROPPED: u8 = 4;
 
-/// A packet was seen.
+/// Where and why a packet was dropped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Drop {
+    /// The kernel's instruction that had it freed.
+    pub location: u64,
+    /// Where it was.
+    pub place: Place,
+    /// As `enum skb_drop_reason` has it; None: the kernel gives none.
+    pub reason: Option<u32>,
+}
+
+/// A packet was seen at a point, or dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Record<'a> {
     /// When, ns, on the clock the program was told to use.
     pub ns: i64,
+    /// Where and why it was dropped; None: it was not, and is at a point.
+    pub dropped: Option<Drop>,
     /// Number of the point.
     pub point: u8,
     /// It left there; else it came in.
@@ -61,12 +78,23 @@ pub struct Record<'a> {
 impl<'a> Record<'a> {
     /// The record as the program lays it out; None: these bytes are none.
     pub fn read(record: &'a [u8]) -> Option<Self> {
-        let (head, bytes) = record.split_at_checked(RECORD_BYTES)?;
+        let (head, mut bytes) = record.split_at_checked(RECORD_BYTES)?;
+        let mut dropped = None;
+        if head[15] & FLAG_DROPPED != 0 {
+            let (drop, behind) = bytes.split_at_checked(DROP_BYTES - RECORD_BYTES)?;
+            dropped = Some(Drop {
+                location: u64::from_ne_bytes(drop[..8].try_into().ok()?),
+                place: Place::read(drop[8..32].try_into().ok()?),
+                reason: known(u32::from_ne_bytes(drop[32..36].try_into().ok()?)),
+            });
+            bytes = behind;
+        }
         let captured = usize::from(u16::from_ne_bytes([head[12], head[13]]));
         Some(Self {
             ns: i64::from_ne_bytes(head[..8].try_into().ok()?),
             length: u32::from_ne_bytes(head[8..12].try_into().ok()?),
             segments: u16::from_ne_bytes([head[16], head[17]]).max(1),
+            dropped,
             point: head[14],
             out: head[15] & FLAG_OUT != 0,
             ethernet: head[15] & FLAG_NO_ETHERNET == 0,
@@ -301,6 +329,28 @@ mod tests {
         assert_eq!((read.out, read.ethernet, read.bytes), (true, true, &[1, 2, 3][..]));
         assert_eq!(Record::read(&bytes[..26]), None);
         assert_eq!(Record::read(&bytes[..8]), None);
+    }
+
+    #[test]
+    fn a_drop_is_read_as_the_program_lays_it_out() {
+        let mut bytes = Vec::from(5_u64.to_ne_bytes());
+        bytes.extend(60_u32.to_ne_bytes());
+        bytes.extend(2_u16.to_ne_bytes());
+        bytes.extend([0, FLAG_DROPPED]);
+        bytes.extend([0; 8]);
+        bytes.extend(0xffff_ffff_8100_0010_u64.to_ne_bytes());
+        bytes.extend([4_026_531_840_u32.to_ne_bytes(), 3_u32.to_ne_bytes()].concat());
+        bytes.extend(*b"tap0\0\0\0\0\0\0\0\0\0\0\0\0");
+        bytes.extend([6_u32.to_ne_bytes(), [0; 4]].concat());
+        assert_eq!(bytes.len(), DROP_BYTES);
+        bytes.extend([1, 2, 3]);
+        let read = Record::read(&bytes).unwrap();
+        let dropped = read.dropped.unwrap();
+        assert_eq!((read.ns, read.length, read.bytes), (5, 60, &[1, 2][..]));
+        assert_eq!((dropped.location, dropped.reason), (0xffff_ffff_8100_0010, Some(6)));
+        assert_eq!((dropped.place.netns, dropped.place.ifindex), (Some(4_026_531_840), Some(3)));
+        assert!(dropped.place.device.unwrap().starts_with(b"tap0\0"));
+        assert_eq!(Record::read(&bytes[..DROP_BYTES - 1]), None);
     }
 
     #[test]

@@ -219,6 +219,11 @@ def losses_of(packets: Sequence[pl.DataFrame], drops: pl.DataFrame) -> Losses:
     """
     parts = [rows.filter(lost(rows) & ~pl.col("warmup")).select("stream", "sequence") for rows in packets]
     missing = pl.concat(part.cast({"stream": pl.UInt16, "sequence": pl.UInt64}) for part in parts)
+    return placed(missing, drops)
+
+
+def placed(missing: pl.DataFrame, drops: pl.DataFrame) -> Losses:
+    """Where packets were dropped, each by `stream` and `sequence`; otherwise as `losses_of`."""
     first = (
         drops.join(missing, ["stream", "sequence"], "semi")
         .sort(pl.col("reason").eq_missing(pl.lit(_NOT_MEANT)), "tai_ns")
@@ -252,3 +257,8 @@ def _place(drop: Mapping[str, Any]) -> LostAt:
         function=drop["location"],
         packets=drop["packets"],
     )
+
+
+def watched_losses(stream: RecordedStream) -> Losses | None:
+    """Where lost packets of a watched flow were dropped; None: nothing was lost, or its drops were not watched."""
+    return Losses.model_validate(stream.losses.document()) if stream.losses and stream.losses.lost else None

@@ -21,6 +21,7 @@ from latlab.analysis.counts import (
     send_errnos,
     silent_drops,
     stream_rows,
+    watched_losses,
 )
 from latlab.analysis.described import clock_source, probe_of, sent_as
 from latlab.analysis.evidence import RECEIVING
@@ -300,7 +301,7 @@ def _of_tool(cell: RecordedCell, stream: RecordedStream, packets: pl.DataFrame) 
             intervals = pl.DataFrame([vars(interval) for interval in one.intervals]) if one.intervals else None
             metrics[one.metric] = summed_up(one, None, intervals, None)
     nothing = dict.fromkeys(("silent", "gates", "anomalies", "windows"))
-    return stream_of(cell, stream.name, **nothing, counts=counts, metrics=metrics)
+    return stream_of(cell, stream.name, **nothing, counts=counts, metrics=metrics, losses=watched_losses(stream))
 
 
 def _bound_ns(stream: RecordedStream, packets: pl.DataFrame) -> int | None:

@@ -22,6 +22,7 @@ from latlab.cli.run import report_run
 
 SNAP: Final = 128
 RING: Final = 65_536
+EVERY: Final = 1
 
 
 def watch(
@@ -74,6 +75,17 @@ def watch(
             help="Size of the kernel's ring, in packets.",
         ),
     ] = RING,
+    sample: Annotated[
+        int,
+        typer.Option(
+            "--sample",
+            metavar="N",
+            min=1,
+            max=1_000_000,
+            rich_help_panel=MEASUREMENT,
+            help="Record one packet in N, the same ones at every point; for high rates.",
+        ),
+    ] = EVERY,
     clock_bound: Annotated[
         str | None,
         typer.Option(
@@ -110,6 +122,8 @@ def watch(
         latlab watch --flow udp --at board1/eth0:out --at eth0:in --clock-bound 1us
         # From the VM host's network card into a running guest, of libvirt or a lab
         latlab watch --flow udp --at eth0:in --at guest:vm1/eth0:in --clock-bound 50us
+        # A million packets/s: one in 100 is recorded, the same ones at both points
+        latlab watch --flow 'udp port 5000' --at eth0:in --at tap0:out --sample 100
         # Sampled values through two namespaces, until Ctrl-C
         latlab watch --flow 'ether proto sv' --at ns:merging/eth0 --at ns:bay/eth0
     """
@@ -126,6 +140,7 @@ def watch(
         None if for_ is None else duration_ns(for_, "--for"),
         snap,
         ring,
+        sample,
         None if clock_bound is None else duration_ns(clock_bound, "--clock-bound"),
         None if ssh_config is None else str(ssh_config),
     )

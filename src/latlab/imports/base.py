@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from latlab.analysis.bins import Tally, bin_of_percentiles
 from latlab.model.errors import UsageError
 from latlab.model.rules import NAMES
-from latlab.recordings.cell import LeftOut, ToolInterval
+from latlab.recordings.cell import LeftOut, ToolInterval, WatchedLosses
 
 INT64: Final = 2**63
 """Values from here on fit no column."""
@@ -64,6 +64,8 @@ class PacketStream:
     did. two_clocks: the talker's and the listener's timestamps are of different clocks. counts: what the tool counted
     itself, which stands instead of what the rows say; None is unknown. described: one line for people. bound_ns: by how
     much timestamps of the two clocks may be off, where that is known of this stream. hosts: whose clocks they are.
+    places: int64 [n], which packet of the talker's capture each is. losses: where lost ones were dropped, if that was
+    watched.
     """
 
     name: str
@@ -81,6 +83,8 @@ class PacketStream:
     counts: Mapping[str, int | None] = field(default_factory=dict)
     bound_ns: int | None = None
     hosts: tuple[str, str] = ("", "")
+    places: NDArray[np.int64] | None = None
+    losses: WatchedLosses | None = None
 
 
 @dataclass(frozen=True)

@@ -371,9 +371,10 @@ class CapturePoint:
 
 
 def points_of(
-    paths: Sequence[Path], names: Sequence[str], captures: Sequence[Capture]
+    paths: Sequence[Path], names: Sequence[str], captures: Sequence[Capture], also: Sequence[Capture] = ()
 ) -> tuple[list[CapturePoint], list[LeftOut]]:
-    """A point for each capture, all hashed alike, and what is in none of them.
+    """A point for each capture, all hashed alike, and what is in none of them. also: more captures, whose points come
+    last: what is missing of their packets has no effect on the others, and is not among what is left out.
 
     Where packets were cut by a snap length, no more of any payload of their kind counts than what the shortest of
     these kept.
@@ -398,6 +399,7 @@ def points_of(
             )
             if count
         ]
+    points += [_point(Path(), "", capture, at_most)[0] for capture in also]
     return points, left_out
 
 

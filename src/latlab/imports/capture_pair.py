@@ -415,6 +415,8 @@ def stream_of(
     starts = np.concatenate([seen[0], lone_ns])
     ends = np.concatenate([seen[1], np.zeros(len(lone_ns), np.int64)])
     there = np.arange(len(starts)) < len(flow.both)
+    both = pair.match[flow.both] if turned else flow.both
+    places = np.concatenate([both, alone[: len(lone_ns)]])
     order = np.argsort(starts, kind="stable")
     if until_ns is None:
         # Beyond the first and the last common packet the other capture may not have been running.
@@ -443,6 +445,7 @@ def stream_of(
             period_ns=gap_ns,
             two_clocks=not one_clock,
             counts=counts,
+            places=places[inside],
         ),
         [one for one in left_out if one.count],
         problems,

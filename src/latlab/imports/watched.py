@@ -17,6 +17,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from latlab import __version__
+from latlab.analysis.counts import placed
 from latlab.analysis.words import counted
 from latlab.imports.base import ImportProblem, PacketStream, ReadFiles, Stamps
 from latlab.imports.capture import Capture, CapturePoint, points_of
@@ -34,9 +35,11 @@ from latlab.recordings.cell import (
     ClockEdge,
     LeftOut,
     OtherFlow,
+    PointTotals,
     Watched,
     WatchedBy,
     WatchedFlow,
+    WatchedLosses,
     WatchedPoint,
     WatchReady,
 )
@@ -47,10 +50,14 @@ LATENCY: Final = (
     "one way, from the first point to the second, as the kernel saw the packet at each: what lies before and after the "
     "two is not in any figure, and the schedule of the packets is not known"
 )
+_SMALLER_SAMPLE: Final = "sample less sparsely (a smaller --sample), or watch for longer"
 _PUBLISHER: Final = "publisher"
 _ETHERNET: Final = 1
 _RAW_IP: Final = 101
-_LARGER_RING: Final = "narrow the flow (--flow), keep less of each packet (--snap), or take a larger ring (--ring)"
+_LARGER_RING: Final = (
+    "narrow the flow (--flow), record a sample of it (--sample 100), keep less of each packet (--snap), or take a "
+    "larger ring (--ring)"
+)
 
 
 @dataclass(frozen=True)
@@ -79,6 +86,17 @@ class _Seen:
         return re.sub(r"[^A-Za-z0-9._]+", "-", self.name).strip("-")
 
 
+@dataclass(frozen=True)
+class _Dropped:
+    """Packets that a kernel dropped: rows of its recording, with `host`, in whose network namespace each was, and
+    `watcher`; and what they are matched by.
+    """
+
+    kernel: int
+    rows: pl.DataFrame
+    point: CapturePoint
+
+
 class NothingSeenError(LabError):
     """No packet of the flow was seen at any point."""
 
@@ -90,7 +108,7 @@ def read_watched(watch: Watched, folder: Path, clocks: Sequence[ClockEdge] | Non
     are taken as they are, and differ by `clock_bound_ns` at most. NothingSeenError lists what was there instead.
     LabError: a recording is damaged.
     """
-    seen, left_out, problems = _seen(watch, folder)
+    seen, dropped, left_out, problems = _seen(watch, folder)
     if not any(len(one.point.seen_ns) for one in seen):
         raise _nothing_seen(watch)
     streams, notes = list[PacketStream](), list[str]()
@@ -104,7 +122,7 @@ def read_watched(watch: Watched, folder: Path, clocks: Sequence[ClockEdge] | Non
             continue
         for point, count in zip(pair.points, pair.ambiguous, strict=True):
             ambiguous[point.name] = max(ambiguous[point.name], count)
-        found, more, doubtful = _between(first, second, pair, bound_ns)
+        found, more, doubtful = _between(first, second, pair, bound_ns, dropped)
         streams += found
         left_out += more
         problems += doubtful
@@ -118,7 +136,7 @@ def read_watched(watch: Watched, folder: Path, clocks: Sequence[ClockEdge] | Non
         for name, count in ambiguous.items()
         if count
     ]
-    for one in seen:
+    for one in seen if watch.sample == 1 else ():
         # In a scenario no clock is compared with a publisher's.
         found, said = _at(one, watch.clock_bound_ns if clocks is None else None)
         streams += found
@@ -163,9 +181,10 @@ def _by_clock_of(
     return replace(second, point=point, until_ns=until_ns), int(offset.half_ns.max())
 
 
-def _seen(watch: Watched, folder: Path) -> tuple[list[_Seen], list[LeftOut], list[ImportProblem]]:
-    """Every point and direction that saw a packet, what is in none, and what is doubtful of the recordings."""
+def _seen(watch: Watched, folder: Path) -> tuple[list[_Seen], list[_Dropped], list[LeftOut], list[ImportProblem]]:
+    """Every point and direction that saw a packet, what kernels dropped, what is in neither, and what is doubtful."""
     points, captures, problems = list[Watching](), list[Capture](), list[ImportProblem]()
+    drops = [one for one in (_drops(watch, number, folder) for number in range(len(watch.kernels))) if one]
     for number, kernel in enumerate(watch.kernels):
         path = folder / f"{kernel.recording}.watched.arrow"
         recording = read_recording(path, "watched", run_id=watch.run_id)
@@ -190,7 +209,10 @@ def _seen(watch: Watched, folder: Path) -> tuple[list[_Seen], list[LeftOut], lis
         *((end, frozenset(LANS), end) for end in ends),
     ]
     names = [one.name for one, _, _ in own]
-    found, left_out = points_of([folder] * len(names), names, captures)
+    of_drops = [_capture("", rows, 0) for _, rows in drops]
+    found, left_out = points_of([folder] * len(names), names, captures, of_drops)
+    dropped = [_Dropped(kernel, rows, point) for (kernel, rows), point in zip(drops, found[len(names) :], strict=True)]
+    found = found[: len(names)]
     until_ns = _until_ns(watch, [(one.kernel, point) for (one, _, _), point in zip(own, found, strict=True)])
     kept = [
         _Seen(
@@ -208,7 +230,55 @@ def _seen(watch: Watched, folder: Path) -> tuple[list[_Seen], list[LeftOut], lis
         for (one, lans, end), point, capture in zip(own, found, captures, strict=True)
     ]
     problems += (*_gone(watch), *_unseen(watch, kept))
-    return [one for one in kept if len(one.point.seen_ns)], left_out, problems
+    return [one for one in kept if len(one.point.seen_ns)], dropped, left_out, problems
+
+
+def _drops(watch: Watched, number: int, folder: Path) -> tuple[int, pl.DataFrame] | None:
+    """The place of a kernel, and what it dropped of the flow; None: that was not recorded."""
+    kernel = watch.kernels[number]
+    path = folder / f"{kernel.recording}.dropped.arrow"
+    if not (kernel.said.drops and kernel.said.drops.watched and path.exists()):
+        return None
+    rows = read_recording(path, "dropped", run_id=watch.run_id).table
+    # The agent runs in its machine's own namespace.
+    hosts = {kernel.said.netns: kernel.host} | {
+        point.netns: _place_of(point.name, watch).rstrip("/.") or kernel.host
+        for point in watch.points
+        if point.kernel == number
+    }
+    known = {inode: host for inode, host in hosts.items() if inode}
+    host = pl.col("netns").replace_strict(known, default=None, return_dtype=pl.String)
+    return number, rows.with_columns(host=host, watcher=pl.lit(kernel.host))
+
+
+def _losses(stream: PacketStream, talker: _Seen, dropped: Sequence[_Dropped]) -> WatchedLosses | None:
+    """Where lost packets of a stream were dropped; None: no drops were watched, or how many are lost is unknown.
+
+    A drop is of the packet that has the same payload, ports and identification; where address translation has changed
+    these, the same payload. Of one kernel a packet is dropped after it was seen.
+    """
+    if not dropped or stream.places is None or stream.counts.get("lost", 0) is None:
+        return None
+    lost = np.flatnonzero(stream.sent & ~stream.arrived)
+    places = stream.places[lost]
+    found = list[pl.DataFrame]()
+    for one in dropped:
+        sequences = np.full(len(one.rows), -1, np.int64)
+        for name in ("key", "numbered", "bare"):
+            own, theirs = getattr(talker.point, name), getattr(one.point, name)
+            values, count = np.unique(own, return_counts=True)
+            is_one = (count[np.searchsorted(values, own[places])] == 1) & (own[places] != 0)
+            sequence_of = dict(zip(own[places][is_one].tolist(), lost[is_one].tolist(), strict=True))
+            for row, value in zip(one.point.place.tolist(), theirs.tolist(), strict=True):
+                if sequences[row] < 0:
+                    sequences[row] = sequence_of.get(value, -1)
+        rows = one.rows.with_columns(stream=pl.lit(0, pl.UInt16), sequence=pl.Series(sequences))
+        if one.kernel == talker.kernel:
+            since_ns = stream.stamps["first_point"].ns[sequences]
+            rows = rows.filter(pl.col("tai_ns") >= pl.Series(since_ns, dtype=pl.Int64))
+        found.append(rows.filter(pl.col("sequence") >= 0).cast({"sequence": pl.UInt64}))
+    missing = pl.DataFrame({"stream": np.zeros(len(lost), np.uint16), "sequence": lost.astype(np.uint64)})
+    return WatchedLosses.model_validate(placed(missing, pl.concat(found)).document())
 
 
 def _not_recorded(kernel: WatchedBy) -> int:
@@ -288,6 +358,17 @@ def _unseen(watch: Watched, every: Sequence[_Seen]) -> Iterator[ImportProblem]:
     for point in watch.points:
         if any(len(one.point.seen_ns) for one in every if one.name in point.each):
             continue
+        if passed := sum(_passed(watch, point)):
+            yield ImportProblem(
+                "packets-arrived",
+                "a point has no packet of the sample",
+                "suspect",
+                f"one packet in {watch.sample}",
+                _not_sampled(passed),
+                _SMALLER_SAMPLE,
+                point.name,
+            )
+            continue
         yield ImportProblem(
             "packets-arrived",
             "a point saw no packet of the flow",
@@ -299,7 +380,24 @@ def _unseen(watch: Watched, every: Sequence[_Seen]) -> Iterator[ImportProblem]:
         )
 
 
+def _passed(watch: Watched, point: WatchedPoint) -> tuple[int, ...]:
+    """How many packets of the flow passed a point, recorded or not, in each of its directions; 0: unknown."""
+    points = watch.kernels[point.kernel].totals.points
+    totals = points[point.number] if point.number < len(points) else PointTotals()
+    counts = {"in": totals.passed_in, "out": totals.passed_out}
+    return tuple(counts[direction] for direction in point.directions)
+
+
+def _not_sampled(passed: int) -> str:
+    return (
+        f"{counted(passed, 'packet')} of the flow passed, none of the sample: too few, or their payloads are equal, "
+        "which are all in it or all not"
+    )
+
+
 def _nothing_seen(watch: Watched) -> NothingSeenError:
+    if passed := sum(sum(_passed(watch, point)) for point in watch.points):
+        return NothingSeenError(f"{watch.flow!r}: {_not_sampled(passed)}", remedy=_SMALLER_SAMPLE)
     lines = [_busiest(name, flows, "\n    ") for name, flows in _others(watch, watch.points)]
     what = "\n  ".join((f"no packet of {watch.flow!r} was seen at any point", *lines))
     return NothingSeenError(what, remedy="correct the flow, or watch other interfaces")
@@ -367,7 +465,7 @@ def _is_turned(first: _Seen, second: _Seen, median_ns: float, bound_ns: int | No
 
 
 def _between(
-    first: _Seen, second: _Seen, pair: Matched, bound_ns: int | None
+    first: _Seen, second: _Seen, pair: Matched, bound_ns: int | None, dropped: Sequence[_Dropped]
 ) -> tuple[list[PacketStream], list[LeftOut], list[ImportProblem]]:
     """The flows of what both points saw, what is left out, and what is doubtful."""
     streams, left_out, problems = list[PacketStream](), list[LeftOut](), list[ImportProblem]()
@@ -388,7 +486,8 @@ def _between(
         )
         if len(stream.sent):
             hosts = (second.host, first.host) if turned else (first.host, second.host)
-            streams.append(replace(stream, bound_ns=bound_ns, hosts=hosts))
+            losses = _losses(stream, second if turned else first, dropped)
+            streams.append(replace(stream, bound_ns=bound_ns, hosts=hosts, losses=losses))
         left_out += more
         problems += doubtful
         shown[0].update(flow.ours_alone.tolist())
@@ -600,6 +699,26 @@ def _fragments(one: _Seen) -> int:
     return sum(frame is not None and frame.fragment for frame in map(partial(_frame, one.capture), one.point.place))
 
 
+def _sample_notes(watch: Watched, seen: Sequence[_Seen]) -> Iterator[str]:
+    recorded = {one.name: len(one.point.seen_ns) for one in seen}
+    parts = [
+        f"{recorded.get(name, 0)} of {passed} at {name}"
+        for point in watch.points
+        for name, passed in zip(point.each, _passed(watch, point), strict=True)
+        if passed
+    ]
+    yield (
+        f"a sample: of {watch.sample} packets one is recorded, by a digest of its payload, the same ones at every point"
+        f"{': ' if parts else ''}{', '.join(parts)}; latencies and losses are of the sample, and the time between "
+        "packets is not measured"
+    )
+    if not all((kernel.said.watch or WatchReady()).reads_pages for kernel in watch.kernels):
+        yield (
+            "on kernels older than Linux 6.12 the digest is of the linear part of a packet: where the points have "
+            "different parts in it, packets of the sample appear as lost"
+        )
+
+
 def _notes(watch: Watched, seen: Sequence[_Seen]) -> Iterator[str]:
     is_alone = not isinstance(watch, WatchedFlow)
     if is_alone:
@@ -619,6 +738,8 @@ def _notes(watch: Watched, seen: Sequence[_Seen]) -> Iterator[str]:
         )
     if is_alone:
         yield "the verdict is on the recordings alone: CPUs, interrupts and settings of the machines were not checked"
+    if watch.sample > 1:
+        yield from _sample_notes(watch, seen)
     yield from (one.end.note for one in seen if one.end)
     yield from filter(None, map(_superpackets, (one for one in seen if not one.end)))
     if fragments := sum(_fragments(one) for one in seen if not one.end):
@@ -628,5 +749,7 @@ def _notes(watch: Watched, seen: Sequence[_Seen]) -> Iterator[str]:
         )
     if not all((kernel.said.watch or WatchReady()).reads_pages for kernel in watch.kernels):
         yield "on kernels older than Linux 6.12 only the linear part of a packet, with its headers, was read"
-    yield f"a packet counts as lost if it has not come within {watch.grace_ns // MILLISECOND_NS} ms before the end"
+    for kernel in watch.kernels:
+        yield from (f"{kernel.host}: {line}" for line in (kernel.said.drops.missing if kernel.said.drops else ()))
+    yield f"a packet counts as lost if it has not come within {watch.grace_ns // 1_000_000} ms before the end"
     yield from watch.notes

@@ -244,6 +244,7 @@ def packets_entry(number: int, stream: PacketStream) -> RecordedStream:
         metrics=list(stream.metrics),
         counts=dict(stream.counts),
         two_clocks=stream.two_clocks,
+        losses=stream.losses,
     )
 
 

@@ -113,6 +113,17 @@ SCHEMAS: Final[dict[str, pa.Schema]] = {
             "bytes": pa.binary(),
             "segments": pa.uint16(),
         },
+        "dropped": {
+            "tai_ns": pa.int64(),
+            "ethernet": pa.bool_(),
+            "length": pa.uint32(),
+            "bytes": pa.binary(),
+            "reason": pa.utf8(),
+            "device": pa.utf8(),
+            "ifindex": pa.uint32(),
+            "netns": pa.uint32(),
+            "location": pa.utf8(),
+        },
         "clocks": {
             "tai_ns": pa.int64(),
             "real_ns": pa.int64(),

@@ -38,13 +38,32 @@ class TimerSettings(Recorded):
     window_ns: int
 
 
+class LostPlace(Recorded):
+    """Packets of a watched flow that a kernel dropped at one place for one reason; as LostAt of the result."""
+
+    place: str
+    host: str | None = None
+    device: str | None = None
+    reason: str | None = None
+    function: str | None = None
+    packets: int
+
+
+class WatchedLosses(Recorded):
+    """Where lost packets of a watched flow were dropped. unplaced: no kernel that was watched dropped them."""
+
+    lost: int
+    unplaced: int
+    places: list[LostPlace] = []
+
+
 class RecordedStream(Recorded):
     """A stream, a leg of a probe, a timer, or what a tool measured.
 
     interface: where it leaves; port: the same, or of a VLAN interface the one below. stream: its number, 0 without
     packets. period_ns: None of a closed loop. metrics, counts, send_errnos, two_clocks, described: of what was imported
     or measured by a tool. flow: of which flow's packets it is, where these were watched. pair: of a PRP pair the
-    numbers of its streams by LAN A and by LAN B.
+    numbers of its streams by LAN A and by LAN B. losses: of packets that were watched; None: their drops were not.
     """
 
     name: str
@@ -74,6 +93,7 @@ class RecordedStream(Recorded):
     metrics: list[str] = []
     counts: dict[str, int | None] = {}
     two_clocks: bool = False
+    losses: WatchedLosses | None = None
 
     @property
     def queue(self) -> str:
@@ -339,6 +359,13 @@ class KeptTotals(Recorded):
     overwritten: int
 
 
+class PointTotals(Recorded):
+    """Packets of the flow that came in at a point, and that left there, recorded or not."""
+
+    passed_in: int = 0
+    passed_out: int = 0
+
+
 class Totals(StreamTotals):
     """What an agent said at its end. recorded: rows of all its tables; ring_full: rows that it dropped."""
 
@@ -358,6 +385,7 @@ class Totals(StreamTotals):
     lost: int | None = None
     drops: int | None = None
     end_tai_ns: int | None = None
+    points: list[PointTotals] = []
     others: list[OtherFlow] = []
     exchanges: int | None = None
     bound: ClockWindow | None = None
@@ -431,7 +459,8 @@ GRACE_NS = 500_000_000
 
 class WatchedPoint(Recorded):
     """An interface. kernel: its place in `kernels`; number: its own among the points of that one. directions: `in`,
-    `out`. became: what was the matter with it at the end; empty: nothing.
+    `out`. became: what was the matter with it at the end; empty: nothing. netns: the inode of its network namespace;
+    None: unknown.
     """
 
     name: str
@@ -439,6 +468,7 @@ class WatchedPoint(Recorded):
     number: int
     directions: list[str]
     became: str = ""
+    netns: int | None = None
 
     @property
     def each(self) -> list[str]:
@@ -461,7 +491,8 @@ class WatchedBy(RecordedAgent):
 
 class Watched(Recorded):
     """Packets that were watched: `watch` of run.json. flow: the expression as it was written; filter: as agents have
-    it. for_ns: None: until it was ended. snap: bytes of each packet that are kept. clock_bound_ns: how far the
+    it. for_ns: None: until it was ended. snap: bytes of each packet that are kept. sample: of so many packets one was
+    recorded, chosen by its digest. clock_bound_ns: how far the
     clocks of two kernels differ at most, where that is stated. grace_ns: as GRACE_NS.
     """
 
@@ -469,6 +500,7 @@ class Watched(Recorded):
     filter: dict[str, Any]
     for_ns: int | None = None
     snap: int
+    sample: int = 1
     clock_bound_ns: int | None = None
     run_id: str
     points: list[WatchedPoint]

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from typing import Final
+from typing import Any, Final
 
 import polars as pl
 
 from latlab.analysis.bins import Tally
-from latlab.analysis.counts import stream_rows
+from latlab.analysis.counts import stream_rows, watched_losses
 from latlab.analysis.evidence import Evidence
 from latlab.analysis.imported import (
     before_they_left,
@@ -97,8 +97,15 @@ def _of_packets(folder: CellFolder, cell: RecordedCell) -> dict[str, Stream]:
     for one in recorded:
         anomalies, limits = packet_anomalies(one, packets)
         counts, metrics = packet_figures(one, packets, _found(cell).clock_bound_ns)
-        found = {"anomalies": anomalies, "late_limits": limits, "windows": None, "counts": counts, "metrics": metrics}
-        streams[one.name] = stream_of(cell, one.name, silent=None, gates=None, **found)
+        found: dict[str, Any] = {
+            "anomalies": anomalies,
+            "late_limits": limits,
+            "windows": None,
+            "counts": counts,
+            "metrics": metrics,
+        }
+        found |= {"silent": None, "gates": None, "losses": watched_losses(one)}
+        streams[one.name] = stream_of(cell, one.name, **found)
     return streams
 
 

@@ -355,7 +355,7 @@ class _Cell:
         for guest in scenario.entered:
             await self._agents.trace_entries(guest)
         await self._drops.start(self._bed, outcome.run_id, outcome.guests)
-        await self._flows.start(outcome.run_id)
+        await self._flows.start(outcome.run_id, outcome.guests)
         await self._tools.start()
         for host in talkers(scenario):
             await self._agents.talk(host, at)

@@ -49,10 +49,20 @@ def kernels_watched(scenario: Scenario, hosts: Mapping[str, Host], emulated: Col
         together.setdefault(hosts[name].shared_kernel, []).append(name)
     found = [DropKernel(names, _watcher(scenario, names)) for names in together.values()]
     for kernel in found:
-        is_emulated = kernel.watcher in emulated or scenario.is_on_board(kernel.watcher)
-        if scenario.watch_drops == "auto" and is_emulated:
+        if not drops_watched_on(scenario, kernel.watcher, emulated):
             kernel.why_not = EMULATED
     return found
+
+
+def drops_watched_on(scenario: Scenario, host: str, emulated: Collection[str]) -> bool:
+    """Whether drops are to be watched on the kernel of a host or guest."""
+    is_emulated = host in emulated or scenario.is_on_board(host)
+    return scenario.watch_drops == "always" or (scenario.watch_drops == "auto" and not is_emulated)
+
+
+def emulated_of(guests: Sequence[Guest]) -> set[str]:
+    """Guests that run in software emulation. guests: as cell.json has them."""
+    return {guest.name for guest in guests if guest.acceleration != "kvm"}
 
 
 def _watcher(scenario: Scenario, names: Sequence[str]) -> str:
@@ -83,8 +93,7 @@ class DropWatch:
 
     async def start(self, bed: TestBed, run_id: str, guests: Sequence[Guest]) -> None:
         """Watch every kernel from now on. guests: as cell.json has them, by which those in emulation are known."""
-        emulated = {guest.name for guest in guests if guest.acceleration != "kvm"}
-        self._kernels = kernels_watched(self._scenario, self._hosts, emulated)
+        self._kernels = kernels_watched(self._scenario, self._hosts, emulated_of(guests))
         await asyncio.gather(*(self._start(bed, run_id, one) for one in self._kernels if one.why_not is None))
 
     def known(self) -> list[WatchedKernel]:

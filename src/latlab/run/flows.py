@@ -13,11 +13,12 @@ from latlab.imports.packets import packet_table
 from latlab.imports.watched import NothingSeenError, read_watched
 from latlab.imports.write import packets_entry
 from latlab.model.errors import LabError, UsageError
-from latlab.recordings.cell import ClockEdge, RecordedStream, WatchedFlow
+from latlab.recordings.cell import ClockEdge, Guest, RecordedStream, WatchedFlow
 from latlab.recordings.run_folder import CellFolder, publishing
 from latlab.run.agent import Agent
+from latlab.run.drops import drops_watched_on, emulated_of
 from latlab.run.fetch import Recordings
-from latlab.run.watching import RING, KernelOfPoints, find, merged, notes_of, points_of
+from latlab.run.watching import Keep, KernelOfPoints, find, merged, notes_of, points_of
 from latlab.scenario import Scenario
 from latlab.scenario.watched import TAP, FlowAsked, FlowPoint, parse_flow
 from latlab.testbed.apply import TestBed
@@ -53,17 +54,19 @@ class FlowWatch:
         self._run_id = ""
         self._flows = [_Flow(name, asked) for name, asked in scenario.watched.items()]
 
-    async def start(self, run_id: str) -> None:
-        """Watch from now on."""
+    async def start(self, run_id: str, guests: Sequence[Guest]) -> None:
+        """Watch from now on. guests: as cell.json has them, by which those in emulation are known."""
         self._run_id = run_id
+        emulated = emulated_of(guests)
         for flow in self._flows:
             flow.kernels = await self._kernels(flow)
             for kernel in flow.kernels:
                 local = self._folder.path / kernel.recording
+                keep = keep_of(flow.asked, drops=drops_watched_on(self._scenario, kernel.host.name, emulated))
                 prefix = self._recordings.prefix(kernel.host, local)
-                await self._recordings.receive(kernel.host, "watch", local)
-                await kernel.start(self._bed, run_id, prefix, parse_flow(flow.asked.match), flow.asked.snap, RING)
-                await self._recordings.follow(kernel.host, "watch", local)
+                await self._recordings.receive(kernel.host, "watch", local, keep.tables)
+                await kernel.start(self._bed, run_id, prefix, parse_flow(flow.asked.match), keep)
+                await self._recordings.follow(kernel.host, "watch", local, keep.tables)
 
     @property
     def agents(self) -> list[Agent]:
@@ -121,6 +124,7 @@ class FlowWatch:
             flow=asked.match,
             filter=parse_flow(asked.match),
             snap=asked.snap,
+            sample=asked.sample,
             run_id=self._run_id,
             points=points_of(flow.kernels),
             kernels=known,
@@ -145,6 +149,11 @@ class FlowWatch:
         for kernel in found.values():
             kernel.found = merged(kernel.found)
         return list(found.values())
+
+
+def keep_of(asked: FlowAsked, *, drops: bool) -> Keep:
+    """What is recorded of a flow's packets. drops: also those that the kernel drops."""
+    return Keep(snap=asked.snap, sample=asked.sample, drops=drops)
 
 
 def flow_recording(flow: str, host: str) -> str:

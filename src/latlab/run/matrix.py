@@ -24,7 +24,7 @@ from latlab.run.beds import Beds
 from latlab.run.cell import load_duration_ns, run_cell
 from latlab.run.clock_legs import leg_specs, needed_legs
 from latlab.run.clocks import planned_with_kvm_clock
-from latlab.run.drops import drops_spec, kernels_watched
+from latlab.run.drops import drops_spec, drops_watched_on, kernels_watched
 from latlab.run.events import (
     CellEnded,
     CellStarted,
@@ -40,7 +40,7 @@ from latlab.run.events import (
     Waiting,
     ignore,
 )
-from latlab.run.flows import flow_kernels, flow_recording, planned_point
+from latlab.run.flows import flow_kernels, flow_recording, keep_of, planned_point
 from latlab.run.probe_specs import ping_spec, pings, pong_spec, timer_spec, timers, verb_of
 from latlab.run.room import available_memory, check_room
 from latlab.run.specs import BedFacts, entry_spec, listen_spec, listeners, talk_spec, talkers, trace_spec, waking_spec
@@ -318,7 +318,7 @@ def _planned(cell: MatrixCell) -> PlannedCell:
                 flow_recording(name, host),
                 [planned_point(scenario, places, point) for point in points],
                 parse_flow(asked.match),
-                asked.snap,
+                keep_of(asked, drops=drops_watched_on(scenario, host, emulated)),
             ),
             seconds=seconds,
         )

@@ -24,7 +24,18 @@ from latlab.run.agent import Agent
 from latlab.run.events import Listener, Phase, ignore
 from latlab.run.fetch import Recordings
 from latlab.run.matrix import until_told
-from latlab.run.watching import RING, SNAP, FoundInterface, KernelOfPoints, find, merged, notes_of, points_of
+from latlab.run.watching import (
+    EVERY,
+    RING,
+    SNAP,
+    FoundInterface,
+    Keep,
+    KernelOfPoints,
+    find,
+    merged,
+    notes_of,
+    points_of,
+)
 from latlab.scenario.watched import Flow, WatchPoint, parse_flow, parse_point
 from latlab.testbed.agent_binary import find_agent, find_agents
 from latlab.testbed.apply import TestBed
@@ -44,8 +55,8 @@ _LABEL: Final = "measured"
 @dataclass(frozen=True)
 class WatchRequest:
     """What is to be watched: the flow and the points as they were written, for how long, ns, None: until Ctrl-C; bytes
-    of each packet that are kept; records that the kernel's ring holds; how far clocks of machines differ at most, ns;
-    the configuration of ssh, None: the user's.
+    of each packet that are kept; records that the kernel's ring holds; of how many packets one is recorded; how far
+    clocks of machines differ at most, ns; the configuration of ssh, None: the user's.
     """
 
     flow: str
@@ -53,6 +64,7 @@ class WatchRequest:
     for_ns: int | None = None
     snap: int = SNAP
     ring: int = RING
+    sample: int = EVERY
     clock_bound_ns: int | None = None
     ssh_config: str | None = None
 
@@ -180,7 +192,7 @@ async def _record(
     listener: Listener,
 ) -> None:
     """Record what passes, until the time is over or a signal comes; run.json has it all."""
-    run_id = secrets.token_hex(8)
+    run_id, keep = secrets.token_hex(8), Keep(asked.snap, asked.ring, asked.sample, drops=True)
     recordings = Recordings(bed, CellFolder(folder.path / "watch"))
     run = {**folder.run(), "format": RUN_FORMAT, "description": f"Watched: {asked.flow}"}
     run["versions"] = {"latlab": latlab.__version__}
@@ -190,8 +202,8 @@ async def _record(
             for kernel in kernels:
                 here = folder.path / "watch" / kernel.recording
                 prefix = recordings.prefix(kernel.host, here.resolve())
-                await kernel.start(bed, run_id, prefix, flow, asked.snap, asked.ring, listener)
-                await recordings.follow(kernel.host, "watch", here)
+                await kernel.start(bed, run_id, prefix, flow, keep, listener)
+                await recordings.follow(kernel.host, "watch", here, keep.tables)
             folder.write_run({**run, "watch": _known(asked, flow, run_id, kernels).document()})
             listener(Phase(WATCHING))
             if await until_told(_wait([kernel.agent for kernel in kernels if kernel.agent], asked.for_ns)):
@@ -228,6 +240,7 @@ def _known(asked: WatchRequest, flow: Flow, run_id: str, kernels: Sequence[Kerne
         filter=flow,
         for_ns=asked.for_ns,
         snap=asked.snap,
+        sample=asked.sample,
         clock_bound_ns=asked.clock_bound_ns,
         run_id=run_id,
         points=points_of(kernels),

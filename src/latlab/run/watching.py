@@ -20,8 +20,27 @@ from latlab.testbed.step import Spec
 
 SNAP: Final = 128
 RING: Final = 65_536
+EVERY: Final = 1
+"""One packet of so many is recorded."""
 _TAKEN_IN_BELOW: Final = ("vlan", "macvlan", "macvtap", "ipvlan", "ipvtap", "bond", "team")
 """Kinds of interfaces whose packets the kernel hands up without receiving them again: traced below them."""
+
+
+@dataclass(frozen=True)
+class Keep:
+    """What is recorded of packets: of so many one, chosen by its digest; of each so many bytes. ring: records that the
+    kernel's ring holds. drops: packets of the flow that the kernel drops, too.
+    """
+
+    snap: int = SNAP
+    ring: int = RING
+    sample: int = EVERY
+    drops: bool = False
+
+    @property
+    def tables(self) -> tuple[str, ...]:
+        """Those that the agent records beside the packets that were seen."""
+        return ("dropped",) if self.drops else ()
 
 
 @dataclass(frozen=True)
@@ -71,12 +90,11 @@ class KernelOfPoints:
         run_id: str,
         recording: Path | str,
         flow: Flow,
-        snap: int,
-        ring: int,
+        keep: Keep,
         tell: Listener = ignore,
     ) -> None:
         """Watch from now on. LabError: the kernel does not allow watching, or the agent does not start."""
-        spec = watch_spec(run_id, recording, [(one.netns, one.ifindex) for one in self.found], flow, snap, ring)
+        spec = watch_spec(run_id, recording, [(one.netns, one.ifindex) for one in self.found], flow, keep)
         self.agent = await Agent.start(bed, self.host, self.agent_path, "watch", spec, tell)
 
     async def stop(self, bed: TestBed) -> None:
@@ -95,18 +113,20 @@ def watch_spec(
     recording: Path | str,
     points: Iterable[tuple[int | str, int | str]],
     flow: Flow,
-    snap: int = SNAP,
-    ring: int = RING,
+    keep: Keep,
 ) -> Spec:
     """The spec of `latlab-agent watch`. points: network namespaces, and the numbers of interfaces in them."""
+    # An agent of an older image knows no other keys than it needs.
+    more: Spec = ({"sample": keep.sample} if keep.sample > EVERY else {}) | ({"drops": True} if keep.drops else {})
     return {
         "run_id": run_id,
         "recording": str(recording),
         "realtime": {},
         "points": [{"netns": netns, "ifindex": ifindex} for netns, ifindex in points],
         "flow": flow,
-        "snap": snap,
-        "ring_records": ring,
+        "snap": keep.snap,
+        **more,
+        "ring_records": keep.ring,
     }
 
 
@@ -114,7 +134,7 @@ def points_of(kernels: Sequence[KernelOfPoints]) -> list[WatchedPoint]:
     """The points of all kernels."""
     return [
         WatchedPoint.model_validate(
-            {"name": one.name, "kernel": at, "number": number, "directions": list(one.directions)}
+            {"name": one.name, "kernel": at, "number": number, "directions": list(one.directions), "netns": one.netns}
             | ({"became": one.became} if one.became else {})
         )
         for at, kernel in enumerate(kernels)

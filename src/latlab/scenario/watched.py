@@ -367,6 +367,7 @@ def _wrong(text: str, what: str) -> UsageError:
 FLOWS_MAX = 16
 POINTS_MAX = 16
 SNAP_MAX = 256
+SAMPLE_MAX = 1_000_000
 TAP = "tap"
 """Of a guest: not an interface in it, but the tap of its virtual network card on its host."""
 BOTH = ("in", "out")
@@ -437,4 +438,10 @@ class FlowAsked(Part):
     )
     snap: int = Field(
         default=128, ge=70, le=SNAP_MAX, description="bytes of each packet that are kept, and by which it is recognised"
+    )
+    sample: int = Field(
+        default=1,
+        ge=1,
+        le=SAMPLE_MAX,
+        description="of so many packets one is recorded, on average, the same ones at every point",
     )

@@ -58,27 +58,19 @@ fn watch(spec: &Spec, tap: Tap<Dropped>) -> (Option<Watch>, DropsFound) {
     let program = match Program::attach(spec.run_id, spec.ring_records) {
         Ok(program) => program,
         Err(why) => {
-            let line =
-                format!("where packets are dropped is not watched: {why}; losses are counted, and have no place");
-            return (None, DropsFound { missing: vec![line], ..DropsFound::default() });
+            return (None, not_watched(&why));
         }
     };
-    let (mut missing, names) = (Vec::new(), Names::read());
-    if !program.reasons {
-        missing.push(
-            "no reasons: before Linux 5.17 the kernel gives none; the functions that dropped packets are recorded"
-                .to_owned(),
-        );
-    } else if names.reasons.is_empty() {
-        missing.push("no names of reasons: the kernel's types do not have them; their numbers are recorded".to_owned());
-    }
-    let locations = !names.functions.is_empty();
-    if !locations {
-        missing.push(format!("no functions: {FUNCTIONS} does not show their addresses; reasons are recorded"));
-    }
+    let names = Names::read();
     let (chosen, clock) = if program.tai { (Chosen::Tai, "CLOCK_TAI") } else { (Chosen::Monotonic, "CLOCK_MONOTONIC") };
-    let found = DropsFound { watched: true, reasons: program.reasons, locations, clock: Some(clock), missing };
+    let found = names.found(program.reasons, clock);
     (Some(Watch { program, names, clock: LaunchClock::new(chosen), tap, drops: 0 }), found)
+}
+
+/// What is said where the kernel does not let drops be watched.
+pub fn not_watched(why: &str) -> DropsFound {
+    let line = format!("where packets are dropped is not watched: {why}; losses are counted, and have no place");
+    DropsFound { missing: vec![line], ..DropsFound::default() }
 }
 
 /// From the kernel's ring to the recording.
@@ -97,15 +89,15 @@ impl Watch {
         // What the program's clock shows when CLOCK_TAI reads 0.
         let behind_ns = self.clock.at(0);
         while let Some(record) = self.program.next() {
-            let Record { ns, sequence, location, netns, ifindex, reason, stream, device } = record;
+            let Record { ns, sequence, location, place, reason, stream } = record;
             let row = Dropped {
                 tai_ns: ns.saturating_sub(behind_ns),
                 stream,
                 sequence,
                 reason: reason.map(|reason| self.names.reason(reason)),
-                device: Some(device).filter(|name| name[0] != 0),
-                ifindex,
-                netns,
+                device: place.device,
+                ifindex: place.ifindex,
+                netns: place.netns,
                 location: self.names.function(location),
             };
             self.drops += 1;
@@ -121,9 +113,10 @@ impl Watch {
     }
 }
 
-/// What this kernel calls its reasons and functions. Few of them drop packets of ours: those that do are kept for good, so that
-/// rows have them without a copy.
-struct Names {
+/// What this kernel calls its reasons and functions. Few of them drop packets that are asked for: those that do are kept for good,
+/// so that rows have them without a copy.
+#[derive(Default)]
+pub struct Names {
     reasons: Reasons,
     functions: Symbols,
     known_reasons: HashMap<u32, &'static str>,
@@ -132,7 +125,7 @@ struct Names {
 
 impl Names {
     /// All of them are read beforehand: while packets are measured nothing of the kind disturbs them.
-    fn read() -> Self {
+    pub fn read() -> Self {
         let types = std::fs::read(crate::programs::KERNEL_TYPES).unwrap_or_default();
         let module = std::fs::read(OPEN_VSWITCH_TYPES).unwrap_or_default();
         let mut reasons = Reasons::default();
@@ -150,11 +143,38 @@ impl Names {
         Self { reasons, functions, known_reasons: HashMap::new(), known_functions: HashMap::new() }
     }
 
-    fn reason(&mut self, reason: u32) -> &'static str {
+    /// The same, if they are needed; else none.
+    pub fn read_if(needed: bool) -> Self {
+        if needed { Self::read() } else { Self::default() }
+    }
+
+    /// What is known of drops by these names. `reasons`: the kernel gives them. `clock`: the program's.
+    pub fn found(&self, reasons: bool, clock: &'static str) -> DropsFound {
+        let mut missing = Vec::new();
+        if !reasons {
+            missing.push(
+                "no reasons: before Linux 5.17 the kernel gives none; the functions that dropped packets are recorded"
+                    .to_owned(),
+            );
+        } else if self.reasons.is_empty() {
+            missing.push(
+                "no names of reasons: the kernel's types do not have them; their numbers are recorded".to_owned(),
+            );
+        }
+        let locations = !self.functions.is_empty();
+        if !locations {
+            missing.push(format!("no functions: {FUNCTIONS} does not show their addresses; reasons are recorded"));
+        }
+        DropsFound { watched: true, reasons, locations, clock: Some(clock), missing }
+    }
+
+    /// The name of a reason.
+    pub fn reason(&mut self, reason: u32) -> &'static str {
         self.known_reasons.entry(reason).or_insert_with(|| self.reasons.name(reason).leak())
     }
 
-    fn function(&mut self, instruction: u64) -> Option<&'static str> {
+    /// The function that has this instruction; None: unknown.
+    pub fn function(&mut self, instruction: u64) -> Option<&'static str> {
         let find = || self.functions.function(instruction).map(|name| &*name.to_owned().leak());
         *self.known_functions.entry(instruction).or_insert_with(find)
     }

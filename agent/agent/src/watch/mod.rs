@@ -5,6 +5,7 @@
 
 mod program;
 
+use crate::drops::{Names, not_watched};
 use crate::launch_clock::LaunchClock;
 use crate::realtime::{prepare_process, prepare_thread};
 use crate::recording::{Recorder, Recording, Tap};
@@ -13,8 +14,9 @@ use program::Programs;
 use std::time::{Duration, Instant};
 use sys::clock::tai_ns;
 use wire::event::{Done, Event, Failure, Live, OtherFlow, PointSeen, StreamProgress, WatchFound};
-use wire::record::{MAX_SNAP, Watched};
+use wire::record::{MAX_SNAP, Watched, WatchedDrop};
 use wire::spec::{LaunchClock as Chosen, Watch as Spec};
+use wire::watch::Record;
 
 /// How long rings are left alone.
 const PAUSE: Duration = Duration::from_millis(5);
@@ -31,6 +33,7 @@ pub fn run() -> Result<(), Failure> {
     let process = prepare_process(&spec.realtime)?;
     let mut recorder = Recorder::new(&spec.recording, spec.run_id);
     let tap = recorder.table(spec.ring_records)?;
+    let drops_tap = spec.drops.then(|| recorder.table(spec.ring_records)).transpose()?;
     let programs = Programs::attach(&spec).map_err(|why| Failure {
         what: format!("packets cannot be watched: {why}"),
         place: "BPF programs at the tracepoints netif_receive_skb and net_dev_start_xmit".into(),
@@ -40,11 +43,22 @@ pub fn run() -> Result<(), Failure> {
     let (chosen, clock) =
         if programs.tai { (Chosen::Tai, "CLOCK_TAI") } else { (Chosen::Monotonic, "CLOCK_MONOTONIC") };
     let reads_pages = programs.reads_pages;
-    let mut watch = Watch { programs, clock: LaunchClock::new(chosen), tap, seen: vec![[0; 2]; spec.points.len()] };
+    let names = Names::read_if(matches!(programs.drops, Some(Ok(_))));
+    let found = programs.drops.as_ref().map(|found| match found {
+        Ok(reasons) => names.found(*reasons, clock),
+        Err(why) => not_watched(why),
+    });
+    let mut watch = Watch {
+        programs,
+        clock: LaunchClock::new(chosen),
+        tap,
+        seen: vec![[0; 2]; spec.points.len()],
+        drops: Drops { tap: drops_tap, names, count: 0 },
+    };
     let recording = recorder.start();
     let realtime = prepare_thread(&spec.realtime, &process)?;
     let ready = session::ready("watch", realtime, Vec::new())?;
-    emit(&Event::WatchReady { ready, watch: WatchFound { clock, snap: spec.snap, reads_pages } });
+    emit(&Event::WatchReady { ready, watch: WatchFound { clock, snap: spec.snap, reads_pages }, drops: found });
 
     let mut told = Instant::now();
     while !session.stopped() && !recording.broken() {
@@ -58,11 +72,13 @@ pub fn run() -> Result<(), Failure> {
     let end_tai_ns = tai_ns();
     watch.pass(&recording);
     let (points, others, lost) = (watch.points(), watch.others(), watch.programs.lost());
+    let drops = watch.drops.count;
     drop(watch);
     let totals = recording.finish()?;
     emit(&Event::Done(Done::Watch {
         end_tai_ns,
         points,
+        drops,
         others,
         lost,
         ring_full: totals.ring_full,
@@ -78,6 +94,21 @@ struct Watch {
     tap: Tap<Watched>,
     /// By point: packets that came in, and that left.
     seen: Vec<[u64; 2]>,
+    drops: Drops,
+}
+
+/// Packets that the kernel dropped, on their way to the recording.
+struct Drops {
+    /// None: they are not asked for.
+    tap: Option<Tap<WatchedDrop>>,
+    names: Names,
+    count: u64,
+}
+
+/// What a record of the kernel's ring becomes.
+enum Row {
+    Seen(Watched),
+    Dropped(WatchedDrop),
 }
 
 impl Watch {
@@ -86,8 +117,18 @@ impl Watch {
         self.clock.look();
         // What the program's clock shows when CLOCK_TAI reads 0.
         let behind_ns = self.clock.at(0);
-        while let Some(mut row) = self.programs.next() {
-            row.tai_ns = row.tai_ns.saturating_sub(behind_ns);
+        let Self { programs, drops, .. } = self;
+        while let Some(row) = programs.next(|record| row(record, behind_ns, &mut drops.names)) {
+            let row = match row {
+                Row::Seen(row) => row,
+                Row::Dropped(row) => {
+                    drops.count += 1;
+                    if let Some(tap) = &mut drops.tap {
+                        tap.push_when_room(row, || !recording.broken());
+                    }
+                    continue;
+                }
+            };
             if let Some(seen) = self.seen.get_mut(usize::from(row.point)) {
                 seen[usize::from(row.out)] += 1;
             }
@@ -102,14 +143,22 @@ impl Watch {
     }
 
     fn points(&self) -> Vec<PointSeen> {
-        self.seen.iter().map(|[came, left]| PointSeen { came: *came, left: *left }).collect()
+        let passed = |point, out| self.programs.passed(point, out);
+        let told = |(point, [came, left]): (usize, &[u64; 2])| PointSeen {
+            came: *came,
+            left: *left,
+            all_that_came: passed(point, false),
+            all_that_left: passed(point, true),
+        };
+        self.seen.iter().enumerate().map(told).collect()
     }
 
     /// The largest flows that were rejected, of each point and direction where nothing was accepted.
     fn others(&self) -> Vec<OtherFlow> {
         let mut found = self.programs.others();
         found.retain(|one| {
-            self.seen.get(one.flow.point as usize).is_some_and(|seen| seen[usize::from(one.flow.out)] == 0)
+            let point = one.flow.point as usize;
+            point < self.seen.len() && self.programs.passed(point, one.flow.out) == 0
         });
         found.sort_by_key(|one| (one.flow.point, one.flow.out, std::cmp::Reverse(one.packets)));
         let mut named = 0;
@@ -124,18 +173,34 @@ impl Watch {
     }
 }
 
-/// The row of a record; its instant is still that of the program's clock.
-fn row(record: &wire::watch::Record<'_>) -> Option<Watched> {
+/// The row of a record. `behind_ns`: what the program's clock shows when CLOCK_TAI reads 0.
+fn row(record: &Record<'_>, behind_ns: i64, names: &mut Names) -> Option<Row> {
     let mut bytes = [0; MAX_SNAP];
     bytes.get_mut(..record.bytes.len())?.copy_from_slice(record.bytes);
-    Some(Watched {
-        tai_ns: record.ns,
+    let (tai_ns, captured) = (record.ns.saturating_sub(behind_ns), record.bytes.len() as u16);
+    let Record { ethernet, length, .. } = *record;
+    if let Some(dropped) = record.dropped {
+        return Some(Row::Dropped(WatchedDrop {
+            tai_ns,
+            ethernet,
+            length,
+            captured,
+            bytes,
+            reason: dropped.reason.map(|reason| names.reason(reason)),
+            device: dropped.place.device,
+            ifindex: dropped.place.ifindex,
+            netns: dropped.place.netns,
+            location: names.function(dropped.location),
+        }));
+    }
+    Some(Row::Seen(Watched {
+        tai_ns,
         point: record.point,
         out: record.out,
-        ethernet: record.ethernet,
-        length: record.length,
+        ethernet,
+        length,
         segments: record.segments,
-        captured: record.bytes.len() as u16,
+        captured,
         bytes,
-    })
+    }))
 }

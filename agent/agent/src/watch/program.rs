@@ -1,18 +1,20 @@
 //! The BPF programs that see packets come in and leave: loaded, told the points and tests, attached, their records read.
 
-use super::row;
 use crate::programs::{Records, kernel_types, map, ring_bytes, skipped, start, why};
-use aya::maps::{Array, HashMap, MapData};
+use aya::maps::{Array, HashMap, MapData, PerCpuArray};
 use aya::{Btf, EbpfLoader};
 use aya_obj::btf::BtfKind;
 use wire::event::OtherFlow;
-use wire::record::Watched;
 use wire::spec::Watch as Spec;
-use wire::watch::{OTHER_BYTES, Other, RECORD_BYTES, Record, TEST_BYTES};
+use wire::watch::{DROP_BYTES, OTHER_BYTES, Other, RECORD_BYTES, Record, TEST_BYTES};
 
 static OBJECT: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/watch.bpf.o"));
 
 const PROGRAMS: [(&str, &str); 2] = [("watch_in", "netif_receive_skb"), ("watch_out", "net_dev_start_xmit")];
+/// What the tracepoint tells grew over time: with the socket that was to receive (6.11), with the reason (5.17), with neither.
+const OF_DROPS: [(&str, &str); 3] =
+    [("dropped_at_socket", "kfree_skb"), ("dropped_for_reason", "kfree_skb"), ("dropped_somewhere", "kfree_skb")];
+const WITHOUT_REASON: &str = "dropped_somewhere";
 /// The ring's own header of a record.
 const RING_HEADER: usize = 8;
 /// The kernel's function that reads packets whose bytes lie in pages.
@@ -28,7 +30,10 @@ pub struct Programs {
     pub tai: bool,
     /// What of a packet lies in pages is read, too.
     pub reads_pages: bool,
+    /// Drops are recorded, with the kernel's reasons or without; Err: why they are not; None: they were not asked for.
+    pub drops: Option<Result<bool, String>>,
     records: Records,
+    passed: PerCpuArray<MapData, u64>,
     others: HashMap<MapData, [u8; OTHER_BYTES], u64>,
     object: aya::Ebpf,
 }
@@ -50,13 +55,15 @@ impl Programs {
     fn attach_by(spec: &Spec, tai: bool, reads_pages: bool) -> Result<Self, String> {
         let kernel = kernel_types()?;
         let snap = spec.snap.next_multiple_of(size_of::<u64>());
+        let each = if spec.drops { DROP_BYTES } else { RECORD_BYTES };
         let code = linked(OBJECT, reads_pages, &kernel)?;
         let mut object = EbpfLoader::new()
             .btf(Some(&kernel))
             .set_global("use_tai", &u32::from(tai), true)
             .set_global("reads_pages", &u32::from(reads_pages), true)
+            .set_global("sampled_below", &spec.sampled_below(), true)
             .set_global("snap", &(snap as u32), true)
-            .set_max_entries("records", ring_bytes(spec.ring_records, RING_HEADER + RECORD_BYTES + snap))
+            .set_max_entries("records", ring_bytes(spec.ring_records, RING_HEADER + each + snap))
             .load(&code)
             .map_err(|error| why(&error))?;
         let mut points: HashMap<_, [u32; 2], u32> = map(&mut object, "points")?;
@@ -67,16 +74,18 @@ impl Programs {
         for (number, test) in (0..).zip(spec.flow.tests()) {
             tests.set(number, test.bytes(), 0).map_err(|error| why(&error))?;
         }
-        let (records, others) = (Records::of(&mut object)?, map(&mut object, "others")?);
+        let (records, passed) = (Records::of(&mut object)?, map(&mut object, "passed")?);
+        let others = map(&mut object, "others")?;
+        let drops = spec.drops.then(|| start_drops(&mut object, &kernel));
         for one in PROGRAMS {
             start(&mut object, one, &kernel)?;
         }
-        Ok(Self { tai, reads_pages, records, others, object })
+        Ok(Self { tai, reads_pages, drops, records, passed, others, object })
     }
 
-    /// The next packet; None: there is none now.
-    pub fn next(&mut self) -> Option<Watched> {
-        self.records.next(|bytes| row(&Record::read(bytes)?))
+    /// What is made of the next record; None: there is none now.
+    pub fn next<T>(&mut self, mut read: impl FnMut(&Record<'_>) -> Option<T>) -> Option<T> {
+        self.records.next(|bytes| read(&Record::read(bytes)?))
     }
 
     /// How many packets have no record: the ring had no room, or the kernel did not run the program.
@@ -84,11 +93,32 @@ impl Programs {
         self.records.lost() + skipped(&self.object)
     }
 
+    /// How many packets of the flow passed a point, recorded or not. `out`: left there; else they came in.
+    pub fn passed(&self, point: usize, out: bool) -> u64 {
+        let entry = (2 * point + usize::from(out)) as u32;
+        self.passed.get(&entry, 0).map_or(0, |cpus| cpus.iter().sum())
+    }
+
     /// The flows that the tests rejected, with their packets until one was first accepted there.
     pub fn others(&self) -> Vec<OtherFlow> {
         let flows = self.others.iter().filter_map(Result::ok);
         flows.map(|(flow, packets)| OtherFlow { packets, flow: Other::read(&flow) }).collect()
     }
+}
+
+/// Attaches the program that tells most of drops of those that this kernel takes; whether with reasons.
+///
+/// # Errors
+/// It takes none; why.
+fn start_drops(object: &mut aya::Ebpf, kernel: &Btf) -> Result<bool, String> {
+    let mut refused = String::new();
+    for one in OF_DROPS {
+        match start(object, one, kernel) {
+            Ok(()) => return Ok(one.0 != WITHOUT_REASON),
+            Err(why) => refused = why,
+        }
+    }
+    Err(refused)
 }
 
 /// An instruction of BPF: its code, its registers, and its number.

@@ -166,6 +166,8 @@ pub enum Done {
         end_tai_ns: i64,
         /// By point.
         points: Vec<PointSeen>,
+        /// Packets of the flow that this kernel dropped, and that are recorded.
+        drops: u64,
         /// The largest rejected flows, of points and directions where no packet was accepted.
         others: Vec<OtherFlow>,
         /// Packets that a rule fitted and that were not recorded, as the kernel's ring was full.
@@ -193,15 +195,21 @@ pub struct KeptTotals {
     pub overwritten: u64,
 }
 
-/// Packets that a rule fitted at a point.
+/// Packets of the flow at a point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct PointSeen {
-    /// Came in there.
+    /// Came in there, and are recorded.
     #[serde(rename = "in")]
     pub came: u64,
-    /// Left there.
+    /// Left there, and are recorded.
     #[serde(rename = "out")]
     pub left: u64,
+    /// Came in there, recorded or not.
+    #[serde(rename = "passed_in")]
+    pub all_that_came: u64,
+    /// Left there, recorded or not.
+    #[serde(rename = "passed_out")]
+    pub all_that_left: u64,
 }
 
 /// Packets of a flow that `flow` of the spec rejected.

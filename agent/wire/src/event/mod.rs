@@ -155,6 +155,9 @@ pub enum Event {
         ready: Ready,
         /// How packets are recorded.
         watch: WatchFound,
+        /// Whether drops are recorded, where they were asked for.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        drops: Option<DropsFound>,
     },
     /// Of `bridge`: counters so far.
     #[serde(rename = "progress")]

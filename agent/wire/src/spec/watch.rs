@@ -8,6 +8,8 @@ use std::net::IpAddr;
 
 /// Most points, of which each is an interface; as in `agent/bpf/watch.bpf.c`.
 const MAX_POINTS: usize = 64;
+/// Most packets of which one is recorded.
+const MAX_SAMPLE: u32 = 1_000_000;
 /// Most tests of a packet; as there.
 const MAX_TESTS: usize = 48;
 /// Bytes of a packet that are kept where nothing else is asked for.
@@ -34,6 +36,12 @@ pub struct Watch {
     /// So many bytes of each packet are kept at most.
     #[serde(default = "default_snap")]
     pub snap: usize,
+    /// Of so many packets one is recorded, on average: those whose digest is in the sample, the same ones at every point.
+    #[serde(default = "every_packet")]
+    pub sample: u32,
+    /// Whether packets of the flow that this kernel drops are recorded, too, wherever it drops them.
+    #[serde(default)]
+    pub drops: bool,
     /// Records that the kernel's ring holds until they are read, and the ring to the writer.
     #[serde(default = "default_ring_records")]
     pub ring_records: usize,
@@ -124,11 +132,20 @@ fn default_snap() -> usize {
     SNAP
 }
 
+fn every_packet() -> u32 {
+    1
+}
+
 fn every_bit() -> Mac {
     Mac([0xff; 6])
 }
 
 impl Watch {
+    /// Packets whose digest is below this are recorded; 0: all.
+    pub fn sampled_below(&self) -> u32 {
+        if self.sample <= 1 { 0 } else { u32::MAX / self.sample }
+    }
+
     /// Checks what the types cannot.
     ///
     /// # Errors
@@ -144,6 +161,9 @@ impl Watch {
         }
         if !(LEAST_SNAP..=MAX_SNAP).contains(&self.snap) {
             return wrong("snap", format!("expected {LEAST_SNAP} to {MAX_SNAP}"));
+        }
+        if !(1..=MAX_SAMPLE).contains(&self.sample) {
+            return wrong("sample", format!("expected 1 to {MAX_SAMPLE}"));
         }
         self.flow.check("flow")?;
         let tests = self.flow.tests().len();
@@ -205,6 +225,9 @@ mod tests {
         let point = json!({"netns": 1, "ifindex": 2});
         assert_eq!(with("snap", json!(96)), Ok(96));
         assert_eq!(with("snap", json!(257)), Err("snap".into()));
+        assert_eq!(with("sample", json!(1_000_000)), Ok(128));
+        assert_eq!(with("sample", json!(0)), Err("sample".into()));
+        assert_eq!(with("sample", json!(1_000_001)), Err("sample".into()));
         assert_eq!(with("points", json!([])), Err("points".into()));
         assert_eq!(with("points", json!([point, point])), Err("points[1]".into()));
         assert_eq!(with("flow", json!({"all": []})), Ok(128));

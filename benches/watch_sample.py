@@ -1,0 +1,150 @@
+"""How much of a flow of the highest rate `latlab-agent watch` records, whole and as a sample, and what is lost of it.
+
+    benches/watch_sample.py [--rounds 3] [--packets 1000000] [--samples 1 10 100 1000]
+
+Frames come in at an interface as fast as the kernel can make them (XDP live frames), and a bridge forwards them into
+another namespace: watched where they come in, where they leave the bridge and where they come in again. Each has
+another payload. Of each sample a row a round, interleaved: packets/s, what each point recorded of what passed it,
+records for which the ring had no room, and packets of the sample that one point has and another has not.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import secrets
+import socket
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+from bed import awake, need_root
+from bpf import inside, program_that_numbers, run_live
+
+from latlab.recordings.arrow import read_recording
+from latlab.scenario.watched import parse_flow
+from latlab.testbed.preflight import find_agent
+
+PORT = 5600
+RING = 1 << 18
+PAYLOAD_AT = 14 + 20 + 8
+SENSOR, ECU = "02:00:00:00:00:01", "02:00:00:00:00:02"
+NAMESPACES = ("watch-switch", "watch-sink")
+POINTS = (("watch-switch", "in0", "in"), ("watch-switch", "out0", "out"), ("watch-sink", "eth0", "in"))
+
+
+def ip(*words: str) -> None:
+    """Run ip."""
+    subprocess.run(["ip", *words], check=True)
+
+
+def make() -> None:
+    """A switch with a port where frames come in and one to a sink, which has no use for them."""
+    switch, sink = NAMESPACES
+    for name in NAMESPACES:
+        ip("netns", "add", name)
+        quiet = ("sysctl", "-qw", "net.ipv6.conf.all.disable_ipv6=1", "net.ipv6.conf.default.disable_ipv6=1")
+        subprocess.run(["ip", "netns", "exec", name, *quiet], check=True)
+    ip("-n", switch, "link", "add", "in0", "type", "veth", "peer", "name", "other-end")
+    ip("-n", switch, "link", "add", "out0", "type", "veth", "peer", "name", "eth0", "netns", sink)
+    ip("-n", switch, "link", "add", "br0", "type", "bridge", "mcast_snooping", "0")
+    for port in ("in0", "out0"):
+        ip("-n", switch, "link", "set", port, "master", "br0")
+    for port in ("in0", "other-end", "out0", "br0"):
+        ip("-n", switch, "link", "set", port, "up")
+    ip("-n", sink, "link", "set", "eth0", "up")
+    subprocess.run(["bridge", "-n", switch, "fdb", "replace", ECU, "dev", "out0", "master", "static"], check=True)
+
+
+def frame() -> bytes:
+    """A datagram of 64 bytes; its payload's first 8 are written over."""
+    macs = bytes.fromhex(ECU.replace(":", "") + SENSOR.replace(":", ""))
+    udp = struct.pack(">HHHH", PORT, PORT, 8 + 64, 0) + bytes(64)
+    addresses = socket.inet_aton("10.78.0.1") + socket.inet_aton("10.78.0.2")
+    header = struct.pack(">BBHHHBBH", 0x45, 0, 20 + len(udp), 0, 0x4000, 9, 17, 0) + addresses
+    words = sum(struct.unpack(">10H", header))
+    checksum = ~(words + (words >> 16)) & 0xFFFF
+    return macs + b"\x08\x00" + header[:10] + struct.pack(">H", checksum) + header[12:] + udp
+
+
+def points() -> list[dict[str, int]]:
+    """The points as the agent has them."""
+    found = []
+    for namespace, interface, _ in POINTS:
+        with inside(namespace):
+            inode = os.stat("/proc/thread-self/ns/net").st_ino
+            found.append({"netns": inode, "ifindex": socket.if_nametoindex(interface)})
+    return found
+
+
+def one_round(sample: int, packets: int) -> str:
+    """A row: what came of these packets."""
+    with tempfile.TemporaryDirectory() as place:
+        spec: dict[str, Any] = {"run_id": secrets.token_hex(8), "recording": f"{place}/watch", "realtime": {}}
+        spec |= {"points": points(), "flow": parse_flow(f"udp port {PORT}"), "ring_records": RING, "sample": sample}
+        words = [str(find_agent()), "watch"]
+        with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as agent:
+            assert agent.stdin
+            assert agent.stdout
+            agent.stdin.write(json.dumps(spec) + "\n")
+            agent.stdin.flush()
+            said(agent.stdout, "ready")
+            with inside("watch-switch"):
+                ifindex, program = socket.if_nametoindex("in0"), program_that_numbers(PAYLOAD_AT)
+                began = time.monotonic()
+                run_live(program, frame(), ifindex, packets)
+                took_s = time.monotonic() - began
+                os.close(program)
+            time.sleep(0.5)
+            agent.stdin.write(json.dumps({"stop": True}) + "\n")
+            agent.stdin.flush()
+            done = said(agent.stdout, "done")
+        rows = read_recording(Path(f"{place}/watch.watched.arrow"), "watched", run_id=spec["run_id"]).table
+    seen = [(done["points"][n][way], done["points"][n][f"passed_{way}"]) for n, (_, _, way) in enumerate(POINTS)]
+    own = rows.with_columns(pl.col("bytes").bin.slice(PAYLOAD_AT, 8).alias("own"))
+    sets = [set(own.filter(point=number)["own"].to_list()) for number in range(len(POINTS))]
+    told = ", ".join(f"{recorded} of {passed}" for recorded, passed in seen)
+    return (
+        f"sample {sample:5}  {packets / took_s:9.0f} packets/s  recorded {told}  "
+        f"{done['lost'] + done['ring_full']} lost  {len(sets[0] ^ sets[1])} and {len(sets[0] ^ sets[2])} at one only"
+    )
+
+
+def said(lines: Any, event: str) -> dict[str, Any]:
+    """The event of this name, once the agent says it."""
+    for line in lines:
+        found: dict[str, Any] = json.loads(line)
+        if found["event"] == event:
+            return found
+        if found["event"] == "error":
+            sys.exit(line)
+    sys.exit(f"the agent ended without {event}")
+
+
+def main() -> None:
+    """Run the rounds and print their rows."""
+    arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    arguments.add_argument("--rounds", type=int, default=3)
+    arguments.add_argument("--packets", type=int, default=1_000_000)
+    arguments.add_argument("--samples", type=int, nargs="+", default=[1, 10, 100, 1000])
+    given = arguments.parse_args()
+    need_root()
+    try:
+        make()
+        with awake():
+            for _ in range(given.rounds):
+                for sample in given.samples:
+                    print(one_round(sample, given.packets), flush=True)
+    finally:
+        for name in NAMESPACES:
+            subprocess.run(["ip", "netns", "delete", name], check=False, stderr=subprocess.DEVNULL)
+
+
+if __name__ == "__main__":
+    main()
