@@ -12,6 +12,8 @@ from latlab_command import read
 from own_boards import CABLE
 from ssh_bench import Bench
 
+from latlab.recordings.arrow import read_recording
+
 pytestmark = pytest.mark.skipif(
     not Path("/sys/kernel/btf/vmlinux").exists(), reason="this kernel has no BTF, so no BPF program sees its packets"
 )
@@ -46,6 +48,9 @@ def test_what_leaves_a_machine_comes_in_at_the_other_within_the_bound_of_their_c
         assert figures["min"] > 0  # it is one kernel, of which the lab does not know
     assert (status, cell["verdict"]) == (0, "trusted")
     assert bench.traces() == before
+    # What each machine's kernel dropped of the flow is fetched, too: nothing.
+    dropped = list((bench.place.only_run() / "watch").glob("*.dropped.arrow"))
+    assert [len(read_recording(path, "dropped").table) for path in dropped] == [0, 0]
 
 
 def test_without_a_bound_of_the_clocks_a_latency_between_two_machines_is_untrusted(bench: Bench) -> None:
