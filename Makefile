@@ -123,10 +123,15 @@ demo: require-demo build
 image: build
 	@$(SUDO) $(VENV)/bin/latlab image build --quiet
 
-# What was compiled for use is what is tested, and not compiled a second time.
-test: require-test agents other-tests image
-	@(cd agent && cargo test --locked --quiet --release)
-	$(SUDO) $(VENV)/bin/pytest $(LANES) $(PYTEST)
+# What was compiled for use is what is tested, and not compiled a second time. The agent's unit tests are compiled with the time
+# that the other tests leave. Tests build the images that they need.
+test: require-test agents other-tests
+	@(cd agent && exec chrt --idle 0 cargo test --no-run --locked --quiet --release) &
+	compiled=$$! failed=0
+	$(SUDO) $(VENV)/bin/pytest $(LANES) $(PYTEST) || failed=$$?
+	wait $$compiled || failed=$$?
+	(cd agent && cargo test --locked --quiet --release) || failed=$$?
+	exit $$failed
 
 bench: require-bench build image
 	@for one in $(BENCHES); do echo "== $$one"; $(SUDO) $(VENV)/bin/python benches/$$one.py; done
@@ -136,17 +141,20 @@ format: require-lint python
 	$(VENV)/bin/ruff format
 	for crates in agent agent/fuzz; do (cd $$crates; cargo fmt); done
 
-# Build scripts and macros are those of the release build: nothing is compiled a second time.
+# Build scripts and macros are those of the release build: nothing is compiled a second time. Fuzz targets are not linked, so the
+# library that they are linked with is not compiled.
 lint: require-lint python
 	@$(VENV)/bin/ruff check
 	$(VENV)/bin/ruff format --check
-	$(VENV)/bin/mypy
-	export CARGO_TARGET_DIR=$(CURDIR)/agent/target
+	trap wait EXIT
+	$(VENV)/bin/mypy & types=$$!
+	export CARGO_TARGET_DIR=$(CURDIR)/agent/target CUSTOM_LIBFUZZER_PATH=/nonexistent/libfuzzer.a
 	for crates in agent agent/fuzz; do
 		cd $(CURDIR)/$$crates
 		cargo fmt --check
 		cargo clippy --locked --quiet --release --all-targets -- --deny warnings
 	done
+	wait $$types
 
 man: python
 	@$(VENV)/bin/python tools/man.py build/man

@@ -49,7 +49,13 @@ class Lane:
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_protocol(self, item: pytest.Item, nextitem: pytest.Item | None) -> Iterator[None]:
-        """Tests marked `alone` have all CPUs, and no other test runs until those of them that follow are done."""
+        """Tests marked `alone` have all CPUs, and no other test runs until those of them that follow are done.
+
+        Those that only compute run next to them, with what time they leave.
+        """
+        if item.nodeid.startswith(COMPUTING):
+            with _idle():
+                return (yield)
         if not self._alone:
             self._alone = item.get_closest_marker("alone") is not None
             self._kept.enter_context(_alone() if self._alone else _among_others())
@@ -67,7 +73,8 @@ class Sharing(LoadFileScheduling):
     A lane beyond those with a CPU has only such, from the beginning, and before them those that take their time:
     machines that are emulated leave a CPU idle now and then, and their tests wait for none of its. What it does not get
     to the other lanes do at the end. Of those with a CPU every second begins with tests that emulate machines, and the
-    others with the rest: while these wait, the lane beyond has their CPU. Tests that run alone come after both.
+    others with the rest: while these wait, the lane beyond has their CPU. Tests that run alone come after both, in one
+    lane: the others compute meanwhile.
     """
 
     def _assign_work_unit(self, node: WorkerController) -> None:
@@ -85,9 +92,22 @@ class Sharing(LoadFileScheduling):
             return next(iter((*unhurried, *computing)), None)
         others = [scope for scope in self.workqueue if not scope.startswith((*COMPUTING, *UNHURRIED))]
         emulates = _number(node.gateway.id) % 2 == 0
-        others.sort(key=lambda scope: (runs_alone(scope), scope.startswith(EMULATING) != emulates))
+        others.sort(key=lambda scope: scope.startswith(EMULATING) != emulates)
+        alone = [scope for scope in others if runs_alone(scope)]
+        others = [scope for scope in others if scope not in alone]
         spare = unhurried if self.numnodes <= LANES else []
-        return next(iter((*others, *spare, *computing)), None)
+        if self._has_one_alone(node):
+            return next(iter((*others, *spare, *computing, *alone)), None)
+        return next(iter((*others, *alone, *spare, *computing)), None)
+
+    def _has_one_alone(self, node: WorkerController) -> bool:
+        """Whether another lane has tests that run alone."""
+        return any(
+            runs_alone(scope) and not all(tests.values())
+            for other, scopes in self.assigned_work.items()
+            for scope, tests in scopes.items()
+            if other is not node
+        )
 
 
 @cache
@@ -125,6 +145,17 @@ def all_cpus() -> Iterator[None]:
         yield
     finally:
         os.sched_setaffinity(0, before)
+
+
+@contextmanager
+def _idle() -> Iterator[None]:
+    """Inside, this process, and all that it starts, runs where no other process does."""
+    policy, parameters = os.sched_getscheduler(0), os.sched_getparam(0)
+    os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
+    try:
+        yield
+    finally:
+        os.sched_setscheduler(0, policy, parameters)
 
 
 @contextmanager

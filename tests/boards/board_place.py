@@ -6,15 +6,19 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import yaml
-from lab_machine import alive
+from lab_machine import alive, private_network, run
 from latlab_command import Lab, Place, cells_of
 from numpy.typing import NDArray
+
+from latlab.testbed.site import STATE
 
 STRUCK_LAB = Path(__file__).with_name("struck_lab.py")
 GONE_S = 10
@@ -113,6 +117,16 @@ class BoardPlace(Place):
         assert f"start {name}: `qemu-system-x86_64` was ended by signal 9" in first["reason"]["what"]
         assert [one for one in first["rechecks"] if not one["ok"]] == []
         return [first, *others]
+
+
+@contextmanager
+def board_place(folder: Path, cache: Path) -> Iterator[BoardPlace]:
+    """A place on a machine of its own, with the images in `cache`; no lab of it outlives the context."""
+    with private_network(), mock.patch.dict(os.environ, LATLAB_CACHE=str(cache)):
+        os.makedirs(STATE, exist_ok=True)
+        run("mount", "-t", "tmpfs", "tmpfs", STATE)
+        with BoardPlace(folder) as made:
+            yield made
 
 
 def received(cell: dict[str, object]) -> list[int]:

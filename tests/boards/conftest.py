@@ -13,12 +13,10 @@ import pytest
 
 sys.path += [str(Path(__file__).parents[1] / folder) for folder in ("testbed", "whole")]
 
-from board_place import BoardPlace
-from lab_machine import private_network, run
+from board_place import BoardPlace, board_place
 
 from latlab.testbed.agent_binary import find_agent, find_agents
 from latlab.testbed.images import build_image
-from latlab.testbed.site import STATE
 
 ARCHITECTURE = "aarch64"
 BOARD, OTHER_KERNEL = "debian-rt-board", "debian-rt"
@@ -58,12 +56,7 @@ def arm_cache(arm_agent: Path, pytestconfig: pytest.Config) -> Path:
 
 
 @pytest.fixture
-def place(tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[BoardPlace]:
+def place(tmp_path: Path, cache: Path) -> Iterator[BoardPlace]:
     """A machine, a folder and a journal of this test's own."""
-    with private_network():
-        os.makedirs(STATE, exist_ok=True)
-        run("mount", "-t", "tmpfs", "tmpfs", STATE)
-        monkeypatch.setenv("LATLAB_CACHE", str(cache))
-        made = BoardPlace(tmp_path)
+    with board_place(tmp_path, cache) as made:
         yield made
-        made.end_all()

@@ -8,15 +8,13 @@ from pathlib import Path
 from unittest import mock
 
 import pytest
-from board_place import BoardPlace, received
-from lab_machine import private_network, run
+from board_place import BoardPlace, board_place, received
 from latlab_command import cells_of, read
 
 import latlab
 from latlab.scenario.load import read_yaml
 from latlab.testbed.agent_binary import AGENT
 from latlab.testbed.images import board_recipe, build_image
-from latlab.testbed.site import STATE
 
 ARCHITECTURE = "aarch64"
 HOSTS = {
@@ -38,18 +36,11 @@ STAMPS = ("wake", "submit", "tx_sched", "tx_soft", "rx_soft", "rx_user")
 
 
 @pytest.fixture
-def arm_place(
-    tmp_path: Path, arm_agent: Path, arm_cache: Path, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[BoardPlace]:
+def arm_place(tmp_path: Path, arm_agent: Path, arm_cache: Path) -> Iterator[BoardPlace]:
     """A machine, a folder and a journal of this test's own, with agents for both architectures."""
-    with private_network():
-        os.makedirs(STATE, exist_ok=True)
-        run("mount", "-t", "tmpfs", "tmpfs", STATE)
-        monkeypatch.setenv("LATLAB_CACHE", str(arm_cache))
-        made = BoardPlace(tmp_path)
+    with board_place(tmp_path, arm_cache) as made:
         (tmp_path / f"{AGENT}-{ARCHITECTURE}").symlink_to(arm_agent)
         yield made
-        made.end_all()
 
 
 def test_a_stream_between_two_cards_has_all_stamps_and_repeats_to_the_nanosecond(arm_place: BoardPlace) -> None:

@@ -16,6 +16,13 @@ BRIDGES = {
     "ovs-afxdp": "AF_XDP",
     "vfio": "PCI device 0000:02:00.0",
 }
+ISOLATED = "isolcpus=nohz,domain,managed_irq,2-3"
+PLAIN_BY_VFIO = """
+overrides:
+  - when: {guests.vm1.bridge: vfio}
+    set: {hosts.board1.append: ''}"""
+"""No cell makes a snapshot of its own: that of VFIO starts from the one of two-way-board, the others from that of
+tsn-bridges. The isolated CPUs stay idle."""
 
 
 def test_every_packet_passes_every_bridge_both_ways(place: BoardPlace) -> None:
@@ -25,9 +32,8 @@ def test_every_packet_passes_every_bridge_both_ways(place: BoardPlace) -> None:
     )
     down = "down: {talker: sensor, "
     for was, becomes in (
-        # Then its VFIO cell starts from the snapshot of two-way-board.
-        ("cpus: 2, nics: 2", "cpus: 4, nics: 2"),
-        (whole, f"[{', '.join(BRIDGES)}]\n  loads: [none]"),
+        ("cpus: 2, nics: 2", f"cpus: 4, append: '{ISOLATED}', nics: 2"),
+        (whole, f"[{', '.join(BRIDGES)}]\n  loads: [none]{PLAIN_BY_VFIO}"),
         ("duration: 600ms", "duration: 300ms"),
         (down, f"{down}vlan: 5, "),  # a tag that the card would strip before XDP and AF_XDP see the frame
     ):

@@ -22,8 +22,9 @@ MOST = PACKETS * 3 // 4
 
 def test_the_way_of_an_interrupt_into_a_nested_guest_is_reported(place: BoardPlace) -> None:
     path = place.board_scenario(
+        # The board of irq-latency-board, with its guests' image: they have one snapshot.
         hosts={
-            "board1": {"kind": "board", "time": "virtual", "cpus": 2},
+            "board1": {"kind": "board", "time": "virtual", "cpus": 2, "memory": "1536MiB"},
             "sensor": {"kind": "netns", "on": "board1"},
             "ecu": {"kind": "netns", "on": "board1"},
         },
@@ -32,6 +33,7 @@ def test_the_way_of_an_interrupt_into_a_nested_guest_is_reported(place: BoardPla
                 "host": "ecu",
                 "uplink": "eth0",
                 "bridge": "tap",
+                "image": "debian-rt",
                 "acceleration": "kvm",
                 "vhost": "on",
                 "memory": "256MiB",

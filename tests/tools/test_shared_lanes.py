@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from types import SimpleNamespace
-from typing import Any
+from unittest.mock import Mock
 
 from lanes import COMPUTING, DOOR, EMULATING, LANES, UNHURRIED, Sharing, runs_alone
 
 FILES = ("tests/agent/test_a.py", "tests/analysis/test_b.py", "tests/packages/test_c.py", "tests/whole/test_d.py")
 
 
-def taken(lane: int, lanes: int, files: tuple[str, ...] = FILES) -> str | None:
-    """The file that a lane takes next of these."""
-    sharing = SimpleNamespace(workqueue=OrderedDict.fromkeys(files), numnodes=lanes)
-    node: Any = SimpleNamespace(gateway=SimpleNamespace(id=f"gw{lane}"))
-    found: str | None = Sharing._fitting(sharing, node)  # type: ignore[arg-type]
-    return found
+def taken(lane: int, lanes: int, files: tuple[str, ...] = FILES, others: dict[str, bool] | None = None) -> str | None:
+    """The file that a lane takes next of these. others: a file that another lane has → whether it is done."""
+    sharing = Sharing.__new__(Sharing)
+    sharing.workqueue, sharing.numnodes = OrderedDict((file, {}) for file in files), lanes
+    node, other = (Mock(gateway=Mock(id=f"gw{number}")) for number in (lane, lane + 1))
+    had = {file: {f"{file}::test": done} for file, done in (others or {}).items()}
+    sharing.assigned_work = OrderedDict([(node, {}), (other, had)])
+    return sharing._fitting(node)
 
 
 def test_a_lane_with_a_cpu_takes_what_sends_first_and_then_helps_the_spare_lane() -> None:
@@ -35,6 +36,14 @@ def test_every_second_lane_begins_with_tests_that_emulate_machines_and_the_other
         assert taken(lane, LANES + 1, (computes, alone, emulates)) == emulates
         assert taken(lane, LANES + 1, (computes, alone)) == alone
     assert taken(0, LANES + 1, FILES) == "tests/agent/test_a.py"
+
+
+def test_while_one_lane_has_tests_that_run_alone_the_others_compute() -> None:
+    alone, others = "tests/boards/test_cables.py", ("tests/whole/test_irq_latency.py", "tests/analysis/test_b.py")
+    assert taken(1, LANES + 1, others, {alone: False}) == others[1]
+    assert taken(1, LANES + 1, others, {alone: True}) == others[0]
+    assert taken(1, LANES + 1, others[:1], {alone: False}) == others[0]
+    assert taken(1, LANES + 1, (*others, "tests/testbed/test_f.py"), {alone: False}) == "tests/testbed/test_f.py"
 
 
 def test_what_lanes_look_for_is_there() -> None:
