@@ -38,7 +38,7 @@ class BoardBed:
 
 def board(folder: Path) -> Any:
     folder.mkdir()
-    return SimpleNamespace(name=folder.name, files_are_here=False, scratch=str(folder), turns=object())
+    return SimpleNamespace(name=folder.name, files_are_here=False, streams=False, scratch=str(folder), turns=object())
 
 
 def fetched(tmp_path: Path, tables: dict[str, bytes]) -> tuple[BoardBed, Path]:

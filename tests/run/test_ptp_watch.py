@@ -113,6 +113,9 @@ class Kept:
     def prefix(self, _: object, here: Path) -> str:
         return str(here)
 
+    async def receive(self, *_: object) -> None:
+        pass
+
     async def follow(self, *_: object) -> None:
         pass
 
