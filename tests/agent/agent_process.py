@@ -63,6 +63,11 @@ class Agent:
         """Nothing; the agent, which the test knows to be alive, has been sent the signal."""
         self._process.send_signal(number)
 
+    @property
+    def said(self) -> list[str]:
+        """What kind of events it has reported, but `progress`: one comes each second that it runs."""
+        return [event["event"] for event in self.events if event["event"] != "progress"]
+
     def ended(self) -> int:
         """Its exit status, once it has ended; its whole output is in `events`."""
         self._thread.join(PATIENCE_S)

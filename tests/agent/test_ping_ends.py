@@ -78,7 +78,7 @@ def test_one_that_is_ended_before_its_start_says_it_did_nothing(
     for agent in (pair.ping, pair.pong):
         end(agent)
         assert agent.ended() == 0
-        assert [event["event"] for event in agent.events] == ["ready", "done"]
+        assert agent.said == ["ready", "done"]
         assert agent.events[-1]["answered"] == 0
     assert bed.sent("sensor", "ecu") == bed.sent("ecu", "sensor") == 0
     assert all(recording(tmp_path, f"{side}.{name}").complete for side in ("ping", "pong") for name in TABLES)

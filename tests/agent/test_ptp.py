@@ -284,7 +284,7 @@ def test_it_ends_as_every_agent_does(clocks: Clocks, tmp_path: Path, end: Callab
     agent.until("ready")
     end(agent)
     assert agent.ended() == 0
-    assert [event["event"] for event in agent.events] == ["ready", "done"]
+    assert agent.said == ["ready", "done"]
     assert recording(tmp_path, "ptp.ptp").complete
 
 

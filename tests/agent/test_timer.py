@@ -181,7 +181,7 @@ def test_one_that_waits_for_long_ends_soon(timer: Callable[[Any], Agent], tmp_pa
     time.sleep(0.1)
     agent.tell(stop=True)
     assert agent.ended() == 0
-    assert [event["event"] for event in agent.events] == ["ready", "done"]
+    assert agent.said == ["ready", "done"]
     done = agent.events[-1]
     nothing = {
         "events": 0,
