@@ -40,8 +40,8 @@ def print_comparison(document: ComparisonDocument, console: Console, *, full: bo
 def _overview(found: Sequence[Block]) -> list[Part]:
     metrics = list(dict.fromkeys(block.entries[0].metric for block in found))
     table = overview([block for block in found if block.entries[0].metric == metrics[0]])
-    others = f"; {', '.join(metrics[1:])}" if metrics[1:] else ""
-    return [table, Lines([f"More with --full: both sides' figures, the smallest difference shown, p{others}"])]
+    others = f"; of {', '.join(metrics[1:])}, too" if metrics[1:] else ""
+    return [table, Lines([f"--full prints both sides' figures and p of each{others}"])]
 
 
 def comparison_markdown(document: ComparisonDocument) -> str:
