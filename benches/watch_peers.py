@@ -11,10 +11,8 @@ was recorded at both points, and what was not. The last line has the ratios to t
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import re
-import secrets
 import signal
 import socket
 import subprocess
@@ -27,10 +25,7 @@ from pathlib import Path
 
 from bed import awake, mean_ratio, need_root
 from bpf import inside, program_that_numbers, run_live
-from watch_sample import NAMESPACES, PAYLOAD_AT, POINTS, PORT, RING, frame, make, points, said
-
-from latlab.scenario.watched import parse_flow
-from latlab.testbed.preflight import find_agent
+from watch_sample import NAMESPACES, PAYLOAD_AT, POINTS, PORT, RING, frame, make, points, watching
 
 SAMPLE = 100
 SNAP = 128
@@ -50,20 +45,9 @@ def nobody(seen: Seen) -> Iterator[None]:
 def watched(seen: Seen, sample: int = 1) -> Iterator[None]:
     """Our agent at both interfaces."""
     with tempfile.TemporaryDirectory() as place:
-        spec = {"run_id": secrets.token_hex(8), "recording": f"{place}/watch", "realtime": {}, "snap": SNAP}
         both = [points()[0], points()[2]]
-        spec |= {"points": both, "flow": parse_flow(f"udp port {PORT}"), "ring_records": RING, "sample": sample}
-        words = [str(find_agent()), "watch"]
-        with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as agent:
-            assert agent.stdin
-            assert agent.stdout
-            agent.stdin.write(json.dumps(spec) + "\n")
-            agent.stdin.flush()
-            said(agent.stdout, "ready")
+        with watching({"recording": f"{place}/watch", "points": both, "snap": SNAP, "sample": sample}) as done:
             yield
-            agent.stdin.write(json.dumps({"stop": True}) + "\n")
-            agent.stdin.flush()
-            done = said(agent.stdout, "done")
         came = [f"{one['in']} of {one['passed_in']}" for one in done["points"]]
         seen.append(f"recorded {' and '.join(came)}, {done['lost'] + done['ring_full']} lost")
 

@@ -20,6 +20,8 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -83,18 +85,33 @@ def points() -> list[dict[str, int]]:
     return found
 
 
+@contextmanager
+def watching(spec: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """The agent watches the flow, as the spec has it besides; its `done` is what is yielded, once it has ended."""
+    done: dict[str, Any] = {}
+    whole = {
+        "run_id": secrets.token_hex(8),
+        "realtime": {},
+        "flow": parse_flow(f"udp port {PORT}"),
+        "ring_records": RING,
+    }
+    words = [str(find_agent()), "watch"]
+    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as agent:
+        assert agent.stdin
+        assert agent.stdout
+        agent.stdin.write(json.dumps({**whole, **spec}) + "\n")
+        agent.stdin.flush()
+        said(agent.stdout, "ready")
+        yield done
+        agent.stdin.write(json.dumps({"stop": True}) + "\n")
+        agent.stdin.flush()
+        done |= said(agent.stdout, "done")
+
+
 def one_round(sample: int, packets: int) -> str:
     """A row: what came of these packets."""
     with tempfile.TemporaryDirectory() as place:
-        spec: dict[str, Any] = {"run_id": secrets.token_hex(8), "recording": f"{place}/watch", "realtime": {}}
-        spec |= {"points": points(), "flow": parse_flow(f"udp port {PORT}"), "ring_records": RING, "sample": sample}
-        words = [str(find_agent()), "watch"]
-        with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as agent:
-            assert agent.stdin
-            assert agent.stdout
-            agent.stdin.write(json.dumps(spec) + "\n")
-            agent.stdin.flush()
-            said(agent.stdout, "ready")
+        with watching({"recording": f"{place}/watch", "points": points(), "sample": sample}) as done:
             with inside("watch-switch"):
                 ifindex, program = socket.if_nametoindex("in0"), program_that_numbers(PAYLOAD_AT)
                 began = time.monotonic()
@@ -102,10 +119,7 @@ def one_round(sample: int, packets: int) -> str:
                 took_s = time.monotonic() - began
                 os.close(program)
             time.sleep(0.5)
-            agent.stdin.write(json.dumps({"stop": True}) + "\n")
-            agent.stdin.flush()
-            done = said(agent.stdout, "done")
-        rows = read_recording(Path(f"{place}/watch.watched.arrow"), "watched", run_id=spec["run_id"]).table
+        rows = read_recording(Path(f"{place}/watch.watched.arrow"), "watched").table
     seen = [(done["points"][n][way], done["points"][n][f"passed_{way}"]) for n, (_, _, way) in enumerate(POINTS)]
     own = rows.with_columns(pl.col("bytes").bin.slice(PAYLOAD_AT, 8).alias("own"))
     sets = [set(own.filter(point=number)["own"].to_list()) for number in range(len(POINTS))]
