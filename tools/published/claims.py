@@ -11,15 +11,21 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import exp, inf, log
+from statistics import median_low
 from typing import Any, Final, Literal, cast
 
 import polars as pl
 
 from latlab.analysis.comparison.effect import ALPHA, Effect, over_repetitions, paired
+from latlab.analysis.statistics import statistics
 from latlab.notebook import Run
 
 US: Final = 1_000
-Agrees = Literal["yes", "no", "not shown"]
+MISSED: Final = "missed_slot"
+"""The class of packets that left after their gate window."""
+Agrees = Literal["yes", "no", "not shown", "not testable here"]
+SENT: Final = "sent_latency"
+"""The metric of a packet behind gates that `Figures` adds: its receiver's timestamp − its send call."""
 
 
 @dataclass(frozen=True)
@@ -41,8 +47,7 @@ class Of:
 class Finding:
     """What was measured, in words, and whether it agrees with the author's sentence.
 
-    Why it does not decide the claim: wide: which intervals are too wide. absent: what was not measured, or did not
-    occur.
+    Why it does not decide the claim: wide: which intervals are too wide. absent: what was not measured, or is too rare.
     """
 
     measured: str
@@ -58,13 +63,20 @@ NOT_MEASURED: Final = Finding("not measured", "not shown", absent="not measured"
 class Claim:
     """What the author says, mostly in the author's words, and how it is tested here.
 
-    why: what differs here from the author's bench, shown where the two contradict each other.
+    why: what differs here from the author's bench, shown where the two contradict each other. testable: whether the
+    emulated board has what the claim is about; where it has not, `why` says what, and the figures are shown anyway.
     """
 
     says: str
     test: str
     check: Check
     why: str
+    testable: bool = True
+
+    def found(self, figures: Figures) -> Finding:
+        """What was measured, and whether it agrees."""
+        one = self.check(figures)
+        return one if self.testable else Finding(one.measured, "not testable here")
 
 
 class Figures:
@@ -80,8 +92,12 @@ class Figures:
 
     @cached_property
     def cells(self) -> Sequence[Mapping[str, Any]]:
-        """The cells of the result that were measured, in the order of their repetitions."""
+        """The cells of the result that were measured, in the order of their repetitions; with SENT behind gates."""
         measured = [cell for cell in self.document["cells"] if cell["status"] == "ok"]
+        if any(block["gates"] for cell in measured for block in cell["streams"].values()):
+            for (slug, repeat, stream), packets in self.packets.group_by("cell", "repeat", "stream_name"):
+                cell = next(one for one in measured if (one["slug"], one["repeat"]) == (slug, repeat))
+                _add_sent(cell["streams"][stream], packets.sort("sequence"))
         return sorted(measured, key=lambda cell: cell["repeat"])
 
     def blocks(self, cells: str, stream: str) -> list[Mapping[str, Any]]:
@@ -133,9 +149,9 @@ class Figures:
         return replace(effect, clocks=cast(int, clocks))
 
     def over_all(self, of: Of, figure: str) -> tuple[float, float | None] | None:
-        """The figure of all repetitions and the ± of a mean: extremes of extremes, n the sum, others means.
+        """The figure of all repetitions and the ± of a mean.
 
-        As the extremes are, pk_pk is that of all repetitions together.
+        Extremes of extremes, and so pk_pk that of all repetitions; n the sum; p50 the middle one; others means.
         """
         if figure == "pk_pk":
             least, most = self.over_all(of, "min"), self.over_all(of, "max")
@@ -143,28 +159,44 @@ class Figures:
         values = list(self.values(of, figure).values())
         if not values:
             return None
-        if figure in ("min", "max", "n"):
-            return {"min": min(values), "max": max(values), "n": sum(values)}[figure], None
+        if combined := {"min": min, "max": max, "n": sum, "p50": median_low}.get(figure):
+            return combined(values), None
         return over_repetitions(values) if len(values) > 1 else (values[0], None)
 
     @cached_property
     def packets(self) -> pl.DataFrame:
-        """Every packet after warm-up that arrived: cell, repeat, stream_name, latency_ns, class (of its anomaly)."""
+        """Every packet after warm-up that arrived: cell, repeat, stream_name, sequence, sent_ns (SENT), class (of its
+        anomaly).
+        """
         tables = []
-        measured = {(cell["slug"], cell["repeat"]) for cell in self.cells}
+        measured = {(cell["slug"], cell["repeat"]) for cell in self.document["cells"] if cell["status"] == "ok"}
         for folder in self.run.folder.cells():
             if (folder.slug, folder.repeat) in measured and folder.classes_path.exists():
                 table = self.run.packets(folder.slug, folder.repeat)
-                latency = pl.coalesce("rx_hard_tai_ns", "rx_soft_tai_ns") - pl.col("launch_tai_ns")
+                sent = pl.coalesce("rx_hard_tai_ns", "rx_soft_tai_ns") - pl.col("submit_tai_ns")
                 tables.append(
                     table.filter(~pl.col("warmup"))
                     .join(pl.read_parquet(folder.classes_path), on=["stream", "sequence"], how="left")
-                    .select(
-                        "cell", "repeat", "stream_name", latency.alias("latency_ns"), pl.col("class").cast(pl.String)
-                    )
-                    .filter(pl.col("latency_ns").is_not_null())
+                    .select(*_PACKET, sent.alias("sent_ns"), pl.col("class").cast(pl.String).fill_null(""))
+                    .filter(pl.col("sent_ns").is_not_null())
                 )
-        return pl.concat(tables) if tables else pl.DataFrame()
+        empty = pl.DataFrame(schema=dict.fromkeys((*_PACKET, "sent_ns", "class"), pl.String))
+        return pl.concat(tables) if tables else empty
+
+
+_PACKET: Final = ("cell", "repeat", "stream_name", "sequence")
+
+
+def _add_sent(block: Mapping[str, Any], packets: pl.DataFrame) -> None:
+    """Add the metric SENT to the block of a result, and without the packets that missed their slot."""
+
+    def of(some: pl.DataFrame) -> dict[str, Any]:
+        return statistics(some["sent_ns"].to_numpy(), some["sequence"].to_numpy()).model_dump()
+
+    # Both ends' clocks are those of `latency`.
+    block["metrics"][SENT] = of(packets) | {"uncertainty_ns": block["metrics"]["latency"]["uncertainty_ns"]}
+    if in_slot := block["gates"]["in_slot"]:
+        in_slot[SENT] = of(packets.filter(pl.col("class") != MISSED))
 
 
 def _metrics(block: Mapping[str, Any], of: Of) -> Mapping[str, Any]:
@@ -190,6 +222,8 @@ def _holds(axes: Mapping[str, Any], condition: str) -> bool:
     return value not in text if left.endswith("!") else value == text
 
 
+EFFECTS: Final = "<br>"
+"""Between what was measured of several cells, in one cell of a table."""
 Check = Callable[[Figures], Finding]
 Pair = tuple[str, Of, Of]
 """A label, and what is subtracted from what: B − A, or B / A."""
@@ -242,6 +276,7 @@ def judged(
     """Whether every effect is above `low` and below `high`.
 
     yes: every interval lies within. no: one lies outside. not shown: neither, or an effect or interval is missing.
+    Repetitions that are all equal have an interval without a width: where it lies on a bound, nothing is shown.
     """
     known = [(label, one) for label, one in effects if one is not None]
     if not known:
@@ -255,17 +290,27 @@ def judged(
             wide.append(f"{label} (one repetition has no interval)")
             continue
         below, above = one.difference - half, one.difference + half
-        outside |= above <= low or below >= high
+        outside |= above < low or below > high
         if not (below > low and above < high):
             wide.append(f"{label} (clocks: {100 * (one.clocks or 0) / half:.0f} %)" if one.clocks else label)
     missing = [f"{label}: not measured" for label, one in effects if one is None]
     agrees: Agrees = "no" if outside else "yes" if within and not wide else "not shown"
-    return Finding("; ".join(words + missing), agrees, ", ".join(wide), ", ".join(missing))
+    return Finding(EFFECTS.join(words + missing), agrees, ", ".join(wide), ", ".join(missing))
 
 
 def _difference(one: Effect, half: float | None) -> str:
-    error = " (one repetition)" if half is None else f" ± {half / US:.1f}"
-    return f"{one.difference / US:+.1f}{error} µs"
+    return f"{with_error(one.difference / US, None if half is None else half / US)} µs"
+
+
+def with_error(difference: float, half: float | None) -> str:
+    """A difference with its sign and its ±."""
+    error = " (one repetition)" if half is None else f" ± {number(half, 1)}"
+    return f"{'+' if difference >= 0 else ''}{number(difference, 1)}{error}"
+
+
+def number(value: float, decimals: int) -> str:
+    """A number as pages write it: 1,234.5 and −0.5."""
+    return f"{value:,.{decimals}f}".replace("-", "−")
 
 
 def ratio_text(one: Effect, half: float | None) -> str:

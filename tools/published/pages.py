@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, get_args
 
 import yaml
 from PIL import Image
@@ -23,7 +23,7 @@ from latlab.notebook import Run
 from latlab.report.charts.sheet import write_figure
 from latlab.scenario import load_scenario
 from published import FIVE
-from published.claims import US, Claim, Figures, Finding
+from published.claims import US, Agrees, Claim, Figures, Finding, number
 from published.experiment import Entry, Experiment, Ours, Part, Picture, Published, Table
 from published.pictures import caption
 
@@ -35,12 +35,12 @@ _COLOURS: Final = 64
 _SECTION: Final = re.compile(r"<!-- (\S+) -->\n(.*?)<!-- /\1 -->\n", re.DOTALL)
 _CLAIM: Final = re.compile(r"^\| (?!---|the author)(.+) \|$", re.MULTILINE)
 
+_CLAIMS: Final = ("the author's claim", "our test", "measured", "agrees")
 _CONTRADICTS: Final = "### What disagrees, and why"
-_WIDE: Final = """\
-### Not decided: the interval is too wide
-
-The share in brackets is the clock error's; more repetitions narrow the rest."""
-_ABSENT: Final = "### Not decided: not measured, or it did not occur"
+_UNTESTABLE: Final = "### Not testable here, and why"
+_WIDE: Final = "### Not decided: the interval is too wide"
+_CLOCKS: Final = "The share in brackets is the clock error's; more repetitions narrow the rest."
+_ABSENT: Final = "### Not decided: not measured, or too rare"
 
 HEAD: Final = """\
 # Five published experiments, repeated
@@ -61,10 +61,13 @@ In [virtual time](../reference/machines.md#virtual-time) the board's clock count
 execute. Figures compare configurations, and say nothing about the speed of any hardware.
 
 **The clock counts the instructions of all CPUs.** Two busy CPUs each run at half speed. So load, or
-a thread that polls, slows a stream on *another* CPU, too. The benefit of isolation, of pinning and
-of a poll-mode thread on a dedicated CPU cannot be seen here. A claim about them needs real boards.
+a thread that polls, slows a stream on *another* CPU, too. Claims about a CPU whose time is its own need
+real boards: a pinned virtual machine, a poll-mode thread. So do claims about a card's clock, and about
+what occurs once in minutes. They are *not testable here*; their figures are shown all the same.
 
-## Claims
+{table}
+
+{verdicts}
 
 The unit of a comparison is a repetition. A difference is the mean over repetitions with its 95 %
 interval by Student's t, widened by the clock error. All intervals of a claim hold jointly at 95 %.
@@ -72,9 +75,9 @@ interval by Student's t, widened by the clock error. All intervals of a claim ho
 - **yes**: every interval lies within the test.
 - **no**: an interval lies outside.
 - **not shown**: an interval is too wide to decide, something was not measured, or it did not occur.
-
-The verdict is latlab's, for the whole run; the experiment's page has its reason.
+- **not testable here**: the emulated board does not have what the claim is about.
 """
+_ANSWERS: Final[tuple[Agrees, ...]] = get_args(Agrees)
 
 
 def write_pages(runs: Sequence[Run], pages: Path = PAGES) -> list[Path]:
@@ -137,15 +140,17 @@ def section(part: Part, figures: Figures, pictures: Sequence[str] = ()) -> Itera
     for picture in part.pictures:
         if picture.name in pictures:
             yield from (f"{picture.shows}:", "", f"![{picture.shows}](pictures/{picture.name}.png)", "")
-    found = [(claim, claim.check(figures)) for claim in part.claims]
+    found = [(claim, claim.found(figures)) for claim in part.claims]
     yield from ("### Claims", "")
     judged = [(claim.says, claim.test, one.measured, f"**{one.agrees}**") for claim, one in found]
-    yield from _markdown(("the author's claim", "our test", "measured", "agrees"), judged)
+    yield from _markdown(_CLAIMS, judged)
     yield ""
     undecided = [(_test(claim), one) for claim, one in found if one.agrees == "not shown"]
     wide = [f"{test}: {one.wide}" for test, one in undecided if one.wide]
     absent = [f"{test}: {one.absent}" for test, one in undecided if one.absent]
-    for title, lines in ((_CONTRADICTS, _contradicts(found)), (_WIDE, wide), (_ABSENT, absent)):
+    of_width = f"{_WIDE}\n\n{_CLOCKS}" if any("(clocks: " in line for line in wide) else _WIDE
+    because = ((_CONTRADICTS, _reasons(found, "no")), (_UNTESTABLE, _reasons(found, "not testable here")))
+    for title, lines in (*because, (of_width, wide), (_ABSENT, absent)):
         if lines:
             yield from (title, "", *(f"- {line}" for line in lines), "")
     yield from ("### How the test bed differs", "", part.differs, "", "### How it was measured", "")
@@ -153,11 +158,11 @@ def section(part: Part, figures: Figures, pictures: Sequence[str] = ()) -> Itera
     yield ""
 
 
-def _contradicts(found: Sequence[tuple[Claim, Finding]]) -> list[str]:
-    """Why claims do not hold here: those with one reason in one line."""
+def _reasons(found: Sequence[tuple[Claim, Finding]], agrees: Agrees) -> list[str]:
+    """Why claims do not hold here, or cannot be tested: those with one reason in one line."""
     reasons: dict[str, list[str]] = {}
     for claim, finding in found:
-        if finding.agrees == "no":
+        if finding.agrees == agrees:
             reasons.setdefault(claim.why, []).append(_test(claim))
     return [f"{'; '.join(claims)}: {why}" for why, claims in reasons.items()]
 
@@ -194,7 +199,7 @@ def _ours(entry: Ours, table: Table, figures: Figures) -> str:
 
 
 def _number(value: float, figure: str, table: Table) -> str:
-    return f"{value:,.0f}" if figure == "n" or table.unit == "ns" else f"{value / US:,.{table.decimals}f}"
+    return number(value, 0) if figure == "n" or table.unit == "ns" else number(value / US, table.decimals)
 
 
 def _markdown(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
@@ -302,26 +307,35 @@ def _sections(path: Path) -> dict[str, str]:
 def _summary(pages: Path) -> str:
     """The page of all claims, from what the other pages have."""
     rows: list[tuple[str, ...]] = []
+    lines: list[str] = []
+    verdicts: list[tuple[str, str]] = []
     minutes, missing = 0, []
     for experiment in FIVE:
         path = pages / f"{experiment.name}.md"
         text = path.read_text(encoding="utf-8") if path.exists() else ""
         minutes += sum(map(int, re.findall(r"^- Wall time: (\d+) min", text, re.MULTILINE)))
         link = f"[{experiment.title}]({experiment.name}.md)" if text else experiment.title
+        claims: list[list[str]] = []
         for part in experiment.parts:
             there = _sections(path).get(part.scenario, "")
             listed = _CLAIM.findall(there.partition("### Claims\n")[2].partition("###")[0])
-            verdict = re.findall(r"verdict: (\w+)", there)
-            before = ""
-            for says, test, measured, agrees in (one.split(" | ") for one in listed):
-                rows.append((link, says, test, "as above" if measured == before else measured, agrees, *verdict))
-                before = measured
+            claims += [one.split(" | ") for one in listed]
+            verdicts += [(one, part.scenario) for one in re.findall(r"verdict: (\w+)", there)]
             if not listed:
                 missing.append(part.scenario)
-                rows.append((link, "–", "–", f"not measured yet: `make experiments ONLY={part.scenario}`", "–", "–"))
+                claims.append(["–", "–", f"not measured yet: `make experiments ONLY={part.scenario}`", "–"])
+        answers = Counter(one[-1].strip("*") for one in claims)
+        rows.append((link, *(str(answers[one] or "–") for one in _ANSWERS)))
+        lines += ["", f"## {link}", "", *_markdown(_CLAIMS, claims)]
     hours = f"{minutes / 60:.1f} h" if minutes >= 90 else f"{minutes} min"
     unmeasured = f"; not measured yet: {', '.join(missing)}" if missing else ""
-    scenarios = sum(len(one.parts) for one in FIVE)
-    head = HEAD.format(scenarios=scenarios, hours=hours, cpus=os.cpu_count(), unmeasured=unmeasured)
-    headings = ("experiment", "claim of the author", "our test", "measured", "agrees", "verdict of the run")
-    return "\n".join([head, *_markdown(headings, rows), ""])
+    others = ", ".join(f"{name} is {verdict}" for verdict, name in verdicts if verdict != "trusted")
+    head = HEAD.format(
+        scenarios=sum(len(one.parts) for one in FIVE),
+        hours=hours,
+        cpus=os.cpu_count(),
+        unmeasured=unmeasured,
+        table="\n".join(_markdown(("claims that agree", *_ANSWERS), rows)),
+        verdicts=f"latlab's verdict of every run is *trusted*{f', but {others}' if others else ''}.",
+    )
+    return "\n".join([head.rstrip("\n"), *lines, ""])

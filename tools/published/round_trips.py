@@ -96,6 +96,14 @@ def _kernels(flavour: str, pinned: bool, leg: str, load: str) -> Of:
     return Of(f"flavour={flavour}, vm1={tuning}, loads={load}", "latency_user", f"as-ecu.{leg}")
 
 
+def _by_kernel(leg: str, load: str) -> tuple[Of, Of]:
+    return _kernels("standard", False, leg, load), _kernels("rt", False, leg, load)
+
+
+_HELP: Final = 0.94
+"""What is shorter than this share is shorter to the author, by his own figures."""
+
+
 def _kernel_rows() -> list[tuple[Entry, ...]]:
     rows: list[tuple[Entry, ...]] = []
     for pinned, named in ((False, ""), (True, "pinned, ")):
@@ -161,14 +169,14 @@ ROUND_TRIPS = Experiment(
             [
                 Claim(
                     "(his figures: a virtual machine adds 17 to 88 µs, × 1.20 to × 1.43)",
-                    "average, vm / host: 1.1 to 1.5",
+                    "average, vm / host: 1.1 to 1.5 (his, a tenth wider)",
                     times([(b, _HOST, _rr(b)) for b in (*_VIRTIO, "vfio")], 1.1, 1.5),
                     "No time passes on the wire and in cards here, so what the virtual machine adds is a larger share.",
                 ),
                 Claim(
                     "(his figures: XDP is no shorter than tap, and at the best × 0.87 of another)",
-                    "average, XDP / each other bridge: at least 0.8",
-                    times([(b, _rr(b), _rr("xdp")) for b in _VIRTIO if b != "xdp"], 0.8),
+                    "average, XDP / each other bridge: at least 0.87, his least",
+                    times([(b, _rr(b), _rr("xdp")) for b in _VIRTIO if b != "xdp"], 0.87),
                     MICROSECONDS,
                 ),
                 Claim(
@@ -202,11 +210,8 @@ ROUND_TRIPS = Experiment(
                 ),
                 Table(
                     "Beside load of their own direction, from the repetition with the least to that with the "
-                    "greatest, µs. What leaves the virtual machine waits in its queue, at the token bucket that "
-                    "stands for the line. iperf3 pauses for some milliseconds now and then, and sends what it is "
-                    "behind at once. One such queue is milliseconds long. It comes late in a cell and stays until its "
-                    "end, as the bucket passes little more than the load brings. How many packets meet it decides a "
-                    "repetition's average; the medians hardly depend on it. Why iperf3 pauses then is not known.",
+                    "greatest, µs. Last column: which share of its late packets' delay a leg has in its sender's "
+                    "queue, at the token bucket that stands for the line.",
                     "µs",
                     ("load in its own direction", "median", "average", "maximum", "late packets' delay in the queue"),
                     _own_rows(),
@@ -231,11 +236,10 @@ ROUND_TRIPS = Experiment(
                     times([(_leg(p, leg), _two(p, leg, _other(own)), _two(p, leg, own)) for p, leg, own in _LEGS], 1),
                     _CLOCK,
                 ),
-                # Load in a leg's own direction makes it 2.3 times as long as idle or more: the bound is below that.
                 Claim(
                     '"Receive actions may not have a big impact on sender actions" (his: × 2.3 to × 4.5)',
-                    "load against a leg's direction / idle: at most 2",
-                    times([(_leg(p, leg), *_beside(p, leg, _other(own))) for p, leg, own in _LEGS], at_most=2),
+                    "load against a leg's direction / idle: at most 4.5, his greatest",
+                    times([(_leg(p, leg), *_beside(p, leg, _other(own))) for p, leg, own in _LEGS], at_most=4.5),
                     _CLOCK,
                 ),
             ],
@@ -276,45 +280,44 @@ ROUND_TRIPS = Experiment(
             ],
             [
                 Claim(
-                    '"RT kernel always has some SW overhead" (netperf: host 85 → 100.5 µs, VFIO 102 → 122.4 µs)',
-                    "average idle, PREEMPT_RT − standard: above 0",
-                    differ(
+                    '"RT kernel always has some SW overhead" (of netperf: host 85 → 100.5 µs, VFIO 102 → 122.4 µs)',
+                    "two-way over macvtap here, average idle, PREEMPT_RT − standard: above 0",
+                    differ([(leg, *_by_kernel(leg, "none")) for leg in ("up", "down")], 0),
+                    MICROSECONDS,
+                ),
+                Claim(
+                    '"RT kernel won\'t help reducing latencies there" (of netperf)',
+                    f"two-way over macvtap here, average with load, PREEMPT_RT / standard: at least {_HELP}",
+                    times([(leg, *_by_kernel(leg, "load-down")) for leg in ("up", "down")], _HELP),
+                    "vCPU, vhost and QEMU run with SCHED_FIFO here; the report names no such setting.",
+                ),
+                Claim(
+                    '"long-tail in worst-case latency", of macvtap with load (his: × 2.5 and × 3.8)',
+                    "maximum with load / idle, PREEMPT_RT, not pinned: above 1",
+                    times(
                         [
-                            (f"{leg}", _kernels("standard", False, leg, "none"), _kernels("rt", False, leg, "none"))
+                            (leg, _kernels("rt", False, leg, "none"), _kernels("rt", False, leg, "load-down"))
                             for leg in ("up", "down")
                         ],
-                        0,
+                        1,
+                        figure="max",
                     ),
                     MICROSECONDS,
                 ),
                 Claim(
-                    '"RT kernel won\'t help reducing latencies there"',
-                    "average with load, PREEMPT_RT / standard: at least 0.9",
-                    times(
-                        [
-                            (
-                                f"{leg}",
-                                _kernels("standard", False, leg, "load-down"),
-                                _kernels("rt", False, leg, "load-down"),
-                            )
-                            for leg in ("up", "down")
-                        ],
-                        0.9,
-                    ),
-                    "vCPU, vhost and QEMU run with SCHED_FIFO here; the report names no such setting.",
-                ),
-                Claim(
                     '"Again, I don\'t see any improvement here" (pinned)',
-                    "average, pinned / not: at least 0.9",
+                    f"average, pinned / not: at least {_HELP} (his least, 230.4 / 242.9, which is none to him)",
                     times(
                         [
                             (f"{leg} {name}", _kernels("rt", False, leg, load), _kernels("rt", True, leg, load))
                             for leg in ("up", "down")
                             for name, load in (("idle", "none"), ("loaded", "load-down"))
                         ],
-                        0.9,
+                        _HELP,
                     ),
-                    "The report pins the whole virtual machine to one CPU; here vCPU, vhost and QEMU have a CPU each.",
+                    "The benefit of a CPU whose time is its own. The report pins the whole virtual machine to one CPU; "
+                    "here vCPU, vhost and QEMU have a CPU each.",
+                    testable=False,
                 ),
             ],
             [
@@ -326,9 +329,9 @@ ROUND_TRIPS = Experiment(
             ],
             "The guest has Debian's standard kernel, as in the report. The report had PREEMPT_RT on host2 only; here "
             "sensor and VM host are one board with one kernel. It pins the whole virtual machine to one CPU and the "
-            "sender likewise; here vCPU, vhost and QEMU have a CPU each, and the sender none. Virtual time cannot "
-            "show the benefit of a dedicated CPU. The report does not state its load; ours is three iperf3 streams of "
-            "60 Mbit/s together. No taprio: the emulated card cannot offload it. With the standard kernel a cell "
+            "sender likewise; here vCPU, vhost and QEMU have a CPU each, and the sender none. The report does not "
+            "state its load; ours is three iperf3 streams of 60 Mbit/s together. No taprio: the emulated card cannot "
+            "offload it. With the standard kernel a cell "
             "would be suspect; the scenario turns that rule off, because the kernel is what is compared here.",
             ("--board", "--board --flavour standard", "debian-standard"),
         ),
