@@ -5,14 +5,18 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from math import exp, inf, log
 from statistics import fmean
 from typing import Final
 
+from latlab.analysis.axis import log_axis
 from latlab.analysis.comparison.effect import Effect, paired
+from latlab.report.charts.sheet import COLOURS, Drawing
 from published.claims import (
     EFFECTS,
     NOT_MEASURED,
+    US,
     Check,
     Claim,
     Figures,
@@ -26,7 +30,7 @@ from published.claims import (
     with_error,
 )
 from published.experiment import MICROSECONDS, Experiment, Ours, Part, Picture, Table
-from published.pictures import halves_by_size
+from published.pictures import Curve, Side, panels
 
 _SIZES: Final = ("64B", "1200B", "2kB", "8kB", "32kB")
 _BYTES: Final = {"64B": 64, "1200B": 1_200, "2kB": 2_000, "8kB": 8_000, "32kB": 32_000}
@@ -66,13 +70,13 @@ def _per_byte(one: Effect, half: float | None) -> str:
     return f"{with_error(one.difference, half)} ns/B"
 
 
-Curve = tuple[bool, str, str]
+Series = tuple[bool, str, str]
 """Tuned or not, probe, figure."""
 _BEFORE: Final = ((False, "guests", "p50"), (False, "guests", "max"))
 _AFTER: Final = ((True, "guests", "p50"), (True, "guests", "max"))
 
 
-def _over_sizes(figures: Figures, *curves: Curve) -> list[list[float]]:
+def _over_sizes(figures: Figures, *curves: Series) -> list[list[float]]:
     """The logarithm of each curve's geometric mean over sizes, of the repetitions that all curves have."""
     each = [[figures.values(_dds(tuned, probe, size), figure) for size in _SIZES] for tuned, probe, figure in curves]
     every = [values for sizes in each for values in sizes]
@@ -127,6 +131,39 @@ def _nearer_to_hosts(figures: Figures) -> Finding:
     sides = f"guests / hosts: maximum before {_factor(ratios[0])}, after {_factor(ratios[1])}"
     sides += f"; median after {_factor(_less(median, hosts_median))}"
     return _smaller("after / before", *([abs(one) for one in side] for side in ratios), sides)
+
+
+_LINES: Final = {
+    "host to host, tuned": (True, "hosts", COLOURS[5], ()),
+    "guest to guest, before tuning": (False, "guests", COLOURS[0], (6, 2)),
+    "guest to guest, after tuning": (True, "guests", COLOURS[0], ()),
+}
+
+
+def _drawn(figures: Figures) -> Drawing | None:
+    """Median and maximum over the payload, log-log, in a panel each."""
+    titled, ends = [], []
+    for figure, title in (("p50", "median"), ("max", "maximum")):
+        curves = []
+        for name, (tuned, probe, colour, dash) in _LINES.items():
+            points, bars = [], []
+            for size in _SIZES:
+                of = _dds(tuned, probe, size)
+                if found := figures.over_all(of, figure):
+                    values = figures.values(of, figure).values()
+                    points.append((float(_BYTES[size]), found[0] / 2))
+                    bars.append((float(_BYTES[size]), min(values) / 2, max(values) / 2))
+            ends += [half for bar in bars for half in bar[1:]]
+            curves.append(Curve(name, colour, points, bars, dash))
+        titled.append((title, curves))
+    if not ends:
+        return None
+    axis = log_axis(ends)
+    ticks = [(float(us * US), f"{us:,}") for us in (50, 100, 200, 500, 1_000, 2_000, 5_000, 10_000)]
+    up = Side("half of the round trip [µs, log]", axis, [one for one in ticks if axis.low_ns <= one[0] <= axis.high_ns])
+    across = Side("payload [log]", log_axis(list(_BYTES.values())), [(float(n), size) for size, n in _BYTES.items()])
+    limits = [(float(_FRAME), "one frame")]
+    return Drawing("", "DDS: half of the round trip", partial(panels, (across, up), titled, limits))
 
 
 DDS = Experiment(
@@ -223,15 +260,10 @@ DDS = Experiment(
             ],
             [
                 Picture(
-                    halves_by_size(
-                        {
-                            "guests, append not tuned": "guest to guest, before tuning",
-                            "guests, append tuned": "guest to guest, after tuning",
-                            "hosts, append tuned": "host to host, tuned",
-                        }
-                    ),
+                    _drawn,
                     "dds",
-                    "The table's latency, half of the round trip, over the payload, log-log",
+                    "The table's latency, half of the round trip, over the payload; bar: from the repetition with the "
+                    "least to that with the greatest",
                 )
             ],
             "Host to host is two namespaces of one board, not two machines; guests have two vCPUs, not three. The "

@@ -19,11 +19,14 @@ class Published:
 
 @dataclass(frozen=True)
 class Ours:
-    """What was measured, over all repetitions. scale: 0.5 where a latency is half of a round trip."""
+    """What was measured, over all repetitions. scale: 0.5 where a latency is half of a round trip. plus_ns: added to
+    extremes and means, which then count from another instant.
+    """
 
     of: Of
     figures: Sequence[str] = ("min", "mean", "max", "stddev")
     scale: float = 1
+    plus_ns: int = 0
 
 
 Drawn = Callable[[Figures], Drawing | None]
@@ -44,16 +47,18 @@ class Table:
 
 @dataclass(frozen=True)
 class Picture:
-    """source: a file of the run's pictures, or what draws it. name: in docs/experiments/pictures, without .png."""
+    """draw: what draws it. name: in docs/experiments/pictures, without .png."""
 
-    source: str | Drawn
+    draw: Drawn
     name: str
     shows: str
 
 
 @dataclass(frozen=True)
 class Part:
-    """One scenario of an experiment. metric: which is drawn. differs: what of the author's bench is otherwise here."""
+    """One scenario of an experiment. metric: which the run's report draws. differs: what differs from the author's
+    bench.
+    """
 
     scenario: str
     metric: str

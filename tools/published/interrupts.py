@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from itertools import pairwise
 from math import sqrt
+from statistics import fmean
 from typing import Final
 
 from latlab.analysis.comparison.effect import Effect, paired
+from latlab.analysis.interrupt_way import GUEST_TIMER_WAY, interval_name
 from published.claims import (
     EFFECTS,
     NOT_MEASURED,
@@ -20,10 +23,11 @@ from published.claims import (
     Of,
     differ,
     judged,
+    number,
     with_error,
 )
 from published.experiment import MICROSECONDS, Entry, Experiment, Ours, Part, Picture, Published, Table
-from published.pictures import timers
+from published.pictures import Bars, stages, timers
 
 _LOADS: Final = {"none": "idle", "host-calls": "beside system calls", "vm2-packets": "beside another guest's packets"}
 _ROWS: Final = tuple((probe, load, name) for probe in ("native", "guest") for load, name in _LOADS.items())
@@ -138,15 +142,73 @@ def _adds_up(figures: Figures) -> Finding:
     return Finding(EFFECTS.join([f"{whole} of {n} whole", *words]), "yes" if whole >= 0.95 * n else "no")
 
 
-def _his(row: str, line: str, above: str = "") -> tuple[Entry, ...]:
-    return line, Published(row), above
+def _both(
+    named: str, probe: str, load: str = "", *, row: str = "", his: str = "–", above: str = ""
+) -> tuple[Entry, ...]:
+    """A row of the author's with ours that is closest to it, as far as there are both."""
+    published: tuple[Entry, ...] = (named, Published(row) if row else his, above)
+    if not probe:
+        return *published, "", "", "", "", ""
+    return (
+        *published,
+        f"{probe}, {_LOADS[load]}",
+        Ours(_timer(probe, load)),
+        _share(probe, load),
+        Ours(_timer(probe, load, "wakeup")),
+        _share(probe, load, thread=True),
+    )
+
+
+_WAY: Final = [one for one in GUEST_TIMER_WAY if one != "host_softirq"]
+_STAGES: Final = tuple(interval_name(*ends) for ends in pairwise(_WAY))
+_SUM: Final = "all"
+
+
+def _path(figures: Figures, load: str) -> tuple[dict[str, float], dict[str, float]]:
+    """{stage: ns} of a guest's typical interrupt, the mean of repetitions, and of the latest of all."""
+    blocks = figures.blocks(f"probes=guest-path, loads={load}", "guest-path")
+    chains = [chain for one in blocks if (chain := (one["trace"] or {}).get("chain"))]
+    usual = [
+        _named(chain["stops"], group["ns"])
+        for chain in chains
+        for group in chain.get("groups", ())
+        if group["name"] == "typical" and group["ns"]
+    ]
+    latest = [
+        _named(one["stops"] or chain["stops"], one["ns"])
+        for chain in chains
+        for one in (chain.get("worst") or {}).get("each", ())
+    ]
+    typical = {
+        stage: fmean(one.get(stage, 0) for one in usual) for stage in _STAGES if any(stage in one for one in usual)
+    }
+    return typical, max(latest, key=lambda one: sum(one.values()), default={})
+
+
+def _named(stops: Sequence[str], ns: Sequence[float]) -> dict[str, float]:
+    return dict(zip((interval_name(*ends) for ends in pairwise(stops)), ns, strict=True))
+
+
+def _stage(load: str, stage: str) -> Callable[[Figures], str]:
+    def text(figures: Figures) -> str:
+        paths = _path(figures, load)
+        found = [sum(one.values()) if stage == _SUM and one else one.get(stage) for one in paths]
+        return " / ".join("–" if ns is None else number(ns / US, 1) for ns in found)
+
+    return text
+
+
+def _columns(figures: Figures) -> list[tuple[str, Bars]]:
+    paths = {name: _path(figures, load) for load, name in _LOADS.items()}
+    titles = "typical: mean of p40 to p60", "the latest of all repetitions"
+    return [(title, [(name, path[side]) for name, path in paths.items()]) for side, title in enumerate(titles)]
 
 
 INTERRUPTS = Experiment(
     "interrupts",
     "Interrupt latency under a hypervisor",
-    "V. Babchuk, IRQ latency measurements in hypervisor, "
-    "[xen-devel, January 2021](https://lists.xenproject.org/archives/html/xen-devel/2021-01/)",
+    "V. Babchuk, [IRQ latency measurements in hypervisor, xen-devel, 12 January 2021]"
+    "(https://lore.kernel.org/xen-devel/87pn294szv.fsf@epam.com/), with A. Cooper's review",
     "How late is a timer's interrupt handled: natively, in a virtual machine on an idle host, and under a busy "
     "hypervisor?",
     [
@@ -156,48 +218,48 @@ INTERRUPTS = Experiment(
             "Timer to handler, one CPU",
             [
                 Table(
-                    "The author's lines: min / mean / max / stddev, µs. Blanks are figures that he does not print. "
-                    "The three lines of 10 s are his sample of the program's output, without a statement of the load.",
+                    "min / mean ± / max / stddev, µs. A dash is a figure that he does not print. His log has five "
+                    "lines of native Linux and two of Dom0; here are the extremes of the five, and one of the two. The "
+                    "three lines of 10 s are his sample of the program's output, without a statement of the load. Ours "
+                    "are next to the row that they are closest to. Native with system calls is the set-up that the "
+                    "review asks for: one process makes blocking calls, another waits for its timer.",
                     "µs",
-                    ("published", "min / mean / max / stddev", "above 30 µs"),
+                    ("published", "handler", "above 30 µs", "ours", "handler", "above 30 µs", "thread", "above 30 µs"),
                     [
-                        _his("Zephyr, native", "Zephyr, native"),
-                        _his("Linux, native, 10 s without a spike", "Linux, native, idle: 10 s without a spike"),
-                        _his("Linux, native, 10 s with a spike", "Linux, native, idle: 10 s with a spike"),
-                        _his("Linux, Dom0", "Linux in Dom0"),
-                        _his("Zephyr, DomU, idle system, within 10 s", "Zephyr in DomU, idle system"),
-                        _his("Zephyr, DomU, first 10 s", "Zephyr in DomU, sample: first 10 s", "0 %"),
-                        _his("Zephyr, DomU, second 10 s", "second 10 s", "0 %"),
-                        _his("Zephyr, DomU, third 10 s", "third 10 s", "0 %"),
-                        ("DomU, tuned: RTDS scheduler, no serial console, changed toolstack", "– / 15 / – / –", ""),
+                        _both("Zephyr, native", "native", "none", row="Zephyr, native"),
+                        _both("Linux, native, idle: least mean", "", row="Linux, native, 10 s without a spike"),
+                        _both("Linux, native, idle: greatest mean", "", row="Linux, native, 10 s with a spike"),
+                        _both("–", "native", "host-calls"),
+                        _both("Linux in Dom0", "native", "vm2-packets", row="Linux, Dom0"),
+                        _both(
+                            "Zephyr in DomU, idle system", "guest", "none", row="Zephyr, DomU, idle system, within 10 s"
+                        ),
+                        _both("Zephyr in DomU, sample: first 10 s", "", row="Zephyr, DomU, first 10 s", above="0 %"),
+                        _both("second 10 s", "", row="Zephyr, DomU, second 10 s", above="0 %"),
+                        _both("third 10 s", "", row="Zephyr, DomU, third 10 s", above="0 %"),
+                        _both("–", "guest", "host-calls"),
+                        _both(
+                            "DomU, tuned: RTDS scheduler, no serial console",
+                            "guest",
+                            "vm2-packets",
+                            his="– / 15 / – / –",
+                        ),
                     ],
                     decimals=2,
                 ),
                 Table(
-                    "Ours: min / mean ± / max / stddev, µs. Native with system calls is the native set-up that the "
-                    "review asks for: one process makes blocking calls, another waits for its timer. Native with "
-                    "another guest is closest to Dom0. Two effects can make a guest's minimum smaller than the native "
-                    "one. A handler that runs for another timer also handles one that has just become due. And KVM "
-                    "lets a guest's timer fire ahead of its due time, then waits for the rest "
-                    "(`lapic_timer_advance_ns`, arch/x86/kvm/lapic.c).",
+                    "Stages of a guest's traced interrupt, µs: typical (mean of p40 to p60, over repetitions) / the "
+                    "latest one. They are the samples that the review asks for; the handler has run at the end of "
+                    "`handler`. Tracing about doubles them. A stage may be below zero, and a guest's minimum above "
+                    "less than the native one: KVM lets a guest's timer fire ahead of its due time, then waits for the "
+                    "rest (`lapic_timer_advance_ns`, arch/x86/kvm/lapic.c).",
                     "µs",
-                    ("ours", "handler: min / mean ± / max / stddev", "above 30 µs", "thread: the same", "above 30 µs"),
-                    [
-                        (
-                            f"{probe}, {name}",
-                            Ours(_timer(probe, load)),
-                            _share(probe, load),
-                            Ours(_timer(probe, load, "wakeup")),
-                            _share(probe, load, thread=True),
-                        )
-                        for probe, load, name in _ROWS
-                    ],
-                    decimals=2,
+                    ("stage", *_LOADS.values()),
+                    [(stage, *(_stage(load, stage) for load in _LOADS)) for stage in (*_STAGES, _SUM)],
                 ),
                 Table(
                     "What ran when the traced interrupts came: natively on their own CPU, of a guest on the VM "
-                    "host's. A share below 0.5 % is left out. The report has windows of 10 s as the author prints "
-                    "them, where a cell is as long as that.",
+                    "host's. A share below 0.5 % is left out.",
                     "",
                     ("traced", "what ran, share of interrupts"),
                     [(f"{probe}, {name}", _ran(f"{probe}-path", load)) for probe, load, name in _ROWS],
@@ -256,10 +318,10 @@ INTERRUPTS = Experiment(
                     "Lateness of handler and thread, untraced, as in our table",
                 ),
                 Picture(
-                    "guest-path-reception-chain.png",
+                    stages("Stages of a guest's interrupt", _columns),
                     "interrupt-breakdown",
-                    "Stages of a guest's interrupt, traced: tracing about doubles them. The tables' figures end where "
-                    "handler begins",
+                    "The table of stages as bars. Thin: below zero, as KVM lets a guest's timer fire ahead of its due "
+                    "time",
                 ),
             ],
             "The hypervisor is KVM, not Xen; the CPU is an emulated x86-64, not an R-Car H3. Guests run Debian with "

@@ -20,11 +20,11 @@ from PIL import Image
 
 from latlab.model.errors import LabError
 from latlab.notebook import Run
-from latlab.report.charts.sheet import write_figure
+from latlab.report.charts.sheet import Drawing, write_figure
 from latlab.scenario import load_scenario
 from published import FIVE
 from published.claims import US, Agrees, Claim, Figures, Finding, number
-from published.experiment import Entry, Experiment, Ours, Part, Picture, Published, Table
+from published.experiment import Entry, Experiment, Ours, Part, Published, Table
 from published.pictures import caption
 
 ROOT: Final = Path(__file__).parents[2]
@@ -61,9 +61,11 @@ In [virtual time](../reference/machines.md#virtual-time) the board's clock count
 execute. Figures compare configurations, and say nothing about the speed of any hardware.
 
 **The clock counts the instructions of all CPUs.** Two busy CPUs each run at half speed. So load, or
-a thread that polls, slows a stream on *another* CPU, too. Claims about a CPU whose time is its own need
-real boards: a pinned virtual machine, a poll-mode thread. So do claims about a card's clock, and about
-what occurs once in minutes. They are *not testable here*; their figures are shown all the same.
+a thread that polls, slows a stream on *another* CPU, too. Some claims need a CPU whose time is its own,
+as for a pinned virtual machine or a poll-mode thread; others a real card and minutes, as for stalls and
+clock swings. These are *not testable here*; their figures are shown all the same.
+
+## Claims
 
 {table}
 
@@ -192,6 +194,7 @@ def _ours(entry: Ours, table: Table, figures: Figures) -> str:
             words.append("–")
             continue
         value, half = found
+        value = value + entry.plus_ns if figure in ("min", "mean", "max") else value
         scale = 1 if figure == "n" else entry.scale
         error = f" ±{_number(half * scale, figure, table)}" if half is not None and figure == "mean" else ""
         words.append(_number(value * scale, figure, table) + error)
@@ -274,30 +277,25 @@ def write_pictures(part: Part, figures: Figures, folder: Path) -> list[str]:
     for picture in part.pictures:
         path = folder / f"{picture.name}.png"
         try:
-            with Image.open(_source(picture, figures)) as drawn:
-                # By how often they occur, as by default, a thin line would get the colour of a wide one.
-                few = drawn.convert("RGB").quantize(_COLOURS, Image.Quantize.MAXCOVERAGE, kmeans=1)
-                few.save(path, optimize=True)
-            if path.stat().st_size > MOST_BYTES:
-                print(f"{path.name}: {path.stat().st_size / 1000:.0f} kB, more than {MOST_BYTES // 1000} kB")
-        except (LabError, FileNotFoundError) as error:
-            draws = f"`latlab report RUN --metric {part.metric}` draws the run's"
-            print(f"{part.scenario}: {path.name} is not written, an older one stays if there is one: {error}; {draws}")
+            if chart := picture.draw(figures):
+                _write_picture(chart, caption(figures), path)
+            else:
+                print(f"{part.scenario}: the run has nothing to draw for {path.name}; an older one stays")
+        except LabError as error:
+            print(f"{part.scenario}: {path.name} is not written, an older one stays: {error}")
         if path.exists():
             there.append(picture.name)
     return there
 
 
-def _source(picture: Picture, figures: Figures) -> Path | io.BytesIO:
-    """The picture in the run, or as it was drawn. FileNotFoundError: the run has nothing to draw."""
-    if isinstance(picture.source, str):
-        return figures.run.folder.pictures_path / picture.source
-    chart = picture.source(figures)
-    if chart is None:
-        raise FileNotFoundError(f"the run has nothing to draw for {picture.name}")
+def _write_picture(chart: Drawing, said: str, path: Path) -> None:
     file = io.BytesIO()
-    write_figure(chart.figure(caption(figures)), file, "png")
-    return file
+    write_figure(chart.figure(said), file, "png")
+    with Image.open(file) as drawn:
+        # By how often they occur, as by default, a thin line would get the colour of a wide one.
+        drawn.convert("RGB").quantize(_COLOURS, Image.Quantize.MAXCOVERAGE, kmeans=1).save(path, optimize=True)
+    if path.stat().st_size > MOST_BYTES:
+        print(f"{path.name}: {path.stat().st_size / 1000:.0f} kB, more than {MOST_BYTES // 1000} kB")
 
 
 def _sections(path: Path) -> dict[str, str]:

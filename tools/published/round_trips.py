@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Final
 
+from latlab.report.charts import sheet as on
 from published.claims import US, Claim, Figures, Of, differ, times
 from published.experiment import MICROSECONDS, Entry, Experiment, Ours, Part, Picture, Published, Table
+from published.pictures import Row, of_bridge, repetitions
 
 
 def _two(probe: str, leg: str, load: str) -> Of:
@@ -91,6 +93,29 @@ def _own_rows() -> list[tuple[Entry, ...]]:
     ]
 
 
+def _two_drawn() -> Iterator[tuple[str, list[Row]]]:
+    for probe, leg, own in _LEGS:
+        into = "out of" if (probe == "as-sensor") == (leg == "up") else "into"
+        loads = {"idle": "none", "load in its own direction": own, "load against it": _other(own)}
+        yield (
+            f"{_leg(probe, leg)}: {into} the virtual machine",
+            [Row(name, _two(probe, leg, load), of_bridge("vfio")) for name, load in loads.items()],
+        )
+
+
+def _kernels_drawn() -> Iterator[tuple[str, list[Row]]]:
+    for leg, title in (("up", "VM answers, up: into the virtual machine"), ("down", "VM answers, down: out of it")):
+        yield (
+            title,
+            [
+                Row(f"{pinned}{name}, {kernel}", _kernels(flavour, bool(pinned), leg, load), of_bridge("macvtap"))
+                for name, load in (("idle", "none"), ("3 netperf", "load-down"))
+                for pinned in ("", "pinned, ")
+                for flavour, kernel in (("rt", "PREEMPT_RT"), ("standard", "standard kernel"))
+            ],
+        )
+
+
 def _kernels(flavour: str, pinned: bool, leg: str, load: str) -> Of:
     tuning = "pinned" if pinned else "not pinned"
     return Of(f"flavour={flavour}, vm1={tuning}, loads={load}", "latency_user", f"as-ecu.{leg}")
@@ -121,11 +146,18 @@ def _rr(bridge: str, probe: str = "vm") -> Of:
 
 _HOST: Final = Of("probes=host", "round_trip_sent", "host")
 _VIRTIO: Final = ("tap", "macvtap", "ovs", "xdp")
+_NAMES: Final = {"tap": "tap", "macvtap": "macvtap", "vfio": "VFIO", "ovs": "Open vSwitch", "xdp": "eBPF (XDP)"}
 
 
-def _rr_row(name: str, ours: Of, mvpp2: str = "", i225: str = "", rt: str = "") -> tuple[Entry, ...]:
+def _rr_drawn(probe: str) -> list[Row]:
+    return [Row(f"vm to host1, {name}", _rr(bridge, probe), of_bridge(bridge)) for bridge, name in _NAMES.items()]
+
+
+def _rr_row(name: str, bridge: str, mvpp2: str = "", i225: str = "", rt: str = "") -> tuple[Entry, ...]:
     published = [Published(row) if row else "–" for row in (mvpp2, i225, rt)]
-    return name, *published, Ours(ours)
+    ours = _rr(bridge) if bridge else _HOST
+    loop = Ours(_rr(bridge, "vm-loop")) if bridge else ""
+    return name, *published, Ours(ours), Ours(ours, ("n",)), loop
 
 
 ROUND_TRIPS = Experiment(
@@ -141,28 +173,37 @@ ROUND_TRIPS = Experiment(
             "Round trips of TCP",
             [
                 Table(
-                    "TCP_RR: min / avg ± / max / stddev, µs, one transaction each 10 ms (ours: 10.1 ms).",
+                    "TCP_RR: min / avg ± / max / stddev, µs, one transaction of 1 byte each 10 ms (ours: 64 bytes each "
+                    "10.1 ms). In our closed loop each question follows the answer before.",
                     "µs",
-                    ("", "published: mvpp2, 5.10", "published: i225, 5.18", "published: i225, PREEMPT_RT", "ours"),
+                    (
+                        "",
+                        "published: mvpp2, 5.10",
+                        "published: i225, 5.18",
+                        "published: i225, PREEMPT_RT",
+                        "ours: PREEMPT_RT",
+                        "of transactions",
+                        "ours: closed loop",
+                    ),
                     [
                         _rr_row(
                             "host2 to host1",
-                            _HOST,
+                            "",
                             "host2 to host1, mvpp2, kernel 5.10",
                             "host2 to host1, i225, kernel 5.18",
                             "host2 to host1, i225, PREEMPT_RT",
                         ),
-                        _rr_row("vm to host1, tap", _rr("tap"), "vm to host1, tap, mvpp2"),
-                        _rr_row("vm to host1, macvtap", _rr("macvtap"), "vm to host1, macvtap, mvpp2"),
+                        _rr_row("vm to host1, tap", "tap", "vm to host1, tap, mvpp2"),
+                        _rr_row("vm to host1, macvtap", "macvtap", "vm to host1, macvtap, mvpp2"),
                         _rr_row(
                             "vm to host1, VFIO",
-                            _rr("vfio"),
+                            "vfio",
                             "",
                             "vm to host1, VFIO, i225",
                             "vm to host1, VFIO, i225, PREEMPT_RT host",
                         ),
-                        _rr_row("vm to host1, Open vSwitch", _rr("ovs"), "vm to host1, Open vSwitch, mvpp2"),
-                        _rr_row("vm to host1, eBPF (XDP)", _rr("xdp"), "vm to host1, XDP, mvpp2"),
+                        _rr_row("vm to host1, Open vSwitch", "ovs", "vm to host1, Open vSwitch, mvpp2"),
+                        _rr_row("vm to host1, eBPF (XDP)", "xdp", "vm to host1, XDP, mvpp2"),
                     ],
                 )
             ],
@@ -188,9 +229,19 @@ ROUND_TRIPS = Experiment(
             ],
             [
                 Picture(
-                    "vm-round_trip_sent-together.png",
+                    repetitions(
+                        "Round trips of TCP",
+                        "answered − send call",
+                        [
+                            (
+                                "one transaction each 10.1 ms",
+                                [Row("host2 to host1", _HOST, on.QUIET), *_rr_drawn("vm")],
+                            ),
+                            ("closed loop", _rr_drawn("vm-loop")),
+                        ],
+                    ),
                     "netperf-rr",
-                    "Round trips of the virtual machine by bridge, all repetitions",
+                    "Round trips of the host and of the virtual machine by bridge, each repetition",
                 )
             ],
             "Transactions are latlab's own ping over TCP, at the rate of netperf's. The report has bridges on one "
@@ -245,20 +296,10 @@ ROUND_TRIPS = Experiment(
             ],
             [
                 Picture(
-                    "as-sensor.up-latency_user-together.png",
-                    "two-way-from-vm",
-                    "Question of the VM, out of it (load-up leaves the VM)",
-                ),
-                Picture(
-                    "as-ecu.up-latency_user-together.png",
-                    "two-way-into-vm",
-                    "Question to the VM, into it (load-down enters the VM)",
-                ),
-                Picture(
-                    "as-ecu.down-latency_user-together.png",
-                    "two-way-answer",
-                    "Answer of the VM, out of it (load-up leaves the VM)",
-                ),
+                    repetitions("Up and down separately, VFIO", "rx_user − launch", _two_drawn()),
+                    "two-way",
+                    "Each leg idle and next to load, each repetition",
+                )
             ],
             "The report's author gives his figures of VFIO only for reference. Here both ends are namespaces of one "
             "emulated board, and a token bucket of 100 Mbit/s at each end emulates the line rate. The load is three "
@@ -322,9 +363,9 @@ ROUND_TRIPS = Experiment(
             ],
             [
                 Picture(
-                    "as-ecu.up-latency_user-together.png",
+                    repetitions("PREEMPT_RT or not, pinned or not, macvtap", "rx_user − launch", _kernels_drawn()),
                     "two-way-kernels",
-                    "Into the virtual machine, by kernel and pinning",
+                    "Each leg by kernel, pinning and load, each repetition",
                 )
             ],
             "The guest has Debian's standard kernel, as in the report. The report had PREEMPT_RT on host2 only; here "
