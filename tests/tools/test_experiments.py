@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import polars as pl
 import pytest
 
@@ -17,13 +18,18 @@ from latlab import load
 from latlab.model.errors import LabError
 from latlab.notebook import Run
 from latlab.recordings.run_folder import RunFolder
+from latlab.report.charts.sheet import Drawing, Text
 from latlab.scenario import cells, load_scenario
 from published import FIVE
 from published.claims import SENT, Claim, Figures, Of, differ, times
-from published.experiment import Experiment, Part
+from published.experiment import Experiment, Part, Picture
 from published.pages import PAGES, ROOT, section, write_pages
 
 PARTS = [part for one in FIVE for part in one.parts]
+GUEST_TIMER_STOPS = [
+    *("wake_due", "host_irq", "host_waking", "host_run", "accepted", "injected", "entered", "irq", "waking", "run"),
+    "wake",
+]
 LEGS = {"ping": ("", ".up", ".down")}
 Value = Callable[[str, str, int], float]
 """The mean, ns, of a cell's slug, a stream and a repetition."""
@@ -531,6 +537,86 @@ def test_a_run_without_figures_is_an_error(
     assert measure("txtime", ends="arrival_offset", code=code)[0] == ends
     said = f"txtime: latlab run exited with {code} (`tools/experiments.py --only txtime` runs it again)"
     assert (said in capsys.readouterr().err) == (ends == 3)
+
+
+DRAWN = [
+    pytest.param(part, picture, id=picture.name)
+    for part in PARTS
+    for picture in part.pictures
+    # The report's own chart, of a result as it is on disk.
+    if picture.name != "interrupts"
+]
+
+
+def texts(drawn: Drawing) -> set[str]:
+    return {part.text for part, _ in drawn.sheet().parts if isinstance(part, Text)}
+
+
+@pytest.mark.parametrize(("part", "picture"), DRAWN)
+def test_every_picture_has_its_rows_on_one_axis(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, part: Part, picture: Picture
+) -> None:
+    figures = Figures(made_up(tmp_path / "run", part.scenario, by_bridge()))
+    for cell in figures.document["cells"]:
+        for one in cell["streams"].values():
+            one["trace"]["chain"] = {
+                "stops": GUEST_TIMER_STOPS,
+                "groups": [{"name": "typical", "ns": [-700, *[1_000] * 9]}],
+                "worst": {"each": [{"stops": None, "ns": [90_000, *[1_000] * 9]}]},
+            }
+
+    def values(_: Figures, of: Of) -> dict[int, np.ndarray]:
+        asked.append(of)
+        return {n: np.arange(40_000, 900_000, 9_000 + n) for n in (1, 2)}
+
+    asked: list[Of] = []
+    monkeypatch.setattr("published.pictures.values_of", values)
+    drawn = picture.draw(figures)
+    assert drawn is not None
+    # Each of them is of cells that the scenario has.
+    assert all(figures.blocks(of.cells, of.stream) for of in asked)
+    shown = texts(drawn)
+    assert "not measured" not in shown
+    if part.scenario == "tsn-bridges":
+        assert {"100", "200", "503", "VFIO", "Open vSwitch + AF_XDP"} <= shown
+    if part.scenario == "irq-latency-board":
+        assert {"8.3", "99.0", "guest's entry code"} <= shown
+
+
+def test_a_bridge_that_was_not_measured_is_in_the_picture_without_a_bar(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    figures = Figures(made_up(tmp_path / "run", "tsn-bridges", by_bridge()))
+    some = {1: np.arange(40_000, 900_000, 9_000)}
+    monkeypatch.setattr("published.pictures.values_of", lambda _, of: {} if "bridge=vfio" in of.cells else some)
+    for picture in chosen(["tsn-bridges"])[0].pictures:
+        drawn = picture.draw(figures)
+        assert drawn is not None
+    drawn = chosen(["tsn-bridges"])[0].pictures[0].draw(figures)
+    assert drawn is not None and "not measured" in texts(drawn)
+
+
+def test_the_stages_of_an_interrupt_are_a_table_of_typical_and_latest(tmp_path: Path) -> None:
+    run = made_up(tmp_path / "run", "irq-latency-board", by_bridge())
+    document = json.loads(run.folder.result_path.read_text())
+    for cell in document["cells"]:
+        for one in cell["streams"].values():
+            typical = {"name": "typical", "ns": [-700, *[1_000 * cell["repeat"]] * 9]}
+            latest = {"stops": None, "ns": [30_000 * cell["repeat"], *[1_000] * 9]}
+            one["trace"]["chain"] = {"stops": GUEST_TIMER_STOPS, "groups": [typical], "worst": {"each": [latest]}}
+    run.folder.write_result(document)
+    text = "\n".join(section(chosen(["irq-latency-board"])[0], Figures(load(run.folder.path))))
+    assert "| VM host's timer | −0.7 / 90.0 | −0.7 / 90.0 | −0.7 / 90.0 |" in text
+    assert "| guest's entry code | 2.0 / 1.0 |" in text
+    assert "| all | 17.3 / 99.0 |" in text
+
+
+def test_ours_with_launch_times_counts_from_when_etf_sends(tmp_path: Path) -> None:
+    """Its `delta` before the launch time, as the scenario has it."""
+    assert "delta: 200us" in (ROOT / "scenarios/txtime.yaml").read_text(encoding="utf-8")
+    text = written(tmp_path / "run", "txtime", lambda *_: -190_000, uncertainty_ns=0)
+    assert "| min | 19,408 | −190,009 | −190,009 | 472 | 9,991 | 472 | 9,991 |" in text
+    assert "| stddev | 6,515 | −23,750 | −23,750 | 13 | −23,750 |" in text
 
 
 def names(experiment: Experiment) -> list[Claim]:

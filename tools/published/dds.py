@@ -12,7 +12,7 @@ from typing import Final
 
 from latlab.analysis.axis import log_axis
 from latlab.analysis.comparison.effect import Effect, paired
-from latlab.report.charts.sheet import COLOURS, Drawing
+from latlab.report.charts.sheet import QUIET, Drawing
 from published.claims import (
     EFFECTS,
     NOT_MEASURED,
@@ -30,7 +30,7 @@ from published.claims import (
     with_error,
 )
 from published.experiment import MICROSECONDS, Experiment, Ours, Part, Picture, Table
-from published.pictures import Curve, Side, panels
+from published.pictures import Curve, Side, of_bridge, panels
 
 _SIZES: Final = ("64B", "1200B", "2kB", "8kB", "32kB")
 _BYTES: Final = {"64B": 64, "1200B": 1_200, "2kB": 2_000, "8kB": 8_000, "32kB": 32_000}
@@ -134,9 +134,9 @@ def _nearer_to_hosts(figures: Figures) -> Finding:
 
 
 _LINES: Final = {
-    "host to host, tuned": (True, "hosts", COLOURS[5], ()),
-    "guest to guest, before tuning": (False, "guests", COLOURS[0], (6, 2)),
-    "guest to guest, after tuning": (True, "guests", COLOURS[0], ()),
+    "host to host, tuned": (True, "hosts", QUIET, ()),
+    "guest to guest, before tuning": (False, "guests", of_bridge("tap"), (6, 2)),
+    "guest to guest, after tuning": (True, "guests", of_bridge("tap"), ()),
 }
 
 

@@ -358,15 +358,16 @@ def _stages(columns: Sequence[tuple[str, Bars]], colours: Mapping[str, str], wid
                 )
         sheet.text(left + width / 2, bottom + 0.22, "after the due time [µs]", size=on.SMALL_PT, ha="center", va="top")
         for line, (name, bar) in enumerate(bars):
-            top, begin = 0.36 + line * (_BAR_IN + _APART_IN), 0.0
+            top = 0.36 + line * (_BAR_IN + _APART_IN)
             if not column:
                 sheet.text(on.SIDE_IN, top + _BAR_IN / 2, name)
-            for stage, ns in bar.items():
-                # One that goes back is a thin strip: what follows it lies above.
+            begins = dict(zip(bar, np.cumsum([0.0, *bar.values()]).tolist(), strict=False))
+            # One that goes back is a thin strip on those that follow it.
+            for stage, ns in sorted(bar.items(), key=lambda one: one[1] < 0):
                 high = _BAR_IN if ns >= 0 else _BAR_IN / 4
-                place = at(min(begin, begin + ns)), top + _BAR_IN - high, abs(at(ns) - at(0)), high
-                sheet.box(*place, colours[stage])
-                begin += ns
+                left_at = at(min(begins[stage], begins[stage] + ns))
+                sheet.box(left_at, top + _BAR_IN - high, abs(at(ns) - at(0)), high, colours[stage])
+            begin = sum(bar.values())
             sheet.text(
                 at(max(begin, 0)) + 0.05, top + _BAR_IN / 2, number(begin / US, 1), size=on.SMALL_PT, colour=on.QUIET
             )

@@ -97,7 +97,7 @@ def _counted(bridge: str, counts: Callable[[Mapping[str, Any]], tuple[int, int]]
         for load in LOADS:
             found = [counts(one) for one in figures.blocks(_tsn(bridge, load).cells, "control")]
             words.append(" of ".join(number(sum(one), 0) for one in zip(*found, strict=True)) or "–")
-        return ", ".join(words)
+        return "; ".join(words)
 
     return text
 
