@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from functools import partial
 from math import exp, inf, log
 from statistics import fmean
 from typing import Final
 
-from latlab.analysis.axis import log_axis
+from matplotlib.axes import Axes
+
 from latlab.analysis.comparison.effect import Effect, paired
-from latlab.report.charts.sheet import QUIET, Drawing
+from latlab.report.charts.sheet import QUIET, Plotted
 from published.claims import (
     EFFECTS,
     NOT_MEASURED,
@@ -30,7 +30,7 @@ from published.claims import (
     with_error,
 )
 from published.experiment import MICROSECONDS, Experiment, Ours, Part, Picture, Table
-from published.pictures import Curve, Side, of_bridge, panels
+from published.pictures import Curve, of_bridge, of_us, panels
 
 _SIZES: Final = ("64B", "1200B", "2kB", "8kB", "32kB")
 _BYTES: Final = {"64B": 64, "1200B": 1_200, "2kB": 2_000, "8kB": 8_000, "32kB": 32_000}
@@ -134,36 +134,40 @@ def _nearer_to_hosts(figures: Figures) -> Finding:
 
 
 _LINES: Final = {
-    "host to host, tuned": (True, "hosts", QUIET, ()),
-    "guest to guest, before tuning": (False, "guests", of_bridge("tap"), (6, 2)),
-    "guest to guest, after tuning": (True, "guests", of_bridge("tap"), ()),
+    "host to host, tuned": (True, "hosts", QUIET, "-"),
+    "guest to guest, before tuning": (False, "guests", of_bridge("tap"), "--"),
+    "guest to guest, after tuning": (True, "guests", of_bridge("tap"), "-"),
 }
 
 
-def _drawn(figures: Figures) -> Drawing | None:
+def _drawn(figures: Figures) -> Plotted | None:
     """Median and maximum over the payload, log-log, in a panel each."""
-    titled, ends = [], []
-    for figure, title in (("p50", "median"), ("max", "maximum")):
-        curves = []
-        for name, (tuned, probe, colour, dash) in _LINES.items():
-            points, bars = [], []
-            for size in _SIZES:
-                of = _dds(tuned, probe, size)
-                if found := figures.over_all(of, figure):
-                    values = figures.values(of, figure).values()
-                    points.append((float(_BYTES[size]), found[0] / 2))
-                    bars.append((float(_BYTES[size]), min(values) / 2, max(values) / 2))
-            ends += [half for bar in bars for half in bar[1:]]
-            curves.append(Curve(name, colour, points, bars, dash))
-        titled.append((title, curves))
-    if not ends:
+    titled = [(name, list(_curves(figures, figure))) for figure, name in (("p50", "median"), ("max", "maximum"))]
+
+    def frame(axes: Axes) -> None:
+        of_us(axes, "y", "half of the round trip")
+        axes.label_outer()
+        axes.set_xscale("log")
+        axes.set_xticks(list(_BYTES.values()), list(_BYTES), minor=False)
+        axes.set_xticks([], minor=True)
+        axes.set_xlabel("payload [log]")
+
+    if not all(curves for _, curves in titled):
         return None
-    axis = log_axis(ends)
-    ticks = [(float(us * US), f"{us:,}") for us in (50, 100, 200, 500, 1_000, 2_000, 5_000, 10_000)]
-    up = Side("half of the round trip [µs, log]", axis, [one for one in ticks if axis.low_ns <= one[0] <= axis.high_ns])
-    across = Side("payload [log]", log_axis(list(_BYTES.values())), [(float(n), size) for size, n in _BYTES.items()])
-    limits = [(float(_FRAME), "one frame")]
-    return Drawing("", "DDS: half of the round trip", partial(panels, (across, up), titled, limits))
+    return panels("Half of the round trip", titled, frame, [(_FRAME, "one frame")])
+
+
+def _curves(figures: Figures, figure: str) -> Iterator[Curve]:
+    for name, (tuned, probe, colour, dash) in _LINES.items():
+        points, bars = [], []
+        for size, x in _BYTES.items():
+            of = _dds(tuned, probe, size)
+            if found := figures.over_all(of, figure):
+                values = [one / 2 / US for one in figures.values(of, figure).values()]
+                points.append((x, found[0] / 2 / US))
+                bars.append((x, min(values), max(values)))
+        if points:
+            yield Curve(name, colour, points, bars, dash)
 
 
 DDS = Experiment(

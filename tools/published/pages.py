@@ -20,7 +20,7 @@ from PIL import Image
 
 from latlab.model.errors import LabError
 from latlab.notebook import Run
-from latlab.report.charts.sheet import Drawing, write_figure
+from latlab.report.charts.sheet import Drawing, Plotted, write_figure
 from latlab.scenario import load_scenario
 from published import FIVE
 from published.claims import US, Agrees, Claim, Figures, Finding, number
@@ -288,7 +288,7 @@ def write_pictures(part: Part, figures: Figures, folder: Path) -> list[str]:
     return there
 
 
-def _write_picture(chart: Drawing, said: str, path: Path) -> None:
+def _write_picture(chart: Drawing | Plotted, said: str, path: Path) -> None:
     file = io.BytesIO()
     write_figure(chart.figure(said), file, "png")
     with Image.open(file) as drawn:
