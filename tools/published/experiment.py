@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from latlab.report.charts.sheet import Drawing, Plotted
+from latlab.report.charts.sheet import Plotted
 from published.claims import Claim, Figures, Of
 
 
@@ -29,7 +29,7 @@ class Ours:
     plus_ns: int = 0
 
 
-Drawn = Callable[[Figures], Drawing | Plotted | None]
+Drawn = Callable[[Figures], Plotted | None]
 """What draws a page's picture; None where the run has nothing to draw."""
 Entry = str | Published | Ours | Callable[[Figures], str]
 

@@ -11,6 +11,7 @@ from typing import Final
 
 from latlab.analysis.comparison.effect import Effect, paired
 from latlab.analysis.interrupt_way import GUEST_TIMER_WAY, interval_name
+from latlab.report.charts.sheet import QUIET
 from published.claims import (
     EFFECTS,
     NOT_MEASURED,
@@ -27,10 +28,11 @@ from published.claims import (
     with_error,
 )
 from published.experiment import MICROSECONDS, Entry, Experiment, Ours, Part, Picture, Published, Table
-from published.pictures import Bars, stages, timers
+from published.pictures import Bars, Row, of_bridge, repetitions, stages
 
 _LOADS: Final = {"none": "idle", "host-calls": "beside system calls", "vm2-packets": "beside another guest's packets"}
 _ROWS: Final = tuple((probe, load, name) for probe in ("native", "guest") for load, name in _LOADS.items())
+_COLOURS: Final = {"native": QUIET, "guest": of_bridge("tap")}
 _OWN: Final = ("latlab-agent", "exe")
 """latlab's programs, by the names that the kernel has of them."""
 
@@ -198,6 +200,12 @@ def _stage(load: str, stage: str) -> Callable[[Figures], str]:
     return text
 
 
+_DRAWN: Final = tuple(
+    (of, [Row(f"{probe}, {name}", _timer(probe, load, metric), _COLOURS[probe]) for probe, load, name in _ROWS])
+    for of, metric in (("handler", "interrupt"), ("thread", "wakeup"))
+)
+
+
 def _columns(figures: Figures) -> list[tuple[str, Bars]]:
     paths = {name: _path(figures, load) for load, name in _LOADS.items()}
     titles = "typical: mean of p40 to p60", "the latest of all repetitions"
@@ -231,19 +239,12 @@ INTERRUPTS = Experiment(
                         _both("Linux, native, idle: greatest mean", "", row="Linux, native, 10 s with a spike"),
                         _both("–", "native", "host-calls"),
                         _both("Linux in Dom0", "native", "vm2-packets", row="Linux, Dom0"),
-                        _both(
-                            "Zephyr in DomU, idle system", "guest", "none", row="Zephyr, DomU, idle system, within 10 s"
-                        ),
+                        _both("Zephyr in DomU, idle", "guest", "none", row="Zephyr, DomU, idle system, within 10 s"),
                         _both("Zephyr in DomU, sample: first 10 s", "", row="Zephyr, DomU, first 10 s", above="0 %"),
                         _both("second 10 s", "", row="Zephyr, DomU, second 10 s", above="0 %"),
                         _both("third 10 s", "", row="Zephyr, DomU, third 10 s", above="0 %"),
                         _both("–", "guest", "host-calls"),
-                        _both(
-                            "DomU, tuned: RTDS scheduler, no serial console",
-                            "guest",
-                            "vm2-packets",
-                            his="– / 15 / – / –",
-                        ),
+                        _both("DomU, tuned, RTDS scheduler", "guest", "vm2-packets", his="– / 15 / – / –"),
                     ],
                     decimals=2,
                 ),
@@ -313,7 +314,7 @@ INTERRUPTS = Experiment(
             ],
             [
                 Picture(
-                    timers([(f"{probe}, {name}", f"probes={probe}, loads={load}") for probe, load, name in _ROWS]),
+                    repetitions("Lateness of handler and thread", "after the due time", _DRAWN, (30,)),
                     "interrupts",
                     "Lateness of handler and thread, untraced, as in our table",
                 ),

@@ -28,18 +28,13 @@ _EARLY_NS: Final = {row: 0 if row.startswith("plain") else 200_000 for row in _S
 """How much before its launch time etf sends a packet: the scenario's `delta`."""
 _PLAIN, _TIMED, _FAST = (_offset(row) for row in _SENT)
 _FIFO: Final = Of("streams=plain 1 ms, fifo=SCHED_FIFO", "latency", "s")
-_SPANS: Final = {
-    "plain PREEMPT_RT, 1 ms": (19_408, 32_928, 75_560),
-    "SO_TXTIME, 1 ms": (472, 507, 568),
-    "SO_TXTIME, 250 us": (472, 507, 576),
-}
 _DRAWN: Final = (
-    Span("published: plain", _SPANS["plain PREEMPT_RT, 1 ms"]),
+    Span("published: plain", (19_408, 32_928, 75_560)),
     Row("ours: plain, ordinary process", _PLAIN, COLOURS[0]),
     Row("ours: plain, SCHED_FIFO", _FIFO, COLOURS[1]),
-    Span("published: SO_TXTIME", _SPANS["SO_TXTIME, 1 ms"]),
+    Span("published: SO_TXTIME", (472, 507, 568)),
     Row("ours: SO_TXTIME", _TIMED, COLOURS[2], 200_000),
-    Span("published: 250 µs", _SPANS["SO_TXTIME, 250 us"]),
+    Span("published: 250 µs", (472, 507, 576)),
     Row("ours: 250 µs", _FAST, COLOURS[2], 200_000),
 )
 _IN_KERNEL: Final = (

@@ -20,7 +20,7 @@ from PIL import Image
 
 from latlab.model.errors import LabError
 from latlab.notebook import Run
-from latlab.report.charts.sheet import Drawing, Plotted, write_figure
+from latlab.report.charts.sheet import Plotted, write_figure
 from latlab.scenario import load_scenario
 from published import FIVE
 from published.claims import US, Agrees, Claim, Figures, Finding, number
@@ -61,9 +61,9 @@ In [virtual time](../reference/machines.md#virtual-time) the board's clock count
 execute. Figures compare configurations, and say nothing about the speed of any hardware.
 
 **The clock counts the instructions of all CPUs.** Two busy CPUs each run at half speed. So load, or
-a thread that polls, slows a stream on *another* CPU, too. Some claims need a CPU whose time is its own,
-as for a pinned virtual machine or a poll-mode thread; others a real card and minutes, as for stalls and
-clock swings. These are *not testable here*; their figures are shown all the same.
+a thread that polls, slows a stream on *another* CPU, too. Some claims need a CPU whose time is its
+own, as for a pinned virtual machine or a poll-mode thread. Others need a real card and minutes, as
+for stalls and clock swings. These are *not testable here*; their figures are shown all the same.
 
 ## Claims
 
@@ -83,7 +83,10 @@ _ANSWERS: Final[tuple[Agrees, ...]] = get_args(Agrees)
 
 
 def write_pages(runs: Sequence[Run], pages: Path = PAGES) -> list[Path]:
-    """The pages of these runs, and the summary of all pages there are. Of one scenario the last run counts."""
+    """The pages of these runs, and the summary of all pages there are. Of one scenario the last run counts.
+
+    Pictures that no page has any more are removed.
+    """
     of = {run.folder.run()["name"]: run for run in runs}
     written = []
     for experiment in FIVE:
@@ -94,6 +97,10 @@ def write_pages(runs: Sequence[Run], pages: Path = PAGES) -> list[Path]:
             written.append(path)
     summary = pages / "README.md"
     summary.write_text(_summary(pages), encoding="utf-8")
+    shown = "".join(path.read_text(encoding="utf-8") for path in pages.glob("*.md"))
+    for path in pages.glob("pictures/*.png"):
+        if f"(pictures/{path.name})" not in shown:
+            path.unlink()
     return [*written, summary]
 
 
@@ -288,7 +295,7 @@ def write_pictures(part: Part, figures: Figures, folder: Path) -> list[str]:
     return there
 
 
-def _write_picture(chart: Drawing | Plotted, said: str, path: Path) -> None:
+def _write_picture(chart: Plotted, said: str, path: Path) -> None:
     file = io.BytesIO()
     write_figure(chart.figure(said), file, "png")
     with Image.open(file) as drawn:

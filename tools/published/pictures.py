@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 
 from latlab.analysis.bins import ccdf
 from latlab.report.charts.files import Charts
-from latlab.report.charts.sheet import COLOURS, INK, LOST_COLOUR, QUIET, WIDTH_IN, Drawing, Plotted
-from latlab.report.charts.timers import timer_chart, timer_ranges
+from latlab.report.charts.sheet import COLOURS, INK, LOST_COLOUR, QUIET, WIDTH_IN, Plotted
 from latlab.report.text import plain
 from published.claims import SENT, US, Figures, Of, is_one, number
 from published.experiment import Drawn
@@ -53,27 +52,7 @@ def values_of(figures: Figures, of: Of) -> Values:
     return {trace.repeat: trace.value_ns for trace in traces if trace.slug in slugs and len(trace.value_ns)}
 
 
-# Timers
-
-
-def timers(named: Sequence[tuple[str, str]]) -> Drawn:
-    """Ranges of handler and thread of the cells that conditions name, as of `Of`, in this order."""
-
-    def draw(figures: Figures) -> Drawing | None:
-        ranges = timer_ranges(figures.run.result)
-        cells = {cell.slug: cell.cell for cell in figures.run.result.cells}
-        rows = [
-            replace(one, name=f"{name}: {one.of}", cell="")
-            for name, conditions in named
-            for one in (ranges.rows if ranges else ())
-            if is_one(cells[one.slug], conditions)
-        ]
-        return timer_chart(replace(ranges, rows=tuple(rows))) if ranges and rows else None
-
-    return draw
-
-
-# What all others have
+# Of all of them
 
 
 def _chart(title: str, height_in: float, columns: int, draw: Callable[[Sequence[Axes]], None]) -> Plotted:

@@ -146,7 +146,7 @@ def _rr(bridge: str, probe: str = "vm") -> Of:
 
 _HOST: Final = Of("probes=host", "round_trip_sent", "host")
 _VIRTIO: Final = ("tap", "macvtap", "ovs", "xdp")
-_NAMES: Final = {"tap": "tap", "macvtap": "macvtap", "vfio": "VFIO", "ovs": "Open vSwitch", "xdp": "eBPF (XDP)"}
+_NAMES: Final = {"tap": "tap", "macvtap": "macvtap", "vfio": "VFIO", "ovs": "Open vSwitch", "xdp": "XDP"}
 
 
 def _rr_drawn(probe: str) -> list[Row]:
@@ -154,7 +154,7 @@ def _rr_drawn(probe: str) -> list[Row]:
 
 
 def _rr_row(name: str, bridge: str, mvpp2: str = "", i225: str = "", rt: str = "") -> tuple[Entry, ...]:
-    published = [Published(row) if row else "–" for row in (mvpp2, i225, rt)]
+    published = [Published(f"{name}, {bench}") if bench else "–" for bench in (mvpp2, i225, rt)]
     ours = _rr(bridge) if bridge else _HOST
     loop = Ours(_rr(bridge, "vm-loop")) if bridge else ""
     return name, *published, Ours(ours), Ours(ours, ("n",)), loop
@@ -186,24 +186,12 @@ ROUND_TRIPS = Experiment(
                         "ours: closed loop",
                     ),
                     [
-                        _rr_row(
-                            "host2 to host1",
-                            "",
-                            "host2 to host1, mvpp2, kernel 5.10",
-                            "host2 to host1, i225, kernel 5.18",
-                            "host2 to host1, i225, PREEMPT_RT",
-                        ),
-                        _rr_row("vm to host1, tap", "tap", "vm to host1, tap, mvpp2"),
-                        _rr_row("vm to host1, macvtap", "macvtap", "vm to host1, macvtap, mvpp2"),
-                        _rr_row(
-                            "vm to host1, VFIO",
-                            "vfio",
-                            "",
-                            "vm to host1, VFIO, i225",
-                            "vm to host1, VFIO, i225, PREEMPT_RT host",
-                        ),
-                        _rr_row("vm to host1, Open vSwitch", "ovs", "vm to host1, Open vSwitch, mvpp2"),
-                        _rr_row("vm to host1, eBPF (XDP)", "xdp", "vm to host1, XDP, mvpp2"),
+                        _rr_row("host2 to host1", "", "mvpp2, kernel 5.10", "i225, kernel 5.18", "i225, PREEMPT_RT"),
+                        _rr_row("vm to host1, tap", "tap", "mvpp2"),
+                        _rr_row("vm to host1, macvtap", "macvtap", "mvpp2"),
+                        _rr_row("vm to host1, VFIO", "vfio", "", "i225", "i225, PREEMPT_RT host"),
+                        _rr_row("vm to host1, Open vSwitch", "ovs", "mvpp2"),
+                        _rr_row("vm to host1, XDP", "xdp", "mvpp2"),
                     ],
                 )
             ],
