@@ -79,6 +79,14 @@ class Claim:
         return one if self.testable else Finding(one.measured, "not testable here")
 
 
+_COMBINED: Final[Mapping[str, Callable[[Sequence[float]], float]]] = {
+    "min": min,
+    "max": max,
+    "n": sum,
+    "p50": median_low,
+}
+
+
 class Figures:
     """The figures of one run. Durations are ns."""
 
@@ -97,7 +105,8 @@ class Figures:
         if any(block["gates"] for cell in measured for block in cell["streams"].values()):
             for (slug, repeat, stream), packets in self.packets.group_by("cell", "repeat", "stream_name"):
                 cell = next(one for one in measured if (one["slug"], one["repeat"]) == (slug, repeat))
-                _add_sent(cell["streams"][stream], packets.sort("sequence"))
+                if cell["streams"][stream]["gates"]:
+                    _add_sent(cell["streams"][stream], packets.sort("sequence"))
         return sorted(measured, key=lambda cell: cell["repeat"])
 
     def blocks(self, cells: str, stream: str) -> list[Mapping[str, Any]]:
@@ -159,8 +168,8 @@ class Figures:
         values = list(self.values(of, figure).values())
         if not values:
             return None
-        if combined := {"min": min, "max": max, "n": sum, "p50": median_low}.get(figure):
-            return combined(values), None
+        if figure in _COMBINED:
+            return _COMBINED[figure](values), None
         return over_repetitions(values) if len(values) > 1 else (values[0], None)
 
     @cached_property

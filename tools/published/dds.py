@@ -130,7 +130,8 @@ def _nearer_to_hosts(figures: Figures) -> Finding:
     ratios = _less(before, hosts), _less(after, hosts)
     sides = f"guests / hosts: maximum before {_factor(ratios[0])}, after {_factor(ratios[1])}"
     sides += f"; median after {_factor(_less(median, hosts_median))}"
-    return _smaller("after / before", *([abs(one) for one in side] for side in ratios), sides)
+    away = [[abs(one) for one in side] for side in ratios]
+    return _smaller("after / before", away[0], away[1], sides)
 
 
 _LINES: Final = {

@@ -10,6 +10,8 @@ import numpy as np
 import polars as pl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullFormatter
 from numpy.typing import NDArray
 
@@ -195,13 +197,17 @@ def panels(
             axes.set_title(name, loc="left", fontweight="bold", pad=16)
             for one in curves:
                 line = f"{one.dash}o" if one.bars else one.dash
-                axes.plot(*zip(*one.points, strict=True), line, color=one.colour, markersize=4, label=one.name)
+                axes.plot(*zip(*one.points, strict=True), line, color=one.colour, markersize=4)
                 for x, low, high in one.bars:
                     axes.vlines(x, low, high, one.colour, linewidth=1)
             frame(axes)
             _limits(axes, limits)
-        handles = {line.get_label(): line for axes in every for line in axes.lines if line.get_label()[0] != "_"}
-        every[0].figure.legend(handles=list(handles.values()), loc="outside lower left", ncols=4, frameon=False)
+        keys = {
+            one.name: Line2D([], [], color=one.colour, ls=one.dash, label=one.name)
+            for _, some in titled
+            for one in some
+        }
+        every[0].figure.legend(handles=list(keys.values()), loc="outside lower left", ncols=4, frameon=False)
 
     return _chart(title, 4.6, len(titled), draw)
 
@@ -258,14 +264,13 @@ def stages(title: str, columns: Callable[[Figures], Sequence[tuple[str, Bars]]])
                     for begin, (stage, ns) in zip(begins, bar.items(), strict=False):
                         # One that goes back is a thin strip on those that follow it.
                         high, order = (0.7, 2) if ns >= 0 else (0.2, 3)
-                        axes.barh(at, ns / US, high, begin, color=colours[stage], label=stage, zorder=order)
+                        axes.barh(at, ns / US, high, begin, color=colours[stage], zorder=order)
                     axes.annotate(f" {number(begins[-1], 1)}", (begins[-1], at), va="center", fontsize=8, color=QUIET)
                 axes.margins(x=0.12)
             every[0].set_yticks(range(len(found[0][1])), [name for name, _ in found[0][1]])
             every[0].invert_yaxis()
-            handles = {bar.get_label(): bar for axes in every for bar in axes.containers}
-            figure = every[0].figure
-            figure.legend([handles[name] for name in names], names, loc="outside lower left", ncols=5, frameon=False)
+            keys = [Patch(color=colour, label=name) for name, colour in colours.items()]
+            every[0].figure.legend(handles=keys, loc="outside lower left", ncols=5, frameon=False)
 
         return _chart(title, 2.9, len(found), plot) if names else None
 
