@@ -182,7 +182,7 @@ ROUND_TRIPS = Experiment(
                         "published: i225, 5.18",
                         "published: i225, PREEMPT_RT",
                         "ours: PREEMPT_RT",
-                        "of transactions",
+                        "transactions",
                         "ours: closed loop",
                     ),
                     [
