@@ -174,10 +174,10 @@ def _path(figures: Figures, load: str) -> tuple[dict[str, float], dict[str, floa
         _named(chain["stops"], group["ns"])
         for chain in chains
         for group in chain.get("groups", ())
-        if group["name"] == "typical" and group["ns"]
+        if group["name"] == "typical" and group.get("ns")
     ]
     latest = [
-        _named(one["stops"] or chain["stops"], one["ns"])
+        _named(one.get("stops") or chain["stops"], one["ns"])
         for chain in chains
         for one in (chain.get("worst") or {}).get("each", ())
     ]
