@@ -169,7 +169,7 @@ _SUM: Final = "all"
 def _path(figures: Figures, load: str) -> tuple[dict[str, float], dict[str, float]]:
     """{stage: ns} of a guest's typical interrupt, the mean of repetitions, and of the latest of all."""
     blocks = figures.blocks(f"probes=guest-path, loads={load}", "guest-path")
-    chains = [chain for one in blocks if (chain := (one["trace"] or {}).get("chain"))]
+    chains = [chain for one in blocks if (chain := (one.get("trace") or {}).get("chain"))]
     usual = [
         _named(chain["stops"], group["ns"])
         for chain in chains
