@@ -204,7 +204,7 @@ def _add_sent(block: Mapping[str, Any], packets: pl.DataFrame) -> None:
 
     # Both ends' clocks are those of `latency`.
     block["metrics"][SENT] = of(packets) | {"uncertainty_ns": block["metrics"]["latency"]["uncertainty_ns"]}
-    if in_slot := block["gates"]["in_slot"]:
+    if in_slot := block["gates"].get("in_slot"):
         in_slot[SENT] = of(packets.filter(pl.col("class") != MISSED))
 
 
