@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 
-from latlab.hosts.tools import install_remedy
+from latlab.hosts.tools import missing_tool
 from latlab.model.errors import LabError, LatlabError, UsageError
 from latlab.scenario import BoardHost, End, Flow, LoadBetween, Loaded, Scenario, Tuning
 from latlab.scenario.findings import Path, show_path, shown
@@ -272,7 +272,7 @@ def _tools(scenario: Scenario, machine: Machine, where: Where) -> Problems:
         needed = dict.fromkeys(needs.tools, ("clock", "ptp", "ports", str(needs.end))) | needed
     for tool, place in sorted(needed.items()):
         if not machine.has_tool(tool):
-            yield LabError(f"{tool} is missing", where=where(place) if place else "", remedy=install_remedy(tool))
+            yield missing_tool(tool, where(place) if place else "")
 
 
 def _ports(scenario: Scenario, machine: Machine, where: Where) -> Problems:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 
-from latlab.hosts.tools import PACKAGES, install_remedy
+from latlab.hosts.tools import PACKAGES, install_remedy, missing_tool
 from latlab.model.bridges import KINDS
 from latlab.model.errors import LabError
 from latlab.scenario import Route, Scenario
@@ -38,7 +38,7 @@ def program_missing(scenario: Scenario, site: Site, host: str, program: str, whe
     guest = scenario.guests.get(host)
     if guest is None:
         if not site.on(scenario.machine_of(host)).machine.has_tool(program):
-            yield LabError(f"{program} is missing on {host}", where=where, remedy=install_remedy(program))
+            yield missing_tool(program, where, host)
     elif guest.is_ours:
         image = site.on(scenario.machine_of(host)).images.get(guest.image_name)
         package = PACKAGES.get(program, program)

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from ipaddress import IPv4Interface
 
-from latlab.hosts.tools import install_remedy
+from latlab.hosts.tools import missing_tool
 from latlab.model.bridges import BridgeKind
+from latlab.model.errors import LabError
 from latlab.scenario import End, Guest, Segment
 from latlab.scenario.guests import facts_of
 from latlab.testbed.site import Site
@@ -23,14 +24,6 @@ CHECKSUM_OFFLOADS_OFF = tuple(
 )
 """virtio-net-pci properties of a guest whose frames must carry whole checksums: XDP and user-space datapaths
 forward a frame as it is, and one whose checksum the NIC was to complete arrives with a wrong one."""
-
-
-@dataclass(frozen=True)
-class Lacking:
-    """What keeps a bridge from being made here, and what would provide it."""
-
-    what: str
-    remedy: str
 
 
 @dataclass(frozen=True)
@@ -120,7 +113,7 @@ class BridgeMaker(ABC):
     """Its facts."""
 
     @abstractmethod
-    def lacking(self, joint: Joint, site: Site) -> Lacking | None:
+    def lacking(self, joint: Joint, site: Site) -> LabError | None:
         """What keeps it from being made on this machine; None when it can be. Reads only."""
 
     def may_have_vhost_on(self, guest: Guest, site: Site) -> bool:
@@ -165,16 +158,23 @@ def vhost(guest: Guest, site: Site) -> bool:
     return guest.vhost == "on" or (guest.vhost == "auto" and site.machine.vhost_net)
 
 
-def lacking_vhost(joint: Joint, site: Site) -> Lacking | None:
+def lacking_vhost(joint: Joint, site: Site) -> LabError | None:
     """vhost-net was asked for and is not there."""
     if any(port.wants.vhost == "on" for port in joint.ports) and not site.machine.vhost_net:
-        return Lacking("vhost: on, and there is no /dev/vhost-net", "`modprobe vhost_net`, or vhost: auto")
+        return LabError("vhost: on, and there is no /dev/vhost-net", remedy="`modprobe vhost_net`, or vhost: auto")
     return None
 
 
-def lacking_tools(site: Site, *tools: str) -> Lacking | None:
+def lacking_tun(site: Site) -> LabError | None:
+    """The device that taps are made with is not there."""
+    if not site.machine.exists("/dev/net/tun"):
+        return LabError("there is no /dev/net/tun", remedy="`modprobe tun`")
+    return None
+
+
+def lacking_tools(site: Site, *tools: str) -> LabError | None:
     """The first of the programs that is missing."""
     for tool in tools:
         if not site.machine.has_tool(tool):
-            return Lacking(f"{tool} is missing", install_remedy(tool))
+            return missing_tool(tool)
     return None

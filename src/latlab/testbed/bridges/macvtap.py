@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from latlab.model import bridges
+from latlab.model.errors import LabError
 from latlab.testbed.bridges.base import (
     BridgeMaker,
     GuestPort,
     Joint,
-    Lacking,
     Plug,
     lacking_tools,
     lacking_vhost,
@@ -36,7 +36,7 @@ class Macvtap(BridgeMaker):
 
     kind = bridges.MACVTAP
 
-    def lacking(self, joint: Joint, site: Site) -> Lacking | None:
+    def lacking(self, joint: Joint, site: Site) -> LabError | None:
         """ip, and the kernel's macvtap: it is tried, as there is no other test of whether it is built in."""
         return lacking_macvtap(joint, site)
 
@@ -66,11 +66,11 @@ class Macvtap(BridgeMaker):
         return macvtap_plug(port, site)
 
 
-def lacking_macvtap(joint: Joint, site: Site) -> Lacking | None:
+def lacking_macvtap(joint: Joint, site: Site) -> LabError | None:
     """ip, mknod, no more queues than file descriptors, and vhost-net where it is asked for."""
     most = LAST_FD - FIRST_FD + 1
     if any(port.wants.queues > most for port in joint.ports):
-        return Lacking(f"more than {most} queues", f"queues: {most} or fewer")
+        return LabError(f"more than {most} queues", remedy=f"queues: {most} or fewer")
     return lacking_tools(site, "ip", "mknod") or lacking_vhost(joint, site)
 
 

@@ -12,7 +12,8 @@ from typing import Any
 
 from latlab.hosts import MACHINE
 from latlab.model import bridges
-from latlab.testbed.bridges.base import CHECKSUM_OFFLOADS_OFF, GuestPort, Joint, Lacking, Plug, lacking_tools
+from latlab.model.errors import LabError
+from latlab.testbed.bridges.base import CHECKSUM_OFFLOADS_OFF, GuestPort, Joint, Plug, lacking_tools
 from latlab.testbed.bridges.kernel import TapBridge, bridge_device, tap_device, tap_plug
 from latlab.testbed.bridges.offloads import lacking_tags, tags_in_frames, whole_frames
 from latlab.testbed.site import Site
@@ -34,15 +35,15 @@ class XdpBridge(TapBridge):
 
     kind = bridges.XDP
 
-    def lacking(self, joint: Joint, site: Site) -> Lacking | None:
+    def lacking(self, joint: Joint, site: Site) -> LabError | None:
         """Prerequisites of the kernel bridge; ethtool; a second port: to the host itself the kernel bridge carries all.
 
         And VLAN tags, where streams have them: the uplink must leave them in its frames.
         """
         if not joint.uplink and len(joint.ports) == 1:
-            return Lacking(
+            return LabError(
                 f"XDP redirects from port to port, and {joint.ports[0].guest} has the only one",
-                "an uplink, a second guest, or bridge: tap",
+                remedy="an uplink, a second guest, or bridge: tap",
             )
         return super().lacking(joint, site) or lacking_tools(site, "ethtool") or lacking_tags(joint, site)
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from xml.sax.saxutils import quoteattr
 
 from latlab.hosts import RemoteHost
-from latlab.hosts.tools import install_remedy
+from latlab.hosts.tools import missing_tool
 from latlab.model.errors import LabError
 from latlab.scenario import Guest, Scenario
 from latlab.testbed.bridges.base import GuestPort, Joint, Plug
@@ -103,7 +103,7 @@ def _lacking(scenario: Scenario, site: Site, name: str, guest: Guest, domain: st
         yield LabError(what, where=f"{where}.host", remedy="a host of kind local")
     yield from lacking(scenario, site, name)
     if not site.machine.has_tool("virsh"):
-        yield LabError("virsh is missing", where=f"{where}.domain", remedy=install_remedy("virsh"))
+        yield missing_tool("virsh", f"{where}.domain")
         return
     said = site.machine.say(("virsh", "domstate", domain))
     if said is None:
