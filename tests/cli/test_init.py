@@ -140,7 +140,7 @@ def test_guests_on_one_uplink_change_their_bridge_together() -> None:
         (["--guests", "nine"], "--guests", "0 to 8"),
         (["--guests", "9"], "--guests", "0 to 8"),
         (["--direction", "left"], "--direction", "one of down, up, both"),
-        (["--load", "heavy"], "--load", "one of flood, iperf3, stress-ng, busy"),
+        (["--load", "heavy"], "--load", "one of flood, iperf3, busy, stress-ng"),
         (["--load", "flood", "--rate", "fast"], "--rate", "is not a rate"),
         (["--rate", "5Mbit/s"], "--rate", "--load flood"),
         (["--repeat", "0"], "--repeat", "is too small"),

@@ -32,6 +32,7 @@ from latlab.testbed.guests.qemu import OLDEST_QEMU, qemu_lacking, qemu_program, 
 from latlab.testbed.host_setup import namespace_name
 from latlab.testbed.images import BOARD_KIND, DEFAULTS, GUEST_KIND, Image, list_images
 from latlab.testbed.journal import stale_journals
+from latlab.testbed.loads import LOAD_TOOLS
 from latlab.testbed.machine import (
     CAPABILITIES,
     Machine,
@@ -41,6 +42,8 @@ from latlab.testbed.machine import (
     privilege_remedy,
     read_machine,
 )
+from latlab.testbed.probes import PROBE_TOOLS
+from latlab.testbed.shapers import KINDS as SHAPERS
 from latlab.testbed.site import Site
 from latlab.testbed.step import Argv, Step
 from latlab.testbed.timestamping import parse_timestamping
@@ -48,8 +51,8 @@ from latlab.testbed.vlans import REMEDY
 
 REQUIRED_TOOLS = ("ip", "sysctl", "grep", "ss", "kill")
 OPTIONAL_TOOLS = (
-    *("tc", "ethtool", "chrt", "taskset", "setpriv", "iperf3", "netperf", "netserver", "sockperf", "ddsperf"),
-    *("cyclictest", "rtla", "stress-ng", "ping"),
+    *("tc", "ethtool", "chrt", "taskset", "setpriv"),
+    *dict.fromkeys((*LOAD_TOOLS, *PROBE_TOOLS, "ping")),
     *("hwstamp_ctl", "ptp4l", "phc2sys", "phc_ctl"),
 )
 
@@ -236,16 +239,6 @@ Tried = tuple[str, bool | None, str, str]
 SCRATCH_HOST = "scratch"
 INTERFACE = "scratch0"
 
-QDISCS: dict[str, Argv] = {
-    "taprio": (
-        *("num_tc", "2", "map", "0", "1", "queues", "1@0", "1@1", "base-time", "0"),
-        *("sched-entry", "S", "01", "500000", "sched-entry", "S", "02", "500000", "clockid", "CLOCK_TAI"),
-    ),
-    "etf": ("clockid", "CLOCK_TAI", "delta", "100000"),
-    "mqprio": ("num_tc", "2", "map", "0", "1", "queues", "1@0", "1@1", "hw", "0"),
-}
-"""The qdiscs of time-sensitive networking, each with arguments that a veth with two queues accepts."""
-
 
 async def scratch_findings() -> AsyncIterator[Tried]:
     """What was tried and what came of it. All of it is undone, by the journal too if this is killed."""
@@ -258,8 +251,9 @@ async def scratch_findings() -> AsyncIterator[Tried]:
             yield "namespaces and veth", True, "can be made", ""
             yield await _timestamps(hosts[SCRATCH_HOST])
             yield await _vlan(hosts[SCRATCH_HOST])
-            for qdisc, arguments in QDISCS.items():
-                yield await _qdisc(hosts[SCRATCH_HOST], qdisc, arguments)
+            for qdisc, shaper in SHAPERS.items():
+                if shaper.tried:
+                    yield await _qdisc(hosts[SCRATCH_HOST], qdisc, shaper.tried)
     except LabError as error:
         yield (
             "namespaces and veth",

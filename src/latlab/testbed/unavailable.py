@@ -10,7 +10,7 @@ from latlab.model.bridges import KINDS
 from latlab.model.errors import LabError
 from latlab.scenario import Route, Scenario
 from latlab.scenario.findings import show_path
-from latlab.scenario.loads import Busy, LoadOn
+from latlab.scenario.loads import LoadOn
 from latlab.testbed.architecture import ARCHITECTURES, BY_DEBIAN
 from latlab.testbed.bridges.base import Joint
 from latlab.testbed.bridges.joints import joints
@@ -63,7 +63,7 @@ def loads_lacking(scenario: Scenario, site: Site) -> Iterator[LabError]:
             where = f"loads.{name}"
             for program in LOADS[load.kind].tools:
                 yield from program_missing(scenario, site, load.on, program, where)
-            if isinstance(load, Busy) and load.what == "exits":
+            if load.needs_hypervisor:
                 yield from _nothing_beneath(scenario, site, load.on, where)
 
 

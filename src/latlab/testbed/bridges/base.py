@@ -140,8 +140,8 @@ class BridgeMaker(ABC):
         """What is done so that frames to groups reach a guest; nothing where all of them do."""
         return ()
 
-    def tap(self, port: GuestPort, site: Site) -> str | None:
-        """The tap that all packets of a guest pass; None where there is none."""
+    def port_device(self, port: GuestPort, site: Site) -> str | None:
+        """The tap or macvtap that a guest's card is on; None where there is none."""
         return None
 
     def detail(self, joint: Joint, site: Site) -> str:

@@ -66,7 +66,7 @@ class TapBridge(BridgeMaker):
         """The bridge itself."""
         return bridge_device(joint, site)
 
-    def tap(self, port: GuestPort, site: Site) -> str | None:
+    def port_device(self, port: GuestPort, site: Site) -> str | None:
         """The bridge's port."""
         return tap_device(port, site)
 

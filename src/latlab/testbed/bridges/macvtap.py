@@ -50,6 +50,10 @@ class Macvtap(BridgeMaker):
             steps += macvtap_steps(joint, port, site, joint.uplink or "", ("address", port.mac), "bridge")
         return steps
 
+    def port_device(self, port: GuestPort, site: Site) -> str | None:
+        """Its macvtap."""
+        return macvtap_device(port, site)
+
     def takes_groups(self, joint: Joint, port: GuestPort, site: Site) -> Sequence[Step]:
         """The macvtap takes all of them: by default it takes those that the host has joined there, not the guest."""
         device = macvtap_device(port, site)

@@ -62,7 +62,7 @@ class OvsBridge(BridgeMaker):
         """The guest's tap; before the datapath in user space the guest computes every checksum itself."""
         return tap_plug(port, site, CHECKSUM_OFFLOADS_OFF if self.datapath(joint, site) == USER_SPACE else ())
 
-    def tap(self, port: GuestPort, site: Site) -> str | None:
+    def port_device(self, port: GuestPort, site: Site) -> str | None:
         """The switch's port."""
         return tap_device(port, site)
 

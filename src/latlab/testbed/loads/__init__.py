@@ -117,3 +117,6 @@ def _ports(scenario: Scenario) -> dict[str, int]:
 
 
 LOADS: dict[str, LoadKind] = {kind.name: kind for kind in (FLOOD, IPERF3, NETPERF, BUSY, STRESS_NG)}
+
+LOAD_TOOLS = tuple(dict.fromkeys(tool for kind in LOADS.values() for tool in kind.tools))
+"""The programs that loads need."""

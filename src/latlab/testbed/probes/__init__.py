@@ -91,5 +91,8 @@ def _over_dds(scenario: Scenario, name: str, probe: Between) -> DdsOptions | Non
 
 TOOLS: dict[str, ToolKind] = {kind.name: kind for kind in (DDSPERF, NETPERF, SOCKPERF, CYCLICTEST, TIMERLAT)}
 
+PROBE_TOOLS = tuple(dict.fromkeys(tool for kind in TOOLS.values() for tool in (*kind.asks, *kind.answers)))
+"""The programs that measure."""
+
 OURS = ("ping", "dds", "timer")
 """The kinds that latlab's own agents measure."""

@@ -15,6 +15,9 @@ SWITCH = {True: "on", False: "off"}
 class EtfKind:
     """tc-etf(8). Its clock is TAI: the kernel takes no other (net/sched/sch_etf.c, validate_input_params)."""
 
+    use = "launch times"
+    tried = ("clockid", "CLOCK_TAI", "delta", "100000")
+
     def steps(self, shaper: Etf, place: QdiscPlace) -> Iterator[Step]:
         """One step."""
         flags = {"offload": shaper.offload, "deadline_mode": shaper.deadline, "skip_sock_check": shaper.skip_sock_check}
@@ -32,6 +35,9 @@ def etf_words(options: Qdisc) -> str:
 
 class CbsKind:
     """tc-cbs(8): slopes in kbit/s, credits in bytes."""
+
+    use = "credit-based shapers"
+    tried = ()
 
     def steps(self, shaper: Cbs, place: QdiscPlace) -> Iterator[Step]:
         """One step."""
@@ -55,6 +61,9 @@ def cbs_words(options: Qdisc) -> str:
 
 class TbfKind:
     """tc-tbf(8). It prints bytes a second, and instead of its limit how long the last packet within it waits."""
+
+    use = "rate limits"
+    tried = ()
 
     def steps(self, shaper: Tbf, place: QdiscPlace) -> Iterator[Step]:
         """One step."""

@@ -13,6 +13,9 @@ from latlab.testbed.step import Argv, Step
 class MqprioKind:
     """tc-mqprio(8)."""
 
+    use = "queues by priority"
+    tried = ("num_tc", "2", "map", "0", "1", "queues", "1@0", "1@1", "hw", "0")
+
     def steps(self, shaper: Mqprio, place: QdiscPlace) -> Iterator[Step]:
         """One step."""
         words = ("mqprio", *class_words(shaper), "hw", str(int(shaper.offload)))

@@ -24,6 +24,12 @@ IN_FORCE_WITHIN_MS = 5_000
 class TaprioKind:
     """tc-taprio(8)."""
 
+    use = "gate schedules"
+    tried = (
+        *("num_tc", "2", "map", "0", "1", "queues", "1@0", "1@1", "base-time", "0"),
+        *("sched-entry", "S", "01", "500000", "sched-entry", "S", "02", "500000", "clockid", "CLOCK_TAI"),
+    )
+
     def steps(self, shaper: Taprio, place: QdiscPlace) -> Iterator[Step]:
         """The schedule is set up, and comes into force."""
         tai = (place.site.agent, "tai", "--next", str(shaper.cycle), "--shift", str(shaper.shift))
