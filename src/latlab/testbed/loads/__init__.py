@@ -16,6 +16,7 @@ from latlab.testbed.places import Places
 FIRST_PORT = 5600
 
 Sent = Flood | Iperf3 | Netperf
+Kept = Busy | StressNg
 
 
 def plan_loads(scenario: Scenario, duration_ns: int, places: Places) -> list[LoadPlan]:
@@ -42,7 +43,7 @@ def ports_of(scenario: Scenario, flow: Flow) -> range:
     return range(flow.port, flow.port + max(own, 1))
 
 
-def _on_one(scenario: Scenario, name: str, load: Busy | StressNg, seconds: int, places: Places) -> LoadPlan:
+def _on_one(scenario: Scenario, name: str, load: Kept, seconds: int, places: Places) -> LoadPlan:
     return LoadPlan(
         name=name,
         kind=load.kind,

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar
 from zlib import crc32
 
 from latlab.scenario import End
@@ -85,7 +86,7 @@ class QdiscPlace:
         return None
 
 
-class ShaperKind(Protocol):
+class ShaperKind(ABC):
     """A kind of shaper.
 
     use: what it is for, in words. tried: its arguments for a veth with two queues, with which doctor tries whether the
@@ -93,11 +94,11 @@ class ShaperKind(Protocol):
     """
 
     use: ClassVar[str]
-    tried: ClassVar[Argv]
+    tried: ClassVar[Argv] = ()
 
+    @abstractmethod
     def steps(self, shaper: Any, place: QdiscPlace) -> Iterator[Any]:
         """The steps that put it there and read it back."""
-        ...
 
 
 def listed(output: str) -> list[Qdisc]:

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from typing import Any
 
 from latlab.scenario.shapers import PRIORITIES, Classes, Mqprio
-from latlab.testbed.shapers.base import Qdisc, QdiscPlace, in_words, shaped
+from latlab.testbed.shapers.base import Qdisc, QdiscPlace, ShaperKind, in_words, shaped
 from latlab.testbed.step import Argv, Step
 
 
-class MqprioKind:
+class MqprioKind(ShaperKind):
     """tc-mqprio(8)."""
 
     use = "queues by priority"
