@@ -6,7 +6,9 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from ipaddress import IPv4Interface
+from typing import ClassVar
 
+from latlab.hosts import Host
 from latlab.hosts.tools import missing_tool
 from latlab.model.bridges import BridgeKind
 from latlab.model.errors import LabError
@@ -106,15 +108,33 @@ class Plug:
     memory: Argv = field(default=())
 
 
+@dataclass(frozen=True)
+class ScratchBridge:
+    """What a doctor has made in a namespace, to try bridges there: a kernel bridge, its ports `uplink`, one end of a
+    link, and `tap`; and that link's other end.
+    """
+
+    bridge: str
+    uplink: str
+    tap: str
+    far: str
+
+
 class BridgeMaker(ABC):
     """One kind of virtual bridge; a file each, listed in `table`."""
 
     kind: BridgeKind
     """Its facts."""
+    is_tried: ClassVar[bool] = False
+    """Whether only trying it shows what the kernel has for it."""
 
     @abstractmethod
     def lacking(self, joint: Joint, site: Site) -> LabError | None:
         """What keeps it from being made on this machine; None when it can be. Reads only."""
+
+    async def tried(self, host: Host, scratch: ScratchBridge) -> str:
+        """What the kernel has for it, in words, by trying it on that host. LatlabError: what it does not have."""
+        return ""
 
     def may_have_vhost_on(self, guest: Guest, site: Site) -> bool:
         """Whether vhost-net can carry that guest's packets, where it depends on what is installed on the machine."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from latlab.hosts import Host
 from latlab.model import bridges
 from latlab.model.errors import LabError
 from latlab.testbed.bridges.base import (
@@ -11,6 +12,7 @@ from latlab.testbed.bridges.base import (
     GuestPort,
     Joint,
     Plug,
+    ScratchBridge,
     lacking_tools,
     lacking_vhost,
     vhost,
@@ -35,10 +37,18 @@ class Macvtap(BridgeMaker):
     """A macvtap for each guest on the uplink, in mode bridge: guests of one uplink reach each other, not their host."""
 
     kind = bridges.MACVTAP
+    is_tried = True
 
     def lacking(self, joint: Joint, site: Site) -> LabError | None:
         """ip, and the kernel's macvtap: it is tried, as there is no other test of whether it is built in."""
         return lacking_macvtap(joint, site)
+
+    async def tried(self, host: Host, scratch: ScratchBridge) -> str:
+        """One is added to the link."""
+        add = ("ip", "link", "add", "link", scratch.far, "name", "mv0", "type", "macvtap", "mode", "bridge")
+        if (await host.run(add, check=False)).returncode != 0:
+            raise LabError("this kernel has no macvtap", remedy="a kernel with macvtap: `modprobe macvtap`")
+        return ""
 
     def before_guests(self, joint: Joint, site: Site) -> Sequence[Step | Service]:
         """A macvtap for each guest, with its MAC, and a device node that latlab makes for it.

@@ -24,7 +24,7 @@ class DdsOptions:
     take: str
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class ToolPlan:
     """One tool's probe of a cell, resolved to addresses and ports.
 
@@ -41,14 +41,14 @@ class ToolPlan:
     kind: str
     asker: str
     answerer: str
-    source_address: str
-    sink_address: str
-    listen_address: str
-    asker_interface: str
-    answerer_interface: str
-    port: int
-    transport: str
-    size: int
+    source_address: str = ""
+    sink_address: str = ""
+    listen_address: str = ""
+    asker_interface: str = ""
+    answerer_interface: str = ""
+    port: int = 0
+    transport: str = ""
+    size: int = 0
     period_ns: int | None
     seconds: int
     log: str
