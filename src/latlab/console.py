@@ -19,7 +19,7 @@ from rich.text import Text
 
 from latlab.analysis.words import counted, plural
 from latlab.model.part import Failure
-from latlab.model.units import SECOND_NS
+from latlab.model.units import MICROSECOND_NS, SECOND_NS, in_us
 from latlab.recordings.cell import ClockEdge, RecordedCell, Totals
 from latlab.recordings.clock_offset import offset_between
 from latlab.report.text import bound, microseconds
@@ -386,7 +386,7 @@ def _seconds(ns: int) -> str:
 def window_line(event: events.TimerWindowEnded, least_ns: int, most_ns: int) -> str:
     """As "vm1, 10 s, n 10000: mean 3.12 µs (1040 ticks), …, 3 above 30 µs (0.03 %); so far 2.51 to 38.12 µs"."""
     stretch = _seconds(event.to_tai_ns - event.from_tai_ns)
-    so_far = f"so far {least_ns / 1000:.2f} to {most_ns / 1000:.2f} µs"
+    so_far = f"so far {least_ns / MICROSECOND_NS:.2f} to {most_ns / MICROSECOND_NS:.2f} µs"
     return f"{event.host}, {stretch} s, n {event.n}: {_lateness(event, event.n, event.tick_ns)}; {so_far}"
 
 
@@ -405,10 +405,10 @@ def _lateness(figures: Totals | events.TimerWindowEnded, n: int, tick_ns: float 
 
     def figure(name: str) -> str:
         ns = getattr(figures, f"{name}_ns") or 0
-        return f"{name} {ns / 1000:.2f} µs" + (f" ({ns / tick_ns:.0f} ticks)" if tick_ns else "")
+        return f"{name} {ns / MICROSECOND_NS:.2f} µs" + (f" ({ns / tick_ns:.0f} ticks)" if tick_ns else "")
 
     above = figures.above or 0
-    share = f"{above} above {(figures.threshold_ns or 0) / 1000:g} µs ({100 * above / max(n, 1):.3g} %)"
+    share = f"{above} above {in_us(figures.threshold_ns or 0)} ({100 * above / max(n, 1):.3g} %)"
     return ", ".join((*map(figure, ("mean", "stddev", "min", "max")), share, *_overdue(figures.overdue)))
 
 

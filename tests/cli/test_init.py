@@ -22,7 +22,7 @@ from latlab.cli import app
 from latlab.cli.init import DEFAULTS, QUESTIONS
 from latlab.model.errors import EXIT_OK, EXIT_USAGE
 from latlab.scenario import BRIDGES, Loaded, load_scenario, load_text
-from latlab.scenario.draft import DIRECTIONS, LOADS, Draft, DraftMachine, draft_text
+from latlab.scenario.draft import DIRECTIONS, LOADS, ON_ONE, SENT, Draft, DraftMachine, draft_text
 
 LATLAB = Path(sys.executable).with_name("latlab")
 SSH = ("--sensor", "root@board1:eth1", "--ecu", "board2:enp3s0")
@@ -74,7 +74,7 @@ def test_every_combination_is_a_scenario(machines: str, guests: int) -> None:
         ways = 2 if direction == "both" else 1
         assert len(loaded.scenario.streams) == ways * max(guests, 1)
         assert len(loaded.scenario.guests) == guests
-        named = ways * len({*with_loads} & {"flood", "iperf3"}) + len({*with_loads} & {"stress-ng", "busy"})
+        named = ways * len({*with_loads} & {*SENT}) + len({*with_loads} & {*ON_ONE})
         assert len(loaded.combinations) == max(len(with_bridges), 1) * (named + 1 if with_loads else 1)
 
 
@@ -140,7 +140,7 @@ def test_guests_on_one_uplink_change_their_bridge_together() -> None:
         (["--guests", "nine"], "--guests", "0 to 8"),
         (["--guests", "9"], "--guests", "0 to 8"),
         (["--direction", "left"], "--direction", "one of down, up, both"),
-        (["--load", "heavy"], "--load", "one of flood, iperf3, stress-ng, busy"),
+        (["--load", "heavy"], "--load", "one of flood, iperf3, busy, stress-ng"),
         (["--load", "flood", "--rate", "fast"], "--rate", "is not a rate"),
         (["--rate", "5Mbit/s"], "--rate", "--load flood"),
         (["--repeat", "0"], "--repeat", "is too small"),

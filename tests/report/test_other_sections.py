@@ -17,7 +17,8 @@ def test_a_section_without_a_place_of_its_own_is_shown_by_its_name() -> None:
         yield Lines(["dry and warm"])
 
     shown = cast(Shown, SimpleNamespace(label="measured"))
-    more: Mapping[str, Any] = {**SECTIONS, "weather": said}
+    placed = {name: of for name, of in SECTIONS.items() if name in page._PLACED}
+    more: Mapping[str, Any] = {**placed, "weather": said}
     with mock.patch.object(sections, "SECTIONS", more), mock.patch.object(page, "SECTIONS", more):
         (found,) = page.other_sections(shown)
     assert (found.name, found.title, found.label) == ("weather", "Weather", "measured")

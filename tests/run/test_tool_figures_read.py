@@ -15,7 +15,9 @@ from latlab.testbed.loads.base import LoadProcess, Output
 from latlab.testbed.probes.base import ToolPlan
 from latlab.testbed.probes.runner import ToolRan
 
-PLAN = ToolPlan("wake", "cyclictest", "ecu", "ecu", "", "", "", "", "", 0, "", 0, 1_000_000, 1, "wake.json")
+PLAN = ToolPlan(
+    name="wake", kind="cyclictest", asker="ecu", answerer="ecu", period_ns=1_000_000, seconds=1, log="wake.json"
+)
 RAN = ToolRan(
     PLAN, "2.4", ("cyclictest",), Output(LoadProcess("source", "ecu", ("cyclictest",), ending="itself"), "", "")
 )

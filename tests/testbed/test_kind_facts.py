@@ -12,21 +12,22 @@ import pytest
 from latlab.model.bridges import KINDS
 from latlab.testbed.bridges.table import BRIDGES
 from latlab.testbed.loads import LOADS
+from latlab.testbed.machines import KINDS as MACHINES
 from latlab.testbed.probes import OURS, TOOLS
 from latlab.testbed.shapers import KINDS as SHAPERS
 
 ROOT = Path(__file__).parents[2]
 OWN = {
     "bridge": ("testbed/bridges/", "model/bridges.py"),
-    "host": ("hosts/", "scenario/hosts.py"),
-    "load": ("testbed/loads/", "scenario/loads.py", "scenario/draft.py"),
-    "probe": ("testbed/probes/", "scenario/probes.py"),
+    "host": ("hosts/", "testbed/machines/", "scenario/hosts.py"),
+    "load": ("testbed/loads/", "scenario/loads.py"),
+    "probe": ("testbed/probes/", "scenario/probes.py", "run/probes.py"),
     "shaper": ("testbed/shapers/", "scenario/shapers.py"),
 }
-"""Where kinds are distinguished; `latlab init` writes the keys of each kind of load."""
+"""Where kinds are distinguished; `run/probes.py` reads what each tool wrote."""
 NAMES = {
     "bridge": set(KINDS),
-    "host": {"local", "netns", "ssh", "board"},
+    "host": {"local", "netns", *MACHINES},
     "load": set(LOADS),
     "probe": {*OURS, *TOOLS},
     "shaper": set(SHAPERS),
@@ -38,10 +39,23 @@ def test_each_kind_is_made_by_one_class() -> None:
 
 
 @cache
-def comparisons(path: Path) -> list[tuple[int, str, list[object]]]:
-    """What a file compares: the line, what stands on the left, and all constants in it."""
-    nodes = [node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Compare)]
-    return [(node.lineno, ast.unparse(node.left), _constants(node)) for node in nodes]
+def nodes_of(path: Path) -> list[ast.AST]:
+    return list(ast.walk(ast.parse(path.read_text())))
+
+
+def comparisons(path: Path) -> Iterator[tuple[int, str, list[object]]]:
+    """What a file compares: the line, its variables, and its constants."""
+    for node in nodes_of(path):
+        if isinstance(node, ast.Compare):
+            sides = (one for one in (node.left, *node.comparators) if not isinstance(one, ast.Constant))
+            yield node.lineno, " ".join(map(ast.unparse, sides)), _constants(node)
+
+
+def keys(path: Path) -> Iterator[tuple[int, set[object]]]:
+    """The texts that are keys of each table in a file."""
+    for node in nodes_of(path):
+        if isinstance(node, ast.Dict):
+            yield node.lineno, {one.value for one in node.keys if isinstance(one, ast.Constant)}
 
 
 def _constants(node: ast.Compare) -> list[object]:
@@ -51,13 +65,23 @@ def _constants(node: ast.Compare) -> list[object]:
 def compared_names(path: Path, what: str) -> Iterator[str]:
     """The kinds' names that a file compares something with that is called a kind, or by what it is a kind of."""
     for line, about, constants in comparisons(path):
-        if what in about or about.endswith("kind"):
+        if what in about or "kind" in about:
             yield from (f"{path.name}:{line} {name}" for name in constants if name in NAMES[what])
+
+
+def others(what: str) -> list[Path]:
+    source = ROOT / "src/latlab"
+    found = [path for path in source.rglob("*.py") if not str(path.relative_to(source)).startswith(OWN[what])]
+    assert len(found) > 100
+    return found
 
 
 @pytest.mark.parametrize("what", NAMES)
 def test_nobody_else_compares_a_kind_s_name(what: str) -> None:
-    source = ROOT / "src/latlab"
-    others = [path for path in source.rglob("*.py") if not str(path.relative_to(source)).startswith(OWN[what])]
-    assert len(others) > 100
-    assert [found for path in others for found in compared_names(path, what)] == []
+    assert [found for path in others(what) for found in compared_names(path, what)] == []
+
+
+@pytest.mark.parametrize("what", NAMES)
+def test_nobody_else_has_a_table_of_kinds(what: str) -> None:
+    tables = ((path, line, names) for path in others(what) for line, names in keys(path))
+    assert [f"{path.name}:{line}" for path, line, names in tables if len(names) > 1 and names <= NAMES[what]] == []

@@ -9,6 +9,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from latlab.model.units import MICROSECOND_NS
+
 _LONG_TAIL = 12.0
 _MARGIN = 0.05
 
@@ -51,7 +53,7 @@ class Axis:
 
     def told(self) -> str:
         """What its ticks alone do not say: from where on an asinh axis is logarithmic; else empty."""
-        return f"log beyond ± {round(self.linear_ns / 1000, 1):g} µs" if self.kind == "asinh" else ""
+        return f"log beyond ± {round(self.linear_ns / MICROSECOND_NS, 1):g} µs" if self.kind == "asinh" else ""
 
     def round_values_ns(self) -> list[float]:
         """Round values for the ticks of an asinh axis: 0, and 1, 2 and 5 times powers of ten, as there is room."""

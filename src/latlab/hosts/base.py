@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
-from latlab.hosts.tools import install_remedy
+from latlab.hosts.tools import install_remedy, missing_tool
 from latlab.hosts.turns import LostMachine, Turns
 from latlab.model.errors import LabError, UnreachedError
 
@@ -141,8 +141,7 @@ class Host(ABC):
                 limit=1 << 24,  # a line of an agent's facts is longer than the 64 KiB that asyncio allows
             )
         except FileNotFoundError as error:
-            tool = str(error.filename)
-            raise LabError(f"{tool} is missing", where=self.name, remedy=install_remedy(tool)) from None
+            raise missing_tool(str(error.filename), self.name) from None
         except PermissionError as error:
             raise LabError(f"{error.filename} is not executable", where=self.name) from None
 

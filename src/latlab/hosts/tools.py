@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from latlab.model.errors import LabError
+
 PACKAGES = {
     "chrt": "util-linux",
     "cyclictest": "rt-tests",
@@ -41,6 +43,11 @@ PACKAGES = {
     "taskset": "util-linux",
     "tc": "iproute2",
 }
+
+
+def missing_tool(tool: str, where: str = "", on: str = "") -> LabError:
+    """A program that is not there. where: what asks for it. on: the host, where `where` does not say it."""
+    return LabError(f"{tool} is missing{f' on {on}' if on else ''}", where=where, remedy=install_remedy(tool))
 
 
 def install_remedy(tool: str) -> str:

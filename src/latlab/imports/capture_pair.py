@@ -16,6 +16,7 @@ from latlab.imports.capture import Capture, CapturePoint, is_capture, points_of,
 from latlab.imports.frames import ends_of, flow_text, is_group, tunnel_of
 from latlab.imports.packets import clock_problems, in_order_of, shifted_ns, usual_gap_ns, went_back_ns
 from latlab.model.errors import UsageError
+from latlab.model.units import in_us
 from latlab.recordings.cell import LeftOut
 
 LATENCY: Final = (
@@ -436,7 +437,7 @@ def stream_of(
             name=name,
             talker=talker.name,
             listener=listener.name,
-            described=f"{flow.text} · {talker.name} → {listener.name} · a packet every {gap_ns / 1000:g} µs (median)",
+            described=f"{flow.text} · {talker.name} → {listener.name} · a packet every {in_us(gap_ns)} (median)",
             stamps={"first_point": Stamps(starts, np.ones(len(starts), np.bool_)), "second_point": Stamps(ends, there)},
             metrics=("transit",),
             sent=np.ones(len(starts), np.bool_),

@@ -27,6 +27,7 @@ from latlab.imports.base import (
 )
 from latlab.imports.packets import clock_problems, shifted_ns, usual_gap_ns, went_back_ns
 from latlab.model.errors import UsageError
+from latlab.model.units import in_us
 from latlab.recordings.cell import LeftOut
 
 TAPRIO_LATENCY: Final = (
@@ -232,7 +233,7 @@ def _stream(
         name=name,
         talker="sender",
         listener="receiver",
-        described=f"sender → receiver · a packet every {gap_ns / 1000:g} µs (median), from sequence {first}",
+        described=f"sender → receiver · a packet every {in_us(gap_ns)} (median), from sequence {first}",
         stamps=spread_out,
         metrics=(metric,),
         sent=np.ones(n, np.bool_),

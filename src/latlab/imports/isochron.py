@@ -33,7 +33,7 @@ from latlab.imports.base import (
 )
 from latlab.imports.packets import in_order_of, usual_gap_ns
 from latlab.model.errors import UsageError
-from latlab.model.units import SECOND_NS
+from latlab.model.units import SECOND_NS, in_us
 from latlab.recordings.cell import LeftOut
 
 MAGIC: Final = b"ISOCHRON"
@@ -179,7 +179,7 @@ def _stream(
         name="packets",
         talker="sender",
         listener="receiver",
-        described=f"every {cycle_ns / 1000:g} µs · {frame_size} bytes a frame · sender → receiver",
+        described=f"every {in_us(cycle_ns)} · {frame_size} bytes a frame · sender → receiver",
         stamps=stamps,
         metrics=METRICS if known else ("wakeup", "lateness"),
         sent=was_sent,
@@ -532,7 +532,7 @@ def _text_stream(column: dict[str, NDArray[np.int64]], place: NDArray[np.int64])
         name="packets",
         talker="sender",
         listener="receiver",
-        described=f"every {period_ns / 1000:g} µs{'' if told > 0 else ' (median)'} · sender → receiver",
+        described=f"every {in_us(period_ns)}{'' if told > 0 else ' (median)'} · sender → receiver",
         stamps=stamps,
         metrics=metrics,
         sent=in_file,

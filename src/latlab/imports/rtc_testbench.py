@@ -30,7 +30,7 @@ from latlab.imports.base import (
     unknown_version,
 )
 from latlab.imports.packets import clock_problems, in_order_of, usual_gap_ns, went_back_ns
-from latlab.model.units import MICROSECOND_NS, SECOND_NS
+from latlab.model.units import MICROSECOND_NS, SECOND_NS, in_us
 from latlab.recordings.cell import LeftOut
 
 LATENCY: Final = (
@@ -252,7 +252,7 @@ def _frames(name: str, found: _Class) -> tuple[PacketStream | None, list[LeftOut
         name=name,
         talker="reference",
         listener="reference",
-        described=f"reference → mirror → reference · a frame every {gap_ns / 1000:g} µs (median), from counter {first}",
+        described=f"reference → mirror → reference · a frame every {in_us(gap_ns)} (median), from counter {first}",
         stamps={"sent": Stamps(tx, everyone), "answered": Stamps(rx, arrived)},
         metrics=("round_trip",),
         sent=everyone,

@@ -30,7 +30,7 @@ from latlab.imports.base import (
 )
 from latlab.imports.packets import clock_problems, in_order_of, usual_gap_ns, went_back_ns
 from latlab.model.errors import UsageError
-from latlab.model.units import MICROSECOND_NS, SECOND_NS
+from latlab.model.units import MICROSECOND_NS, SECOND_NS, in_us
 from latlab.recordings.cell import LeftOut
 
 LATENCY: Final = (
@@ -210,7 +210,7 @@ def _stream(server: _Server, size: int | None) -> PacketStream:
         name=f"server-{server.number}",
         talker="client",
         listener="client",
-        described=f"client → server {server.number} → client · a message every {gap_ns / 1000:g} µs (median){told}",
+        described=f"client → server {server.number} → client · a message every {in_us(gap_ns)} (median){told}",
         stamps={"submit": Stamps(tx_ns, everyone), "answered": Stamps(rx_ns, everyone)},
         metrics=("round_trip",),
         sent=everyone,

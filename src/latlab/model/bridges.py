@@ -29,7 +29,7 @@ class BridgeKind:
     virtual function for each guest (SR-IOV). gives_device: the guest gets a PCI device of the machine's and drives it
     itself: it has no snapshots, and the machine needs an IOMMU. modules: those of the kernel that it needs and that a
     board may be without (Open vSwitch without its module forwards in user space). forms: how it is made → its facts
-    then, where they differ.
+    then, where they differ. takes_domains: what a guest's card is on can be given to libvirt, for a domain that runs.
     """
 
     name: BridgeName
@@ -55,6 +55,7 @@ class BridgeKind:
     modules: tuple[str, ...] = ()
     forms: Mapping[str, BridgeKind] = field(default_factory=dict)
     has_tap: bool = False
+    takes_domains: bool = False
 
 
 USER: Final = BridgeKind(
@@ -78,6 +79,7 @@ TAP: Final = BridgeKind(
     between_guest_and_host="vhost-net, or QEMU",
     needs="iproute2, `/dev/net/tun`",
     has_tap=True,
+    takes_domains=True,
 )
 MACVTAP: Final = BridgeKind(
     "macvtap",
@@ -89,6 +91,7 @@ MACVTAP: Final = BridgeKind(
     reaches_host=False,
     needs_uplink=True,
     modules=("macvtap",),
+    takes_domains=True,
 )
 XDP: Final = BridgeKind(
     "xdp",
@@ -97,6 +100,7 @@ XDP: Final = BridgeKind(
     between_guest_and_host="vhost-net, or QEMU",
     needs="iproute2, ethtool, `/dev/net/tun`, `CAP_BPF`",
     counts_packets=True,
+    takes_domains=True,
 )
 OVS: Final = BridgeKind(
     "ovs",
@@ -105,6 +109,7 @@ OVS: Final = BridgeKind(
     between_guest_and_host="vhost-net, or QEMU",
     needs="Open vSwitch 2.16 or newer, `/dev/net/tun`",
     has_tap=True,
+    takes_domains=True,
 )
 OVS_AFXDP: Final = BridgeKind(
     "ovs-afxdp",

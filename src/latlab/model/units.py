@@ -11,6 +11,12 @@ SECOND_NS: Final = 1_000_000_000
 MINUTE_NS: Final = 60 * SECOND_NS
 HOUR_NS: Final = 60 * MINUTE_NS
 
+
+def in_us(ns: float) -> str:
+    """A duration for people, with six digits at most: "12.5 µs"."""
+    return f"{ns / MICROSECOND_NS:g} µs"
+
+
 PPB: Final = 1e-9
 """A part in a billion, the unit of clocks' rates: so many ns a second."""
 

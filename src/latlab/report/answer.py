@@ -15,6 +15,7 @@ from latlab.analysis.comparison.words import at, at_least, directions, signed
 from latlab.analysis.interrupt_way import interval_name
 from latlab.analysis.way import HAPPENS
 from latlab.analysis.words import counted, duration, minus, plural
+from latlab.model.units import MICROSECOND_NS
 from latlab.report import rows, unmeasured
 from latlab.report.charts.chain import percent
 from latlab.report.document import Group, Lines, OneOf, Section, Table
@@ -219,7 +220,8 @@ def _written(column: Sequence[_Figure]) -> list[str]:
     """Durations below each other in µs, all with one decimal, or all without where some take 1 ms and more."""
     digits = 0 if any(max(one.ns or 0, one.largest_ns) >= 1_000_000 for one in column) else 1
     return [
-        "" if one.ns is None else ("≥" if one.at_least else "") + minus(f"{one.ns / 1000:.{digits}f}") for one in column
+        "" if one.ns is None else ("≥" if one.at_least else "") + minus(f"{one.ns / MICROSECOND_NS:.{digits}f}")
+        for one in column
     ]
 
 

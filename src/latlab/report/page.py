@@ -9,6 +9,7 @@ from typing import Final
 from latlab.analysis.reception import RECEPTION
 from latlab.analysis.words import left_out_text, plural
 from latlab.model.metrics import METRICS, METRICS_BY_NAME, PROBE_METRICS, TIMER_METRICS, MetricKind
+from latlab.model.units import in_us
 from latlab.recordings.cell import RecordedStream
 from latlab.recordings.run_folder import RunFolder
 from latlab.report import anomalies, definitions, files, rows, traces, where
@@ -447,7 +448,7 @@ def _stream_line(stream: RecordedStream, sent: Iterable[str]) -> str:
         return stream.described
     parts = [
         f"{stream.talker} → {stream.listener}",
-        f"every {(stream.period_ns or 0) / 1000:g} µs",
+        f"every {in_us(stream.period_ns or 0)}",
         f"{stream.size} bytes",
         f"priority {stream.priority}",
         " or ".join(filter(None, sent)),

@@ -527,11 +527,6 @@ def load_ends(load: Load) -> tuple[str, str]:
     return (f"on {load.on}", "") if load.on else (load.from_ or "", load.to or "")
 
 
-def load_way(load: Load) -> str:
-    """Both in one: "sensor → ecu", "on vm2"."""
-    return " → ".join(filter(None, load_ends(load)))
-
-
 def load_work(load: Load) -> str:
     """What it did a second of what is no traffic: "exits 812 k/s"; blank of one that does nothing else than send.
 

@@ -6,14 +6,14 @@ from decimal import Decimal
 from math import ceil
 
 from latlab.analysis.words import duration, minus
-from latlab.model.units import PREFIXES_SHOWN
+from latlab.model.units import MICROSECOND_NS, PREFIXES_SHOWN
 
 
 def microseconds(ns: float | None) -> str:
     """A duration in ns as microseconds with one decimal; blank where there is none."""
     if ns is None:
         return ""
-    text = f"{ns / 1000:.1f}"
+    text = f"{ns / MICROSECOND_NS:.1f}"
     return "0.0" if text == "-0.0" else minus(text)
 
 

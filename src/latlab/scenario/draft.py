@@ -12,10 +12,15 @@ from typing import Final
 
 import yaml
 
-LOADS: Final = ("flood", "iperf3", "stress-ng", "busy")
-"""The kinds of load that a draft can have."""
+from latlab.scenario.loads import LOAD_MODELS, LoadBetween, LoadOn
+
+SENT: Final = [
+    kind for kind, model in LOAD_MODELS.items() if issubclass(model, LoadBetween) and "rate" in model.model_fields
+]
+ON_ONE: Final = {kind: model.drafted for kind, model in LOAD_MODELS.items() if issubclass(model, LoadOn)}
+LOADS: Final = (*SENT, *ON_ONE)
+"""The kinds of load that a draft can have: those with a rate, and those that are sent nowhere."""
 DIRECTIONS: Final = ("down", "up", "both")
-_SENT: Final = ("flood", "iperf3")
 _PLAIN: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9@./_%-]*")
 """Text that YAML takes as it is, also within braces."""
 
@@ -144,7 +149,7 @@ def _load_names(draft: Draft) -> list[str]:
     return [
         name
         for kind in dict.fromkeys(draft.loads)
-        for name in ([f"{kind}-{way}" for way in _ways(draft)] if kind in _SENT else [kind])
+        for name in ([f"{kind}-{way}" for way in _ways(draft)] if kind in SENT else [kind])
     ]
 
 
@@ -154,10 +159,8 @@ def _loads(draft: Draft) -> Iterator[str]:
     yield "# Background load. `matrix` says in which cells it runs."
     yield "loads:"
     for kind in dict.fromkeys(draft.loads):
-        if kind == "stress-ng":
-            yield "  stress-ng: {kind: stress-ng, on: ecu, what: cpu}     # computes"
-        elif kind == "busy":
-            yield "  busy: {kind: busy, on: ecu, what: calls}     # calls the kernel"
+        if kind in ON_ONE:
+            yield f"  {kind}: {{kind: {kind}, on: ecu, {ON_ONE[kind]}"
         else:
             for way in _ways(draft):
                 ends = ("sensor", draft.names[0]) if way == "down" else (draft.names[0], "sensor")

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar, Literal
+from collections.abc import Mapping
+from typing import Annotated, ClassVar, Final, Literal, get_args
 
 from pydantic import AfterValidator, Field
 
@@ -106,8 +107,16 @@ class LoadOn(Part):
     is_ours: ClassVar[bool] = False
     """Whether latlab's own agent makes it, which ends on request."""
 
+    drafted: ClassVar[str]
+    """Its keys, and a comment, in a scenario that `latlab init` writes."""
+
     on: Reference = Field(description="the host or guest that it runs on")
     workers: Instances = Field(default=1, description="how many run at the same time, 1 to 32")
+
+    @property
+    def needs_hypervisor(self) -> bool:
+        """Whether it asks something of a hypervisor, which then has to be there."""
+        return False
 
 
 class Busy(LoadOn):
@@ -116,15 +125,23 @@ class Busy(LoadOn):
     is_ours: ClassVar[bool] = True
     worker_size: ClassVar[int | None] = None
     folder: ClassVar[str | None] = None
+    drafted: ClassVar[str] = "what: calls}     # calls the kernel"
 
     kind: Literal["busy"]
     what: Literal["exits", "calls"] = Field(
         description="exits: exit from the guest to its hypervisor (CPUID, x86 only); calls: make system calls (getppid)"
     )
 
+    @property
+    def needs_hypervisor(self) -> bool:
+        """To exit to it."""
+        return self.what == "exits"
+
 
 class StressNg(LoadOn):
     """stress-ng, as fast as it goes."""
+
+    drafted: ClassVar[str] = "what: cpu}     # computes"
 
     kind: Literal["stress-ng"]
     what: Literal["cpu", "memory", "io"] = Field(
@@ -150,3 +167,7 @@ class StressNg(LoadOn):
 
 
 Load = Annotated[Flood | Iperf3 | Netperf | Busy | StressNg, Field(discriminator="kind")]
+LOAD_MODELS: Final[Mapping[str, type[LoadBetween | LoadOn]]] = {
+    get_args(model.model_fields["kind"].annotation)[0]: model for model in get_args(get_args(Load)[0])
+}
+"""{kind: its model}."""

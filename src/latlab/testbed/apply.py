@@ -590,14 +590,14 @@ def panic_of(console: Path) -> str | None:
     return found[-1] if found else None
 
 
-def last_lines(path: Path, count: int = LAST_LINES) -> list[str]:
+def last_lines(path: Path) -> list[str]:
     """The last lines that say something, of a file that may not be there; control characters are left out.
 
     A kernel that panics says why and then where it was, which is long: what it said until then is reported.
     """
     lines = _lines(path)
     panics = [at for at, line in enumerate(lines) if _tells_of_panic(line)]
-    return lines[: panics[-1] + 1 if panics else None][-count:]
+    return lines[: panics[-1] + 1 if panics else None][-LAST_LINES:]
 
 
 def _tells_of_panic(line: str) -> bool:

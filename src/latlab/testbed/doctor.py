@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import os
-import re
 import secrets
 import shutil
 import time
@@ -21,7 +19,7 @@ from latlab.scenario import parse
 from latlab.testbed.agent_binary import find_agent, find_agents, no_agent
 from latlab.testbed.apply import TestBed
 from latlab.testbed.architecture import ARCHITECTURES, debian_name, iommu_remedy
-from latlab.testbed.bridges.base import Joint
+from latlab.testbed.bridges.base import BridgeMaker, Joint, ScratchBridge
 from latlab.testbed.bridges.joints import joints
 from latlab.testbed.bridges.ovs import MODULE
 from latlab.testbed.bridges.ovs_afxdp import dpdk_build
@@ -32,6 +30,7 @@ from latlab.testbed.guests.qemu import OLDEST_QEMU, qemu_lacking, qemu_program, 
 from latlab.testbed.host_setup import namespace_name
 from latlab.testbed.images import BOARD_KIND, DEFAULTS, GUEST_KIND, Image, list_images
 from latlab.testbed.journal import stale_journals
+from latlab.testbed.loads import LOAD_TOOLS
 from latlab.testbed.machine import (
     CAPABILITIES,
     Machine,
@@ -41,6 +40,8 @@ from latlab.testbed.machine import (
     privilege_remedy,
     read_machine,
 )
+from latlab.testbed.probes import PROBE_TOOLS
+from latlab.testbed.shapers import KINDS as SHAPERS
 from latlab.testbed.site import Site
 from latlab.testbed.step import Argv, Step
 from latlab.testbed.timestamping import parse_timestamping
@@ -48,8 +49,8 @@ from latlab.testbed.vlans import REMEDY
 
 REQUIRED_TOOLS = ("ip", "sysctl", "grep", "ss", "kill")
 OPTIONAL_TOOLS = (
-    *("tc", "ethtool", "chrt", "taskset", "setpriv", "iperf3", "netperf", "netserver", "sockperf", "ddsperf"),
-    *("cyclictest", "rtla", "stress-ng", "ping"),
+    *("tc", "ethtool", "chrt", "taskset", "setpriv"),
+    *dict.fromkeys((*LOAD_TOOLS, *PROBE_TOOLS, "ping")),
     *("hwstamp_ctl", "ptp4l", "phc2sys", "phc_ctl"),
 )
 
@@ -236,16 +237,6 @@ Tried = tuple[str, bool | None, str, str]
 SCRATCH_HOST = "scratch"
 INTERFACE = "scratch0"
 
-QDISCS: dict[str, Argv] = {
-    "taprio": (
-        *("num_tc", "2", "map", "0", "1", "queues", "1@0", "1@1", "base-time", "0"),
-        *("sched-entry", "S", "01", "500000", "sched-entry", "S", "02", "500000", "clockid", "CLOCK_TAI"),
-    ),
-    "etf": ("clockid", "CLOCK_TAI", "delta", "100000"),
-    "mqprio": ("num_tc", "2", "map", "0", "1", "queues", "1@0", "1@1", "hw", "0"),
-}
-"""The qdiscs of time-sensitive networking, each with arguments that a veth with two queues accepts."""
-
 
 async def scratch_findings() -> AsyncIterator[Tried]:
     """What was tried and what came of it. All of it is undone, by the journal too if this is killed."""
@@ -258,8 +249,9 @@ async def scratch_findings() -> AsyncIterator[Tried]:
             yield "namespaces and veth", True, "can be made", ""
             yield await _timestamps(hosts[SCRATCH_HOST])
             yield await _vlan(hosts[SCRATCH_HOST])
-            for qdisc, arguments in QDISCS.items():
-                yield await _qdisc(hosts[SCRATCH_HOST], qdisc, arguments)
+            for qdisc, shaper in SHAPERS.items():
+                if shaper.tried:
+                    yield await _qdisc(hosts[SCRATCH_HOST], qdisc, shaper.tried)
     except LabError as error:
         yield (
             "namespaces and veth",
@@ -387,18 +379,27 @@ def bridge_findings(machine: Machine, tried: Mapping[str, DoctorFinding]) -> Ite
 
 async def tried_bridges() -> AsyncIterator[tuple[str, DoctorFinding]]:
     """Kind → what came of trying what only the kernel knows, in a namespace made for it; all of it is undone."""
+    tried = {kind: bridge for kind, bridge in BRIDGES.items() if bridge.is_tried}
     tag = f"doctor-{os.getpid()}-{secrets.token_hex(2)}"
     namespace = namespace_name(tag, BRIDGES_HOST)
     hosts: dict[str, Host] = {MACHINE: LocalMachine(MACHINE), BRIDGES_HOST: NamespaceHost(BRIDGES_HOST, namespace)}
     try:
         async with TestBed(tag, hosts) as bed:
             await bed.apply(_scratch_bridge(namespace))
-            yield "macvtap", await _macvtap(hosts[BRIDGES_HOST])
-            yield "xdp", await _xdp(hosts[BRIDGES_HOST])
+            for kind, bridge in tried.items():
+                yield kind, await _tried(kind, bridge, hosts[BRIDGES_HOST])
     except LabError as error:
         remedy = error.remedy or "run with sudo, outside a container that forbids it"
-        for kind in ("macvtap", "xdp"):
+        for kind in tried:
             yield kind, DoctorFinding("bridges", kind, None, f"the test failed: {error.what}", remedy)
+
+
+async def _tried(kind: str, bridge: BridgeMaker, host: Host) -> DoctorFinding:
+    try:
+        found = await bridge.tried(host, ScratchBridge(BRIDGE, UPLINK, TAP, f"{UPLINK}p"))
+    except LatlabError as error:
+        return DoctorFinding("bridges", kind, None, error.what, error.remedy)
+    return DoctorFinding("bridges", kind, True, found)
 
 
 def _qemu(machine: Machine) -> DoctorFinding:
@@ -472,29 +473,3 @@ def _scratch_bridge(namespace: str) -> list[Step]:
         present=("test", "-e", f"/run/netns/{namespace}"),
     )
     return [made, *(Step(BRIDGES_HOST, "make a scratch bridge", ("ip", *command)) for command in commands)]
-
-
-async def _macvtap(host: Host) -> DoctorFinding:
-    add = ("ip", "link", "add", "link", f"{UPLINK}p", "name", "mv0", "type", "macvtap", "mode", "bridge")
-    if (await host.run(add, check=False)).returncode == 0:
-        return DoctorFinding("bridges", "macvtap", True, "")
-    return DoctorFinding(
-        "bridges", "macvtap", None, "this kernel has no macvtap", "a kernel with macvtap: `modprobe macvtap`"
-    )
-
-
-async def _xdp(host: Host) -> DoctorFinding:
-    """Our own XDP bridge: it ends as soon as its standard input does."""
-    spec = {"bridge": BRIDGE, "ports": [UPLINK, TAP], "mode": "auto", "realtime": {}}
-    remedy = "a kernel with CONFIG_BPF_SYSCALL and CONFIG_XDP_SOCKETS, and a link that accepts an XDP program"
-    try:
-        agent = str(find_agent())
-    except LatlabError as error:
-        return DoctorFinding("bridges", "xdp", None, error.what, error.remedy)
-    said = await host.run((agent, "bridge"), input=json.dumps(spec).encode() + b"\n", check=False)
-    events = {event["event"]: event for line in said.stdout.splitlines() if (event := json.loads(line))}
-    if ready := events.get("ready"):
-        modes = {port["interface"]: port["mode"] for port in ready["ports"]}
-        return DoctorFinding("bridges", "xdp", True, f"{modes[UPLINK]} on a veth, {modes[TAP]} on a tap")
-    refused = events.get("error", {"what": re.sub(r"\s+", " ", said.stderr) or "no answer", "remedy": remedy})
-    return DoctorFinding("bridges", "xdp", None, refused["what"], refused["remedy"] or remedy)

@@ -19,7 +19,11 @@ from latlab.model.errors import LabError
 from latlab.testbed.agent_binary import AGENT, find_agent, find_agents, no_agent
 from latlab.testbed.bridges.vf import CARD_WITH_SRIOV, COUNT_SRIOV, HAS_SRIOV, SWITCH_ON, SYMBOL
 from latlab.testbed.doctor import DoctorFinding
+from latlab.testbed.loads import LOAD_TOOLS
 from latlab.testbed.machines.ssh import AGENTS, USER
+from latlab.testbed.probes import PROBE_TOOLS
+from latlab.testbed.shapers import KINDS as SHAPERS
+from latlab.testbed.shapers.base import kernel_part
 from latlab.testbed.ssh_steps import CLOCK_S, TOOLS, clock_apart, mount_of
 from latlab.testbed.tuning.cpus import cpu_list
 
@@ -99,10 +103,7 @@ USES: Final = (
     Use("namespaces (kind: netns)", ("ip",), {"veth": "CONFIG_VETH"}),
     Use("priorities and CPUs", ("chrt", "taskset", "setpriv")),
     Use("what cards can do", ("ethtool",)),
-    Use("gate schedules (taprio)", ("tc",), {"sch_taprio": "CONFIG_NET_SCH_TAPRIO"}),
-    Use("launch times (etf)", ("tc",), {"sch_etf": "CONFIG_NET_SCH_ETF"}),
-    Use("credit-based shapers (cbs)", ("tc",), {"sch_cbs": "CONFIG_NET_SCH_CBS"}),
-    Use("queues by priority (mqprio)", ("tc",), {"sch_mqprio": "CONFIG_NET_SCH_MQPRIO"}),
+    *(Use(f"{shaper.use} ({kind})", ("tc",), kernel_part(kind)) for kind, shaper in SHAPERS.items()),
     Use("VLANs", ("ip",), {"8021q": "CONFIG_VLAN_8021Q"}),
     Use("PTP (clock.ptp)", ("ptp4l", "phc_ctl", "phc2sys")),
     Use("timestamps by eBPF, places of losses, watch", (), {}, BTF),
@@ -111,8 +112,8 @@ USES: Final = (
     Use("bridge ovs", ("ovs-vsctl", "ovs-vswitchd"), {"openvswitch": "CONFIG_OPENVSWITCH"}),
     Use("bridge vf", ("ip",), {"vfio-pci": "CONFIG_VFIO_PCI"}, functions=True),
     Use("bridge vfio", (), {"vfio-pci": "CONFIG_VFIO_PCI"}),
-    Use("loads", ("iperf3", "stress-ng", "netperf")),
-    Use("probes", ("sockperf", "cyclictest", "rtla", "ddsperf")),
+    Use("loads", LOAD_TOOLS),
+    Use("probes", PROBE_TOOLS),
 )
 EMULATOR: Final = "qemu-system-"
 CARDS: Final = {

@@ -57,6 +57,6 @@ def guest_taps(scenario: Scenario, site: Site) -> dict[str, str]:
     found: dict[str, str] = {}
     for joint in joints(scenario, site.tag):
         for port in joint.ports if KINDS[joint.kind].has_tap else ():
-            if tap := BRIDGES[joint.kind].tap(port, site.on(scenario.machine_of(joint.host))):
+            if tap := BRIDGES[joint.kind].port_device(port, site.on(scenario.machine_of(joint.host))):
                 found[port.guest] = tap
     return found

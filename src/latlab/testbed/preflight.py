@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 
-from latlab.hosts.tools import install_remedy
+from latlab.hosts.tools import missing_tool
 from latlab.model.errors import LabError, LatlabError, UsageError
 from latlab.scenario import BoardHost, End, Flow, LoadBetween, Loaded, Scenario, Tuning
 from latlab.scenario.findings import Path, show_path, shown
@@ -19,6 +19,7 @@ from latlab.testbed.images.kinds import BOARD_KIND, ready_made
 from latlab.testbed.images.recipe import FLAVOURS
 from latlab.testbed.loads import LOADS, plan_loads, ports_of
 from latlab.testbed.machine import ANY, Machine, no_real_time, no_sysctls, privilege_remedy, read_machine
+from latlab.testbed.machines import KINDS as MACHINES
 from latlab.testbed.places import Places
 from latlab.testbed.probes import is_tool
 from latlab.testbed.ptp.daemon import SOFTWARE_REMEDY, STAMPS, stamps
@@ -225,11 +226,8 @@ def _capabilities(scenario: Scenario) -> set[str]:
 def _tools(scenario: Scenario, machine: Machine, where: Where) -> Problems:
     """The programs that the steps and the loads call."""
     needed: dict[str, Path] = {"ip": ()}
-    kinds = {host.kind for host in scenario.hosts.values()}
-    if "ssh" in kinds:
-        needed |= {"ssh": ()}
-    if "board" in kinds:
-        needed |= {"setpriv": ()}
+    kinds = {host.kind for host in scenario.hosts.values()} & MACHINES.keys()
+    needed |= dict.fromkeys((tool for kind in kinds for tool in MACHINES[kind].tools), ())
     if _sets_sysctls(scenario):
         needed |= {"sysctl": (), "grep": ()}
     if scenario.guests:
@@ -272,7 +270,7 @@ def _tools(scenario: Scenario, machine: Machine, where: Where) -> Problems:
         needed = dict.fromkeys(needs.tools, ("clock", "ptp", "ports", str(needs.end))) | needed
     for tool, place in sorted(needed.items()):
         if not machine.has_tool(tool):
-            yield LabError(f"{tool} is missing", where=where(place) if place else "", remedy=install_remedy(tool))
+            yield missing_tool(tool, where(place) if place else "")
 
 
 def _ports(scenario: Scenario, machine: Machine, where: Where) -> Problems:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 
-from latlab.hosts.tools import PACKAGES, install_remedy
+from latlab.hosts.tools import PACKAGES, install_remedy, missing_tool
 from latlab.model.bridges import KINDS
 from latlab.model.errors import LabError
 from latlab.scenario import Route, Scenario
 from latlab.scenario.findings import show_path
-from latlab.scenario.loads import Busy, LoadOn
+from latlab.scenario.loads import LoadOn
 from latlab.testbed.architecture import ARCHITECTURES, BY_DEBIAN
 from latlab.testbed.bridges.base import Joint
 from latlab.testbed.bridges.joints import joints
@@ -38,7 +38,7 @@ def program_missing(scenario: Scenario, site: Site, host: str, program: str, whe
     guest = scenario.guests.get(host)
     if guest is None:
         if not site.on(scenario.machine_of(host)).machine.has_tool(program):
-            yield LabError(f"{program} is missing on {host}", where=where, remedy=install_remedy(program))
+            yield missing_tool(program, where, host)
     elif guest.is_ours:
         image = site.on(scenario.machine_of(host)).images.get(guest.image_name)
         package = PACKAGES.get(program, program)
@@ -63,7 +63,7 @@ def loads_lacking(scenario: Scenario, site: Site) -> Iterator[LabError]:
             where = f"loads.{name}"
             for program in LOADS[load.kind].tools:
                 yield from program_missing(scenario, site, load.on, program, where)
-            if isinstance(load, Busy) and load.what == "exits":
+            if load.needs_hypervisor:
                 yield from _nothing_beneath(scenario, site, load.on, where)
 
 

@@ -24,9 +24,9 @@ from bridge_bed import (
 )
 from lab_machine import dump, run
 
+from latlab.model.errors import LabError
 from latlab.scenario import Scenario
 from latlab.testbed.agent_binary import find_agent
-from latlab.testbed.bridges.base import Lacking
 from latlab.testbed.bridges.table import BRIDGES
 from latlab.testbed.machine import assumed_machine
 from latlab.testbed.site import Site
@@ -57,7 +57,7 @@ def tag_steps(made: Scenario) -> Iterator[Step]:
             yield step
 
 
-def lacking(made: Scenario, said: str | None, *, ethtool: bool = True) -> Lacking | None:
+def lacking(made: Scenario, said: str | None, *, ethtool: bool = True) -> LabError | None:
     """What is missing where all else is to be had; said: what `ethtool -k` says of the stripping, None if nothing."""
     machine = replace(
         assumed_machine(),

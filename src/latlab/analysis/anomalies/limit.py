@@ -93,18 +93,6 @@ class Usual:
         """How wide packets lie, over the whole stream."""
         return float(np.median(self.spreads)) if len(self.spreads) else 0.0
 
-    def limit_ns(
-        self,
-        aside: Bools | None,
-        slow_start: int,
-        thresholds: AnomalyThresholds,
-        false_alarms: float,
-        beyond: float = 1.0,
-    ) -> NDArray[np.float32]:
-        """From where on no noise makes a packet late, at each packet, float32 [n]: see `limits_ns`."""
-        limits = self.limits_ns(aside, slow_start, thresholds, false_alarms, beyond)
-        return spread_over(limits, self.size, len(self.late_ns))
-
     def limits_ns(
         self,
         aside: Bools | None,

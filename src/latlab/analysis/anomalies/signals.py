@@ -13,7 +13,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from latlab.analysis.anomalies.blocks import members, robust_scale, running_median, runs, shorth
+from latlab.analysis.anomalies.blocks import members, robust_scale, running_median, runs, shorth, spread_over
 from latlab.analysis.anomalies.context import Context
 from latlab.analysis.anomalies.limit import Usual, crowded, either
 from latlab.analysis.anomalies.parts import (
@@ -174,7 +174,9 @@ def make_signals(
     slow_start, usual_latency = _slow_start(late, level, launch, ordinary, spread, context.period_ns, thresholds)
     trains = NO_TRAINS if as_ever else find_trains(late, end, launch, spread, thresholds)
     aside = with_trains(held, trains, len(row))
-    limits = usual.limit_ns(aside, slow_start, thresholds, thresholds.false_alarms)
+    limits = spread_over(
+        usual.limits_ns(aside, slow_start, thresholds, thresholds.false_alarms), usual.size, len(usual.late_ns)
+    )
     beside = beside_neighbours(usual, aside, slow_start, thresholds, thresholds.false_alarms)
     if wave_ns is not None:
         level += wave_ns

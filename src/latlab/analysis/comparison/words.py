@@ -10,6 +10,7 @@ from typing import Final, Literal
 from latlab.analysis.comparison.compare import LABELS, TIMESTAMPS, Difference
 from latlab.analysis.comparison.effect import ALPHA
 from latlab.model.metrics import METRICS_BY_NAME
+from latlab.model.units import MICROSECOND_NS, in_us
 
 VIRTUAL: Final = "virtual time"
 
@@ -90,7 +91,7 @@ def directions(metric: str, statistic: str) -> tuple[str, str]:
 def signed(ns: float, half_ns: float) -> str:
     """A difference in µs with its sign, in as many digits as ± half_ns supports."""
     digits = _digits(half_ns)
-    rounded = round(ns / 1000, digits)
+    rounded = round(ns / MICROSECOND_NS, digits)
     return f"{rounded:+.{digits}f}".replace("-", "−") if rounded else "0"
 
 
@@ -158,7 +159,7 @@ def _digits(half_ns: float) -> int:
 
 
 def _us(ns: float, digits: int) -> str:
-    return f"{ns / 1000:.{digits}f}".replace("-", "−")
+    return f"{ns / MICROSECOND_NS:.{digits}f}".replace("-", "−")
 
 
 # Whether a new run is worse than a baseline: a difference that is shown, and larger than what is allowed.
@@ -183,7 +184,7 @@ class Tolerance:
     @property
     def text(self) -> str:
         """As people write it: "5 µs", "10 %"."""
-        return f"{self.ns / 1000:g} µs" if self.share is None else f"{100 * self.share:g} %"
+        return in_us(self.ns) if self.share is None else f"{100 * self.share:g} %"
 
 
 @dataclass(frozen=True)

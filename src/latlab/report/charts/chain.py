@@ -13,6 +13,7 @@ from latlab.analysis.reception import RECEPTION
 from latlab.analysis.way import ANSWER, CHAINS_SHOWN, HARDWARE_WAY, NIC, ROUND_TRIP_WAY, WAKEUP_WAY
 from latlab.model.metrics import METRICS_BY_NAME
 from latlab.model.timestamps import RECORDED, STAGES
+from latlab.model.units import MICROSECOND_NS
 from latlab.report import rows
 from latlab.report.charts.sheet import (
     BESIDE_IN,
@@ -482,7 +483,9 @@ class _ChainPanel:
     @property
     def ticks(self) -> list[float]:
         """Round instants, µs."""
-        return round_values(self.scale.low_ns / 1000, self.scale.high_ns / 1000, max(2, int(self.width * 1.4)))
+        return round_values(
+            self.scale.low_ns / MICROSECOND_NS, self.scale.high_ns / MICROSECOND_NS, max(2, int(self.width * 1.4))
+        )
 
 
 def _label(bar: Bar) -> str:

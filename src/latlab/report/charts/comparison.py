@@ -12,6 +12,7 @@ from typing import Final
 
 from latlab.analysis.comparison.compare import STATISTICS
 from latlab.analysis.comparison.words import at_least, directions, signed
+from latlab.model.units import MICROSECOND_NS
 from latlab.report.charts import sheet as on
 from latlab.report.charts.sheet import COLOURS, Drawing, Sheet
 from latlab.report.comparison.lines import Block, blocks, heading, summary
@@ -80,7 +81,7 @@ def panel(entries: Sequence[Compared], key: str = "") -> ComparisonPanel | None:
         heading(first.statistic),
         less,
         more,
-        tuple((place, plain(ns / 1000)) for place, ns in ticks),
+        tuple((place, plain(ns / MICROSECOND_NS)) for place, ns in ticks),
         tuple(_row(one, extent, key) for one in found),
     )
 

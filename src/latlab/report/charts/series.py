@@ -19,7 +19,7 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, MaxNLocat
 
 from latlab.analysis.anomalies.classes import BY_NAME
 from latlab.analysis.bins import binned, ccdf, histogram
-from latlab.model.units import SECOND_NS
+from latlab.model.units import MICROSECOND_NS, SECOND_NS
 from latlab.report.charts.sheet import COLOURS, INK, LOST_COLOUR, QUIET, Plotted, text_in
 from latlab.report.legend import REPEAT, Key, LegendEntry
 from latlab.report.marks import CHOSEN_LABEL, CIRCLE, CUT_LABEL, DIAMOND, GLYPHS, HEXAGON, SQUARE, Mark, Marks
@@ -141,7 +141,7 @@ def ccdf_figure(shown: View, caption: str) -> Figure:
     for trace in shown.traces:
         tail = ccdf(trace.value_ns)
         axes.plot(
-            tail.value_ns / 1000,
+            tail.value_ns / MICROSECOND_NS,
             tail.share,
             drawstyle="steps-pre",
             color=COLOURS[trace.look.colour],
@@ -193,8 +193,8 @@ def _series(axes: Axes, shown: View, trace: ValueTrace) -> None:
         middle = (shown.span_ns[1] - shown.span_ns[0]) / _COLUMNS / 2
         ends = np.empty((2 * len(filled), 2))
         ends[:, 0] = np.repeat((filled["at_tai_ns"].to_numpy() + middle) / SECOND_NS, 2)
-        ends[0::2, 1] = filled["min_ns"].to_numpy() / 1000
-        ends[1::2, 1] = filled["max_ns"].to_numpy() / 1000
+        ends[0::2, 1] = filled["min_ns"].to_numpy() / MICROSECOND_NS
+        ends[1::2, 1] = filled["max_ns"].to_numpy() / MICROSECOND_NS
         # One path for all: with one for each column they take as long to draw as all else of the panel.
         path = Path2D(ends, np.tile((Path2D.MOVETO, Path2D.LINETO), len(filled)))
         axes.add_collection(
@@ -207,7 +207,9 @@ def _series(axes: Axes, shown: View, trace: ValueTrace) -> None:
         alone = ends[0::2][ends[0::2, 1] == ends[1::2, 1]]
         axes.plot(*alone.T, linestyle="none", marker=".", markersize=2.6, color=colour)
     else:
-        axes.plot(at / SECOND_NS, trace.value_ns / 1000, linestyle="none", marker=".", markersize=2.6, color=colour)
+        axes.plot(
+            at / SECOND_NS, trace.value_ns / MICROSECOND_NS, linestyle="none", marker=".", markersize=2.6, color=colour
+        )
     _value_axis(axes, shown, "y")
     first, last = (at_ns / SECOND_NS for at_ns in shown.span_ns)
     margin = max((last - first) * 0.006, 1e-6)
@@ -233,7 +235,7 @@ def _histogram(axes: Axes, shown: View, trace: ValueTrace, largest: int) -> None
     # A bar of one packet has to show on a logarithmic axis, so bars grow from below one.
     axes.stairs(
         counts,
-        shown.edges_ns / 1000,
+        shown.edges_ns / MICROSECOND_NS,
         orientation="horizontal",
         fill=True,
         baseline=0.5,
@@ -249,7 +251,7 @@ def _histogram(axes: Axes, shown: View, trace: ValueTrace, largest: int) -> None
 
 def _value_axis(axes: Axes, shown: View, which: str) -> None:
     """The metric's common axis on x or y, in µs."""
-    low, high = shown.axis.low_ns / 1000, shown.axis.high_ns / 1000
+    low, high = shown.axis.low_ns / MICROSECOND_NS, shown.axis.high_ns / MICROSECOND_NS
     side = axes.yaxis if which == "y" else axes.xaxis
     scale = axes.set_yscale if which == "y" else axes.set_xscale
     if shown.axis.kind == "log":
@@ -259,7 +261,7 @@ def _value_axis(axes: Axes, shown: View, which: str) -> None:
         side.set_major_locator(LogLocator(subs=subs, numticks=20))
         side.set_minor_locator(NullLocator())
     elif shown.axis.kind == "asinh":
-        linear = shown.axis.linear_ns / 1000
+        linear = shown.axis.linear_ns / MICROSECOND_NS
         scale("asinh", linear_width=linear)
         side.set_major_locator(FixedLocator([value / 1000 for value in shown.axis.round_values_ns()]))
         side.set_minor_locator(NullLocator())

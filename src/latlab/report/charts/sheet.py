@@ -232,9 +232,7 @@ class Sheet:
         yield
         self._about = ""
 
-    def key(
-        self, left: float, top: float, entries: Sequence[tuple[Callable[[float, float], None], float, str]]
-    ) -> None:
+    def key(self, left: float, top: float, entries: Sequence[Sample]) -> None:
         """Draw a key from there on, as wide as the sheet, and end the sheet below it."""
         x, y = left, top + LINE_IN / 2
         for sample, width, text in entries:

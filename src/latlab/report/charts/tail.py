@@ -19,6 +19,7 @@ from latlab.analysis.extremes import LEAST_SHAPE, quantile
 from latlab.analysis.tail import LARGEST_SHAPE
 from latlab.analysis.way import EXPLAINED
 from latlab.analysis.words import duration
+from latlab.model.units import MICROSECOND_NS
 from latlab.report import rows
 from latlab.report.charts.sheet import (
     BESIDE_IN,
@@ -348,8 +349,10 @@ def value_ticks(axis: Axis, most: int = _VALUE_TICKS) -> Ticks:
         inside = [ns for ns in every if axis.low_ns <= ns <= axis.high_ns]
         found = inside[:: max(1, ceil(len(inside) / (most + 1)))]
     else:
-        found = [1000 * tick for tick in round_values(axis.low_ns / 1000, axis.high_ns / 1000, most)]
-    return tuple((place, plain(ns / 1000)) for place, ns in zip(_on(axis, found), found, strict=True))
+        found = [
+            1000 * tick for tick in round_values(axis.low_ns / MICROSECOND_NS, axis.high_ns / MICROSECOND_NS, most)
+        ]
+    return tuple((place, plain(ns / MICROSECOND_NS)) for place, ns in zip(_on(axis, found), found, strict=True))
 
 
 def _told(tail: Tail, fit: TailFit) -> str:

@@ -343,10 +343,8 @@ MEDIAN: Final = "p50"
 _REPEAT: Final = (3, 5, 10)
 
 
-def cell_comparisons(
-    result: Result, metrics: Sequence[str] = COMPARED, statistics: Sequence[str] = STATISTICS
-) -> list[Comparison]:
-    """An entry for each of these metrics that cells of the run can be compared by; where none has any, for the first
+def cell_comparisons(result: Result) -> list[Comparison]:
+    """An entry for each metric that cells of the run can be compared by; where none has any, for the first
     metric there is. Empty for a run of one cell. The medians of the first metric are judged together, and so are all
     other comparisons, those of all metrics.
 
@@ -357,11 +355,11 @@ def cell_comparisons(
     apart = [key for key in dimension_keys(result) if not is_swept(result, key)]
     keys = {(a.slug, b.slug): key for key in apart for a, b in against_first(found, key)}
     pairs = [(a, b) for a in found for b in found if (a.slug, b.slug) in keys and len({*a.labels, *b.labels}) == 1]
-    chosen = compared_by(result, metrics)
+    chosen = compared_by(result)
     # The medians of the first metric are the answer, on the first screen; all else is looked at beside it.
-    figures = [(metric, name) for metric in chosen for name in statistics]
+    figures = [(metric, name) for metric in chosen for name in STATISTICS]
     family = [one for one in compared(pairs, figures, main=(chosen[0], MEDIAN)) if not one.blank] if chosen else []
-    every = [_comparison(result, name, family, keys, statistics) for name in chosen]
+    every = [_comparison(result, name, family, keys) for name in chosen]
     return [one for one in every if one.comparisons]
 
 
@@ -382,10 +380,9 @@ def _comparison(
     metric: str,
     family: Sequence[Difference],
     keys: Mapping[tuple[str, str], str],
-    statistics: Sequence[str],
 ) -> Comparison:
     """The metric's entry. family: all comparisons of the page."""
-    found = [one for name in statistics for one in family if (one.metric, one.statistic) == (metric, name)]
+    found = [one for name in STATISTICS for one in family if (one.metric, one.statistic) == (metric, name)]
     entries = [
         entry(one, names_of(one.a, one.b, {})).model_copy(update={"key": keys[one.a.slug, one.b.slug]}) for one in found
     ]

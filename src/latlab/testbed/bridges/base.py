@@ -6,9 +6,12 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from ipaddress import IPv4Interface
+from typing import ClassVar
 
-from latlab.hosts.tools import install_remedy
+from latlab.hosts import Host
+from latlab.hosts.tools import missing_tool
 from latlab.model.bridges import BridgeKind
+from latlab.model.errors import LabError
 from latlab.scenario import End, Guest, Segment
 from latlab.scenario.guests import facts_of
 from latlab.testbed.site import Site
@@ -23,14 +26,6 @@ CHECKSUM_OFFLOADS_OFF = tuple(
 )
 """virtio-net-pci properties of a guest whose frames must carry whole checksums: XDP and user-space datapaths
 forward a frame as it is, and one whose checksum the NIC was to complete arrives with a wrong one."""
-
-
-@dataclass(frozen=True)
-class Lacking:
-    """What keeps a bridge from being made here, and what would provide it."""
-
-    what: str
-    remedy: str
 
 
 @dataclass(frozen=True)
@@ -113,15 +108,33 @@ class Plug:
     memory: Argv = field(default=())
 
 
+@dataclass(frozen=True)
+class ScratchBridge:
+    """What a doctor has made in a namespace, to try bridges there: a kernel bridge, its ports `uplink`, one end of a
+    link, and `tap`; and that link's other end.
+    """
+
+    bridge: str
+    uplink: str
+    tap: str
+    far: str
+
+
 class BridgeMaker(ABC):
     """One kind of virtual bridge; a file each, listed in `table`."""
 
     kind: BridgeKind
     """Its facts."""
+    is_tried: ClassVar[bool] = False
+    """Whether only trying it shows what the kernel has for it."""
 
     @abstractmethod
-    def lacking(self, joint: Joint, site: Site) -> Lacking | None:
+    def lacking(self, joint: Joint, site: Site) -> LabError | None:
         """What keeps it from being made on this machine; None when it can be. Reads only."""
+
+    async def tried(self, host: Host, scratch: ScratchBridge) -> str:
+        """What the kernel has for it, in words, by trying it on that host. LatlabError: what it does not have."""
+        return ""
 
     def may_have_vhost_on(self, guest: Guest, site: Site) -> bool:
         """Whether vhost-net can carry that guest's packets, where it depends on what is installed on the machine."""
@@ -147,8 +160,8 @@ class BridgeMaker(ABC):
         """What is done so that frames to groups reach a guest; nothing where all of them do."""
         return ()
 
-    def tap(self, port: GuestPort, site: Site) -> str | None:
-        """The tap that all packets of a guest pass; None where there is none."""
+    def port_device(self, port: GuestPort, site: Site) -> str | None:
+        """The tap or macvtap that a guest's card is on; None where there is none."""
         return None
 
     def detail(self, joint: Joint, site: Site) -> str:
@@ -165,16 +178,23 @@ def vhost(guest: Guest, site: Site) -> bool:
     return guest.vhost == "on" or (guest.vhost == "auto" and site.machine.vhost_net)
 
 
-def lacking_vhost(joint: Joint, site: Site) -> Lacking | None:
+def lacking_vhost(joint: Joint, site: Site) -> LabError | None:
     """vhost-net was asked for and is not there."""
     if any(port.wants.vhost == "on" for port in joint.ports) and not site.machine.vhost_net:
-        return Lacking("vhost: on, and there is no /dev/vhost-net", "`modprobe vhost_net`, or vhost: auto")
+        return LabError("vhost: on, and there is no /dev/vhost-net", remedy="`modprobe vhost_net`, or vhost: auto")
     return None
 
 
-def lacking_tools(site: Site, *tools: str) -> Lacking | None:
+def lacking_tun(site: Site) -> LabError | None:
+    """The device that taps are made with is not there."""
+    if not site.machine.exists("/dev/net/tun"):
+        return LabError("there is no /dev/net/tun", remedy="`modprobe tun`")
+    return None
+
+
+def lacking_tools(site: Site, *tools: str) -> LabError | None:
     """The first of the programs that is missing."""
     for tool in tools:
         if not site.machine.has_tool(tool):
-            return Lacking(f"{tool} is missing", install_remedy(tool))
+            return missing_tool(tool)
     return None

@@ -6,14 +6,15 @@ import json
 from collections.abc import Callable, Sequence
 
 from latlab.model import bridges
+from latlab.model.errors import LabError
 from latlab.testbed.bridges.base import (
     BridgeMaker,
     GuestPort,
     Joint,
-    Lacking,
     Neighbour,
     Plug,
     lacking_tools,
+    lacking_tun,
     lacking_vhost,
     vhost,
 )
@@ -39,11 +40,9 @@ class TapBridge(BridgeMaker):
 
     kind = bridges.TAP
 
-    def lacking(self, joint: Joint, site: Site) -> Lacking | None:
+    def lacking(self, joint: Joint, site: Site) -> LabError | None:
         """ip, bridge and /dev/net/tun."""
-        if not site.machine.exists("/dev/net/tun"):
-            return Lacking("there is no /dev/net/tun", "`modprobe tun`")
-        return lacking_tools(site, "ip", "bridge") or lacking_vhost(joint, site)
+        return lacking_tun(site) or lacking_tools(site, "ip", "bridge") or lacking_vhost(joint, site)
 
     def before_guests(self, joint: Joint, site: Site) -> Sequence[Step | Service]:
         """The bridge, the uplink in it, a tap for each guest in it, and every known address in its FDB."""
@@ -67,7 +66,7 @@ class TapBridge(BridgeMaker):
         """The bridge itself."""
         return bridge_device(joint, site)
 
-    def tap(self, port: GuestPort, site: Site) -> str | None:
+    def port_device(self, port: GuestPort, site: Site) -> str | None:
         """The bridge's port."""
         return tap_device(port, site)
 

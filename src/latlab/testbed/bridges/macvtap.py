@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from latlab.hosts import Host
 from latlab.model import bridges
+from latlab.model.errors import LabError
 from latlab.testbed.bridges.base import (
     BridgeMaker,
     GuestPort,
     Joint,
-    Lacking,
     Plug,
+    ScratchBridge,
     lacking_tools,
     lacking_vhost,
     vhost,
@@ -35,10 +37,18 @@ class Macvtap(BridgeMaker):
     """A macvtap for each guest on the uplink, in mode bridge: guests of one uplink reach each other, not their host."""
 
     kind = bridges.MACVTAP
+    is_tried = True
 
-    def lacking(self, joint: Joint, site: Site) -> Lacking | None:
+    def lacking(self, joint: Joint, site: Site) -> LabError | None:
         """ip, and the kernel's macvtap: it is tried, as there is no other test of whether it is built in."""
         return lacking_macvtap(joint, site)
+
+    async def tried(self, host: Host, scratch: ScratchBridge) -> str:
+        """One is added to the link."""
+        add = ("ip", "link", "add", "link", scratch.far, "name", "mv0", "type", "macvtap", "mode", "bridge")
+        if (await host.run(add, check=False)).returncode != 0:
+            raise LabError("this kernel has no macvtap", remedy="a kernel with macvtap: `modprobe macvtap`")
+        return ""
 
     def before_guests(self, joint: Joint, site: Site) -> Sequence[Step | Service]:
         """A macvtap for each guest, with its MAC, and a device node that latlab makes for it.
@@ -49,6 +59,10 @@ class Macvtap(BridgeMaker):
         for port in joint.ports:
             steps += macvtap_steps(joint, port, site, joint.uplink or "", ("address", port.mac), "bridge")
         return steps
+
+    def port_device(self, port: GuestPort, site: Site) -> str | None:
+        """Its macvtap."""
+        return macvtap_device(port, site)
 
     def takes_groups(self, joint: Joint, port: GuestPort, site: Site) -> Sequence[Step]:
         """The macvtap takes all of them: by default it takes those that the host has joined there, not the guest."""
@@ -66,11 +80,11 @@ class Macvtap(BridgeMaker):
         return macvtap_plug(port, site)
 
 
-def lacking_macvtap(joint: Joint, site: Site) -> Lacking | None:
+def lacking_macvtap(joint: Joint, site: Site) -> LabError | None:
     """ip, mknod, no more queues than file descriptors, and vhost-net where it is asked for."""
     most = LAST_FD - FIRST_FD + 1
     if any(port.wants.queues > most for port in joint.ports):
-        return Lacking(f"more than {most} queues", f"queues: {most} or fewer")
+        return LabError(f"more than {most} queues", remedy=f"queues: {most} or fewer")
     return lacking_tools(site, "ip", "mknod") or lacking_vhost(joint, site)
 
 

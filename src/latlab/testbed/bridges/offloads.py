@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from latlab.testbed.bridges.base import Joint, Lacking, lacking_tools
+from latlab.model.errors import LabError
+from latlab.testbed.bridges.base import Joint, lacking_tools
 from latlab.testbed.site import Site
 from latlab.testbed.step import Before, Check, Explain, Step
 
@@ -95,7 +96,7 @@ def _promiscuous(output: str) -> str:
     return "on" if flags and "PROMISC" in flags[1].split(",") else "off"
 
 
-def lacking_tags(joint: Joint, site: Site) -> Lacking | None:
+def lacking_tags(joint: Joint, site: Site) -> LabError | None:
     """What keeps VLAN tags out of the frames that the bridge gets: ethtool, or a card that always strips them."""
     if not _may_strip(joint):
         return None
@@ -106,7 +107,7 @@ def lacking_tags(joint: Joint, site: Site) -> Lacking | None:
     if said is None or _strips(said) != "on [fixed]":
         return None
     what = f"{joint.uplink} strips VLAN tags before XDP sees the frame ({STRIPS}: on [fixed]), and a stream has one"
-    return Lacking(what, TAGS_REMEDY)
+    return LabError(what, remedy=TAGS_REMEDY)
 
 
 def _may_strip(joint: Joint) -> bool:

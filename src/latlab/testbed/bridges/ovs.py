@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from latlab.model import bridges
+from latlab.model.errors import LabError
 from latlab.testbed.bridges.base import (
     CHECKSUM_OFFLOADS_OFF,
     BridgeMaker,
     GuestPort,
     Joint,
-    Lacking,
     Plug,
+    lacking_tun,
     lacking_vhost,
 )
 from latlab.testbed.bridges.kernel import tap_device, tap_plug, tap_steps
@@ -38,11 +39,10 @@ class OvsBridge(BridgeMaker):
 
     kind = bridges.OVS
 
-    def lacking(self, joint: Joint, site: Site) -> Lacking | None:
+    def lacking(self, joint: Joint, site: Site) -> LabError | None:
         """/dev/net/tun, Open vSwitch, and its place in the host's network namespace."""
-        if not site.machine.exists("/dev/net/tun"):
-            return Lacking("there is no /dev/net/tun", "`modprobe tun`")
-        return lacking_switch(joint, site, self.datapath(joint, site)) or lacking_vhost(joint, site)
+        no_switch = lacking_switch(joint, site, self.datapath(joint, site))
+        return lacking_tun(site) or no_switch or lacking_vhost(joint, site)
 
     def before_guests(self, joint: Joint, site: Site) -> Sequence[Step | Service]:
         """The switch, its bridge, the uplink and each guest's port in it, and every known address in its FDB."""
@@ -62,7 +62,7 @@ class OvsBridge(BridgeMaker):
         """The guest's tap; before the datapath in user space the guest computes every checksum itself."""
         return tap_plug(port, site, CHECKSUM_OFFLOADS_OFF if self.datapath(joint, site) == USER_SPACE else ())
 
-    def tap(self, port: GuestPort, site: Site) -> str | None:
+    def port_device(self, port: GuestPort, site: Site) -> str | None:
         """The switch's port."""
         return tap_device(port, site)
 

@@ -6,8 +6,9 @@ import re
 from collections.abc import Mapping, Sequence
 
 from latlab.model import bridges
+from latlab.model.errors import LabError
 from latlab.scenario import Guest
-from latlab.testbed.bridges.base import CHECKSUM_OFFLOADS_OFF, GuestPort, Joint, Lacking, Plug, lacking_vhost
+from latlab.testbed.bridges.base import CHECKSUM_OFFLOADS_OFF, GuestPort, Joint, Plug, lacking_tun, lacking_vhost
 from latlab.testbed.bridges.offloads import lacking_tags, tags_in_frames
 from latlab.testbed.bridges.ovs import OvsBridge
 from latlab.testbed.bridges.ovs_switch import SWITCHD, USER_SPACE, OvsPort, Switch, lacking_switch, switch_log
@@ -36,22 +37,24 @@ class OvsAfxdp(OvsBridge):
 
     kind = bridges.OVS_AFXDP
 
-    def lacking(self, joint: Joint, site: Site) -> Lacking | None:
+    def lacking(self, joint: Joint, site: Site) -> LabError | None:
         """The kernel's AF_XDP, the build's, an MTU that fits, tags kept in frames, and what any Open vSwitch needs."""
         machine = site.machine
         if missing := lacking_switch(joint, site, USER_SPACE):
             return missing
         protocols = machine.read("/proc/net/protocols") or ""
         if not re.search(r"^XDP\s", protocols, re.MULTILINE):
-            return Lacking("this kernel has no AF_XDP sockets", "a kernel with CONFIG_XDP_SOCKETS=y")
+            return LabError("this kernel has no AF_XDP sockets", remedy="a kernel with CONFIG_XDP_SOCKETS=y")
         program = dpdk_build(site) or SWITCHD
         linked = machine.say(("sh", "-c", LIBRARIES, program))
         if linked is not None and not re.search(r"\blib(xdp|bpf)\.so", linked):
-            return Lacking(f"{program} is built without AF_XDP", "Debian's openvswitch-switch: it is built with it")
+            return LabError(
+                f"{program} is built without AF_XDP", remedy="Debian's openvswitch-switch: it is built with it"
+            )
         if joint.segment.mtu > LARGEST_MTU:
-            return Lacking(f"an AF_XDP port has an MTU of at most {LARGEST_MTU}", f"mtu: {LARGEST_MTU} or less")
-        if not machine.exists("/dev/net/tun"):
-            return Lacking("there is no /dev/net/tun", "`modprobe tun`")
+            return LabError(f"an AF_XDP port has an MTU of at most {LARGEST_MTU}", remedy=f"mtu: {LARGEST_MTU} or less")
+        if missing := lacking_tun(site):
+            return missing
         return lacking_tags(joint, site) or (None if dpdk_build(site) else lacking_vhost(joint, site))
 
     def may_have_vhost_on(self, guest: Guest, site: Site) -> bool:

@@ -12,7 +12,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from latlab.testbed.bridges.base import Joint, Lacking, lacking_tools
+from latlab.model.errors import LabError
+from latlab.testbed.bridges.base import Joint, lacking_tools
 from latlab.testbed.bridges.kernel import host_address, no_ipv6, up
 from latlab.testbed.site import Site
 from latlab.testbed.step import Argv, Before, Check, Service, Step
@@ -238,26 +239,26 @@ def switch_log(joint: Joint) -> str:
     return f"ovs-vswitchd-{joint.number}"
 
 
-def lacking_switch(joint: Joint, site: Site, datapath: str) -> Lacking | None:
+def lacking_switch(joint: Joint, site: Site, datapath: str) -> LabError | None:
     """What prevents latlab's Open vSwitch from running next to what there is."""
     if missing := lacking_tools(site, *TOOLS):
         return missing
     version = switch_version(site.machine.say((SWITCHD, "--version")) or "")
     if version and version < OLDEST:
-        return Lacking(
+        return LabError(
             f"Open vSwitch {'.'.join(map(str, version))} has no static forwarding entries (`ovs-appctl fdb/add`)",
-            f"Open vSwitch {'.'.join(map(str, OLDEST))} or newer",
+            remedy=f"Open vSwitch {'.'.join(map(str, OLDEST))} or newer",
         )
     if others := [kind for kind in joint.beside if kind.startswith("ovs")]:
-        return Lacking(
+        return LabError(
             f"{joint.host} has another bridge of kind {others[0]}, and a network namespace can have only one Open "
             "vSwitch",
-            "all its guests on one uplink and kind, or a host of kind netns for each",
+            remedy="all its guests on one uplink and kind, or a host of kind netns for each",
         )
     if joint.local and SHARED[datapath] in site.machine.interfaces:
-        return Lacking(
+        return LabError(
             f"another Open vSwitch has {SHARED[datapath]} in this network namespace",
-            f"remove its bridges (`ovs-vsctl list-br`), or make {joint.host} a host of kind netns",
+            remedy=f"remove its bridges (`ovs-vsctl list-br`), or make {joint.host} a host of kind netns",
         )
     return None
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from latlab.model import bridges
+from latlab.model.errors import LabError
 from latlab.scenario.network import USER_GATEWAY, USER_GUEST, USER_NETWORK
-from latlab.testbed.bridges.base import BridgeMaker, GuestPort, Joint, Lacking, Plug
+from latlab.testbed.bridges.base import BridgeMaker, GuestPort, Joint, Plug
 from latlab.testbed.site import Site
 from latlab.testbed.step import Service, Step
 
@@ -16,7 +17,7 @@ class UserNat(BridgeMaker):
 
     kind = bridges.USER
 
-    def lacking(self, joint: Joint, site: Site) -> Lacking | None:
+    def lacking(self, joint: Joint, site: Site) -> LabError | None:
         """Nothing: it is a part of QEMU."""
         return None
 

@@ -12,9 +12,10 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from latlab.model import bridges
+from latlab.model.errors import LabError
 from latlab.scenario import End
 from latlab.scenario.guests import facts_of
-from latlab.testbed.bridges.base import BridgeMaker, GuestPort, Joint, Lacking, Plug, lacking_tools, vhost
+from latlab.testbed.bridges.base import BridgeMaker, GuestPort, Joint, Plug, lacking_tools, vhost
 from latlab.testbed.bridges.kernel import no_ipv6, up
 from latlab.testbed.bridges.macvtap import lacking_macvtap, macvtap_plug, macvtap_steps
 from latlab.testbed.bridges.vfio import BIND, DEVICES, DRIVER, NAME_OF_DRIVER, lacking_driver, lacking_iommu
@@ -90,7 +91,7 @@ class Vf(BridgeMaker):
 
     kind = bridges.VF
 
-    def lacking(self, joint: Joint, site: Site) -> Lacking | None:
+    def lacking(self, joint: Joint, site: Site) -> LabError | None:
         """A card with as many functions, none of them in use; then what handing them over takes: in order."""
         if missing := _lacking_functions(joint, site.machine):
             return missing
@@ -165,33 +166,35 @@ def _read(machine: Machine, path: str) -> int | None:
     return int(said) if said.isdigit() else None
 
 
-def _lacking_functions(joint: Joint, machine: Machine) -> Lacking | None:
+def _lacking_functions(joint: Joint, machine: Machine) -> LabError | None:
     card, wanted = _card(joint, machine), len(joint.functions)
     if card is None:
         what = f"{joint.end} is made for the run" if joint.made else f"{joint.card} is not a PCI device"
-        return Lacking(f"{what}: there is no card with virtual functions", f"as the uplink an interface of {HAS_SRIOV}")
+        return LabError(
+            f"{what}: there is no card with virtual functions", remedy=f"as the uplink an interface of {HAS_SRIOV}"
+        )
     at, named = f"{DEVICES}/{card}", f"{joint.card} ({card})"
     if machine.link(f"{at}/physfn"):
-        return Lacking(f"{named} is a virtual function itself", "the card's physical function as the uplink")
+        return LabError(f"{named} is a virtual function itself", remedy="the card's physical function as the uplink")
     most = _read(machine, f"{at}/sriov_totalvfs")
     if most is None:
         counted = (machine.say(("sh", "-c", COUNT_SRIOV)) or "").strip()
         if counted == "0":
-            return Lacking(f"this kernel has no SR-IOV: {SYMBOL} is off", f"a kernel with {SYMBOL}")
+            return LabError(f"this kernel has no SR-IOV: {SYMBOL} is off", remedy=f"a kernel with {SYMBOL}")
         driver = machine.link(f"{at}/driver") or "none"
         what = f"{named}, driver {driver}, has no SR-IOV: there is no {at}/sriov_totalvfs"
-        return Lacking(what, CARD_WITH_SRIOV if counted else HAS_SRIOV)
+        return LabError(what, remedy=CARD_WITH_SRIOV if counted else HAS_SRIOV)
     if most < wanted:
         what = f"{named} can have {most} virtual functions, and {wanted} are wanted"
-        return Lacking(what, "fewer guests on it" if most else SWITCH_ON)
+        return LabError(what, remedy="fewer guests on it" if most else SWITCH_ON)
     if there := _read(machine, f"{at}/sriov_numvfs"):
         what = f"{named} has {there} virtual functions already, which this run did not make"
-        return Lacking(what, f"remove them, unless a program uses them: `echo 0 >{at}/sriov_numvfs`")
+        return LabError(what, remedy=f"remove them, unless a program uses them: `echo 0 >{at}/sriov_numvfs`")
     if joint.tags:
         what = (
             f"a stream of frames with VLAN tags passes {joint.end}, and a virtual function does not receive other VLANs"
         )
-        return Lacking(what, "a VLAN interface as the uplink, such as eth0.5, and a stream without vlan")
+        return LabError(what, remedy="a VLAN interface as the uplink, such as eth0.5, and a stream without vlan")
     return None
 
 

@@ -6,8 +6,9 @@ import json
 from collections.abc import Mapping, Sequence
 
 from latlab.model import bridges
+from latlab.model.errors import LabError
 from latlab.testbed.architecture import iommu_remedy
-from latlab.testbed.bridges.base import BridgeMaker, GuestPort, Joint, Lacking, Plug, lacking_tools
+from latlab.testbed.bridges.base import BridgeMaker, GuestPort, Joint, Plug, lacking_tools
 from latlab.testbed.machine import Machine
 from latlab.testbed.site import Site
 from latlab.testbed.step import Before, Check, Service, Step
@@ -46,7 +47,7 @@ class Vfio(BridgeMaker):
 
     kind = bridges.VFIO
 
-    def lacking(self, joint: Joint, site: Site) -> Lacking | None:
+    def lacking(self, joint: Joint, site: Site) -> LabError | None:
         """The IOMMU, VFIO, a PCI card, an IOMMU group to itself, and another way to reach this machine: in order."""
         machine = site.machine
         return lacking_iommu(machine) or _lacking_card(joint, machine) or lacking_tools(site, "ip")
@@ -85,22 +86,22 @@ class Vfio(BridgeMaker):
         return "the card"
 
 
-def lacking_iommu(machine: Machine) -> Lacking | None:
+def lacking_iommu(machine: Machine) -> LabError | None:
     """The IOMMU, then VFIO."""
     if not machine.list(GROUPS):
-        return Lacking(
+        return LabError(
             f"no IOMMU is in use: {GROUPS} is empty or missing",
-            iommu_remedy(machine.architecture),
+            remedy=iommu_remedy(machine.architecture),
         )
     if not machine.exists("/dev/vfio/vfio"):
-        return Lacking("there is no /dev/vfio/vfio", "`modprobe vfio-pci`")
+        return LabError("there is no /dev/vfio/vfio", remedy="`modprobe vfio-pci`")
     return None
 
 
-def lacking_driver(machine: Machine) -> Lacking | None:
+def lacking_driver(machine: Machine) -> LabError | None:
     """The driver that hands devices over."""
     if not machine.exists(f"/sys/bus/pci/drivers/{DRIVER}"):
-        return Lacking(f"the driver {DRIVER} does not exist", "`modprobe vfio-pci`")
+        return LabError(f"the driver {DRIVER} does not exist", remedy="`modprobe vfio-pci`")
     return None
 
 
@@ -114,25 +115,27 @@ def card_address(joint: Joint, machine: Machine) -> str | None:
     return address if address and machine.exists(f"{DEVICES}/{address}") else None
 
 
-def _lacking_card(joint: Joint, machine: Machine) -> Lacking | None:
+def _lacking_card(joint: Joint, machine: Machine) -> LabError | None:
     address = card_address(joint, machine)
     if address is None:
         what = f"{joint.end} is made for the run" if joint.made else f"{joint.end} is not a PCI device"
-        return Lacking(f"{what}: there is no card to pass through", "device: its PCI address, from `lspci -D`")
+        return LabError(f"{what}: there is no card to pass through", remedy="device: its PCI address, from `lspci -D`")
     at = f"{DEVICES}/{address}"
     if not machine.exists(at):
-        return Lacking(f"there is no PCI device {address}", "`lspci -D` lists them")
+        return LabError(f"there is no PCI device {address}", remedy="`lspci -D` lists them")
     if machine.link(f"{at}/iommu_group") is None:
-        return Lacking(f"{address} is in no IOMMU group", "a card on a bus that the IOMMU translates")
+        return LabError(f"{address} is in no IOMMU group", remedy="a card on a bus that the IOMMU translates")
     if others := _others(address, machine):
-        return Lacking(
+        return LabError(
             f"{', '.join(others)}: in the same IOMMU group as {address}, and would have to be passed through, too",
-            f"unbind them or give them to {DRIVER}, or put the card into a separate slot (PCIe ACS)",
+            remedy=f"unbind them or give them to {DRIVER}, or put the card into a separate slot (PCIe ACS)",
         )
     interfaces, defaults = machine.list(f"{at}/net"), _default_routes(machine)
     if defaults and defaults <= set(interfaces):
         named = ", ".join(sorted(defaults))
-        return Lacking(f"{named} has this machine's only default route", "another card, or another default route")
+        return LabError(
+            f"{named} has this machine's only default route", remedy="another card, or another default route"
+        )
     return lacking_driver(machine)
 
 

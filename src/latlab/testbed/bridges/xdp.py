@@ -7,18 +7,22 @@ from __future__ import annotations
 
 import contextlib
 import json
+import re
 from collections.abc import Sequence
 from typing import Any
 
-from latlab.hosts import MACHINE
+from latlab.hosts import MACHINE, Host
 from latlab.model import bridges
-from latlab.testbed.bridges.base import CHECKSUM_OFFLOADS_OFF, GuestPort, Joint, Lacking, Plug, lacking_tools
+from latlab.model.errors import LabError
+from latlab.testbed.agent_binary import find_agent
+from latlab.testbed.bridges.base import CHECKSUM_OFFLOADS_OFF, GuestPort, Joint, Plug, ScratchBridge, lacking_tools
 from latlab.testbed.bridges.kernel import TapBridge, bridge_device, tap_device, tap_plug
 from latlab.testbed.bridges.offloads import lacking_tags, tags_in_frames, whole_frames
 from latlab.testbed.site import Site
 from latlab.testbed.step import Check, Service, Step
 
 READY_MS = 10_000
+KERNEL = "a kernel with CONFIG_BPF_SYSCALL and CONFIG_XDP_SOCKETS, and a link that accepts an XDP program"
 # The agent prints its counts once a second.
 COUNTED_ANEW = """
 told=$(grep -c progress "$1")
@@ -33,18 +37,30 @@ class XdpBridge(TapBridge):
     """The kernel bridge of `tap`, and latlab's XDP bridge on its ports."""
 
     kind = bridges.XDP
+    is_tried = True
 
-    def lacking(self, joint: Joint, site: Site) -> Lacking | None:
+    def lacking(self, joint: Joint, site: Site) -> LabError | None:
         """Prerequisites of the kernel bridge; ethtool; a second port: to the host itself the kernel bridge carries all.
 
         And VLAN tags, where streams have them: the uplink must leave them in its frames.
         """
         if not joint.uplink and len(joint.ports) == 1:
-            return Lacking(
+            return LabError(
                 f"XDP redirects from port to port, and {joint.ports[0].guest} has the only one",
-                "an uplink, a second guest, or bridge: tap",
+                remedy="an uplink, a second guest, or bridge: tap",
             )
         return super().lacking(joint, site) or lacking_tools(site, "ethtool") or lacking_tags(joint, site)
+
+    async def tried(self, host: Host, scratch: ScratchBridge) -> str:
+        """Our own agent: it ends as soon as its standard input does."""
+        spec = {"bridge": scratch.bridge, "ports": [scratch.uplink, scratch.tap], "mode": "auto", "realtime": {}}
+        said = await host.run((str(find_agent()), "bridge"), input=json.dumps(spec).encode() + b"\n", check=False)
+        events = {event["event"]: event for line in said.stdout.splitlines() if (event := json.loads(line))}
+        if ready := events.get("ready"):
+            modes = {port["interface"]: port["mode"] for port in ready["ports"]}
+            return f"{modes[scratch.uplink]} on a veth, {modes[scratch.tap]} on a tap"
+        refused = events.get("error", {"what": re.sub(r"\s+", " ", said.stderr) or "no answer", "remedy": ""})
+        raise LabError(refused["what"], remedy=refused["remedy"] or KERNEL)
 
     def before_guests(self, joint: Joint, site: Site) -> Sequence[Step | Service]:
         """The kernel bridge; whole frames, tags in them, from the uplink; then each port's program, and its counts."""

@@ -7,27 +7,19 @@ starts.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from xml.sax.saxutils import quoteattr
 
 from latlab.hosts import RemoteHost
-from latlab.hosts.tools import install_remedy
+from latlab.hosts.tools import missing_tool
+from latlab.model.bridges import KINDS
 from latlab.model.errors import LabError
 from latlab.scenario import Guest, Scenario
 from latlab.testbed.bridges.base import GuestPort, Joint, Plug
-from latlab.testbed.bridges.kernel import tap_device
-from latlab.testbed.bridges.macvtap import macvtap_device
+from latlab.testbed.bridges.table import BRIDGES
 from latlab.testbed.guests.over_ssh import connect_steps, interface_step, lacking, ssh_host
 from latlab.testbed.site import Site
 from latlab.testbed.step import Check, Service, Step
-
-DEVICES: Mapping[str, Callable[[GuestPort, Site], str]] = {
-    "tap": tap_device,
-    "xdp": tap_device,
-    "ovs": tap_device,
-    "macvtap": macvtap_device,
-}
-"""The bridges a domain can be joined to, and the device of a guest's that each makes."""
 
 PROPERTIES = {
     **{name: ("host", name) for name in ("csum", "gso")},
@@ -42,8 +34,9 @@ PRESENT = 'virsh domiflist "$0" | grep -qiF "$1"'
 def join_domain(port: GuestPort, plug: Plug, joint: Joint, site: Site, ssh: RemoteHost) -> Iterator[Step | Service]:
     """The running domain has the network card, lets us in and has the agent."""
     # Of a bridge that no domain can be joined to there is a plan anyway, without that step.
-    if joint.kind in DEVICES:
-        yield _attach(port, plug, joint, DEVICES[joint.kind](port, site))
+    device = BRIDGES[joint.kind].port_device(port, site)
+    if KINDS[joint.kind].takes_domains and device:
+        yield _attach(port, plug, joint, device)
     yield from connect_steps(ssh, port.wants, site)
     yield interface_step(port)
 
@@ -95,15 +88,16 @@ def _attach(port: GuestPort, plug: Plug, joint: Joint, device: str) -> Step:
 
 def _lacking(scenario: Scenario, site: Site, name: str, guest: Guest, domain: str) -> Iterator[LabError]:
     where = f"guests.{name}"
-    if guest.bridge not in DEVICES:
+    if not KINDS[guest.bridge].takes_domains:
+        others = ", ".join(name for name, kind in KINDS.items() if kind.takes_domains)
         what = f"a running domain cannot use {guest.bridge}: libvirt takes a tap or macvtap"
-        yield LabError(what, where=f"{where}.bridge", remedy=f"one of {', '.join(DEVICES)}; or a kernel or disk")
+        yield LabError(what, where=f"{where}.bridge", remedy=f"one of {others}; or a kernel or disk")
     if not scenario.hosts[guest.host].is_here:
         what = f"libvirt's domains are on this machine itself, and {guest.host} is a namespace"
         yield LabError(what, where=f"{where}.host", remedy="a host of kind local")
     yield from lacking(scenario, site, name)
     if not site.machine.has_tool("virsh"):
-        yield LabError("virsh is missing", where=f"{where}.domain", remedy=install_remedy("virsh"))
+        yield missing_tool("virsh", f"{where}.domain")
         return
     said = site.machine.say(("virsh", "domstate", domain))
     if said is None:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from latlab.hosts import RemoteHost
-from latlab.hosts.tools import install_remedy
+from latlab.hosts.tools import missing_tool
 from latlab.model.errors import LabError
 from latlab.scenario import Guest, LoadBetween, Scenario
 from latlab.testbed.bridges.base import GuestPort
@@ -108,7 +108,7 @@ def lacking(scenario: Scenario, site: Site, name: str) -> Iterator[LabError]:
     """What keeps a guest from being reached over ssh, as far as it is known before it runs."""
     for tool in ("ssh", "ssh-keyscan"):
         if not site.machine.has_tool(tool):
-            yield LabError(f"{tool} is missing", where=f"guests.{name}.ssh", remedy=install_remedy(tool))
+            yield missing_tool(tool, f"guests.{name}.ssh")
     for load_name, load in scenario.loads.items():
         ends = (load.from_, load.to) if isinstance(load, LoadBetween) else (load.on,)
         if not load.is_ours and name in ends:

@@ -16,6 +16,7 @@ from latlab.testbed.places import Places
 FIRST_PORT = 5600
 
 Sent = Flood | Iperf3 | Netperf
+Kept = Busy | StressNg
 
 
 def plan_loads(scenario: Scenario, duration_ns: int, places: Places) -> list[LoadPlan]:
@@ -42,25 +43,14 @@ def ports_of(scenario: Scenario, flow: Flow) -> range:
     return range(flow.port, flow.port + max(own, 1))
 
 
-def _on_one(scenario: Scenario, name: str, load: Busy | StressNg, seconds: int, places: Places) -> LoadPlan:
+def _on_one(scenario: Scenario, name: str, load: Kept, seconds: int, places: Places) -> LoadPlan:
     return LoadPlan(
         name=name,
         kind=load.kind,
         source=load.on,
-        sink="",
-        source_address="",
-        sink_address="",
-        listen_address="",
-        source_interface="",
-        size=None,
-        rate_bps=None,
         instances=load.workers,
-        protocol="",
-        priority=0,
-        port=0,
         seconds=seconds,
         source_agent=places.agent(load.on),
-        sink_agent="",
         source_cores=cores_of(scenario, load.on),
         work=Work(load.what, load.worker_size, load.folder),
     )
@@ -117,3 +107,6 @@ def _ports(scenario: Scenario) -> dict[str, int]:
 
 
 LOADS: dict[str, LoadKind] = {kind.name: kind for kind in (FLOOD, IPERF3, NETPERF, BUSY, STRESS_NG)}
+
+LOAD_TOOLS = tuple(dict.fromkeys(tool for kind in LOADS.values() for tool in kind.tools))
+"""The programs that loads need."""

@@ -42,7 +42,7 @@ class Work:
     path: str | None = None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class LoadPlan:
     """One load of a cell, resolved to addresses and ports.
 
@@ -57,20 +57,20 @@ class LoadPlan:
     name: str
     kind: str
     source: str
-    sink: str
-    source_address: str
-    sink_address: str
-    listen_address: str
-    source_interface: str
-    size: int | None
-    rate_bps: int | None
+    sink: str = ""
+    source_address: str = ""
+    sink_address: str = ""
+    listen_address: str = ""
+    source_interface: str = ""
+    size: int | None = None
+    rate_bps: int | None = None
     instances: int
-    protocol: str
-    priority: int
-    port: int
+    protocol: str = ""
+    priority: int = 0
+    port: int = 0
     seconds: int
     source_agent: str
-    sink_agent: str
+    sink_agent: str = ""
     source_cores: Cores = Cores()
     sink_cores: Cores = Cores()
     work: Work | None = None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from pathlib import Path
+from typing import ClassVar
 
 from latlab.hosts import Host
 from latlab.model.errors import LabError
@@ -16,6 +17,9 @@ from latlab.testbed.step import Service, Step
 
 class MachineKind(ABC):
     """One kind of machine a scenario's host can be."""
+
+    tools: ClassVar[tuple[str, ...]] = ()
+    """The programs of this machine that it takes."""
 
     @abstractmethod
     def host(self, scenario: Scenario, name: str, site: Site) -> Host:

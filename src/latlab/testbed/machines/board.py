@@ -59,6 +59,8 @@ SET_CLOCK = 'exec "$0" in "$1" date -u -s "@$(date +%s)"'
 class BoardMachine(MachineKind):
     """A host of kind board."""
 
+    tools = ("setpriv",)
+
     def host(self, scenario: Scenario, name: str, site: Site) -> Host:
         """Its first process is our agent, which is spoken to as in a guest of ours, or in turns."""
         if _is_virtual(scenario, name):

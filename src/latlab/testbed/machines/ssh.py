@@ -24,6 +24,8 @@ DIGITS = 16
 class SshMachine(MachineKind):
     """A host of kind ssh."""
 
+    tools = ("ssh",)
+
     def host(self, scenario: Scenario, name: str, site: Site) -> RemoteHost:
         """The user's ssh leads there; lasting processes there are run by our agent."""
         wanted = scenario.hosts[name]

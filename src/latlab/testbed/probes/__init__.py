@@ -41,14 +41,6 @@ def _on_one(scenario: Scenario, name: str, probe: ProbeBase) -> ToolPlan:
         kind=probe.kind,
         asker=host,
         answerer=host,
-        source_address="",
-        sink_address="",
-        listen_address="",
-        asker_interface="",
-        answerer_interface="",
-        port=0,
-        transport="",
-        size=0,
         period_ns=getattr(probe, "period", None),
         seconds=(scenario.duration - scenario.warmup) // SECOND_NS,
         log=f"{name}.log",
@@ -90,6 +82,9 @@ def _over_dds(scenario: Scenario, name: str, probe: Between) -> DdsOptions | Non
 
 
 TOOLS: dict[str, ToolKind] = {kind.name: kind for kind in (DDSPERF, NETPERF, SOCKPERF, CYCLICTEST, TIMERLAT)}
+
+PROBE_TOOLS = tuple(dict.fromkeys(tool for kind in TOOLS.values() for tool in (*kind.asks, *kind.answers)))
+"""The programs that measure."""
 
 OURS = ("ping", "dds", "timer")
 """The kinds that latlab's own agents measure."""

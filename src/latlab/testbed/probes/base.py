@@ -24,20 +24,7 @@ class DdsOptions:
     take: str
 
 
-@dataclass(frozen=True)
-class Lack:
-    """Why a tool cannot measure on a machine, and what to do."""
-
-    what: str
-    remedy: str
-
-
-def nothing_lacks(_: Machine) -> Lack | None:
-    """None: a tool that needs nothing of a machine but its own programs."""
-    return None
-
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class ToolPlan:
     """One tool's probe of a cell, resolved to addresses and ports.
 
@@ -54,14 +41,14 @@ class ToolPlan:
     kind: str
     asker: str
     answerer: str
-    source_address: str
-    sink_address: str
-    listen_address: str
-    asker_interface: str
-    answerer_interface: str
-    port: int
-    transport: str
-    size: int
+    source_address: str = ""
+    sink_address: str = ""
+    listen_address: str = ""
+    asker_interface: str = ""
+    answerer_interface: str = ""
+    port: int = 0
+    transport: str = ""
+    size: int = 0
     period_ns: int | None
     seconds: int
     log: str
@@ -105,6 +92,6 @@ class ToolKind:
     version_of: Callable[[str], str]
     writes_log: bool = False
     failed: Callable[[ToolPlan, int, str, str], LabError] | None = None
-    lacking: Callable[[Machine], Lack | None] = nothing_lacks
+    lacking: Callable[[Machine], LabError | None] = lambda machine: None
     dropped_s: int = 0
     unready: Callable[[ToolPlan], LabError] | None = None

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 
+from latlab.model.errors import LabError
 from latlab.testbed.loads.base import LoadProcess
 from latlab.testbed.machine import Machine
-from latlab.testbed.probes.base import Lack, ToolKind, ToolPlan
+from latlab.testbed.probes.base import ToolKind, ToolPlan
 
 TRACER = "timerlat"
 ENTRIES = 10_000
@@ -39,14 +40,14 @@ def version_of(printed: str) -> str:
     return found[1]
 
 
-def lacking(machine: Machine) -> Lack | None:
+def lacking(machine: Machine) -> LabError | None:
     """Why the kernel has no timerlat to offer; None where it has."""
     tracers = machine.say(LOOK)
     remedy = "a kernel with CONFIG_TIMERLAT_TRACER (Linux 5.14 or newer); or probe: timer, which needs none"
     if tracers is None:
-        return Lack("the kernel's tracers cannot be read", f"run as root, with tracefs; {remedy}")
+        return LabError("the kernel's tracers cannot be read", remedy=f"run as root, with tracefs; {remedy}")
     if TRACER not in tracers.split():
-        return Lack("the kernel has no timerlat tracer", remedy)
+        return LabError("the kernel has no timerlat tracer", remedy=remedy)
     return None
 
 

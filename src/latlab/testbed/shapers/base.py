@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any, ClassVar
 from zlib import crc32
 
 from latlab.scenario import End
@@ -85,12 +86,19 @@ class QdiscPlace:
         return None
 
 
-class ShaperKind(Protocol):
-    """A kind of shaper."""
+class ShaperKind(ABC):
+    """A kind of shaper.
 
+    use: what it is for, in words. tried: its arguments for a veth with two queues, with which doctor tries whether the
+    kernel has it; empty: it does not.
+    """
+
+    use: ClassVar[str]
+    tried: ClassVar[Argv] = ()
+
+    @abstractmethod
     def steps(self, shaper: Any, place: QdiscPlace) -> Iterator[Any]:
         """The steps that put it there and read it back."""
-        ...
 
 
 def listed(output: str) -> list[Qdisc]:
@@ -140,11 +148,19 @@ def _instead(shaper: Shaper, has_clock: bool) -> str:
         if shaper.mode == "offload":
             why = "" if has_clock else "full offload needs a NIC with a PTP clock; "
             return f"{why}mode: txtime-assist or mode: software works with a transmit queue for each class"
-        return "it needs sch_taprio (CONFIG_NET_SCH_TAPRIO), and as many transmit queues as its classes have"
+        return f"{_needs(shaper)}, and as many transmit queues as its classes have"
     if isinstance(shaper, Etf | Cbs | Mqprio) and shaper.offload:
         return "offload: false works with any NIC"
-    module = {"etf": "sch_etf", "cbs": "sch_cbs", "mqprio": "sch_mqprio", "tbf": "sch_tbf"}[shaper.kind]
-    return f"it needs {module} (CONFIG_NET_{module.upper()})"
+    return _needs(shaper)
+
+
+def _needs(shaper: Shaper) -> str:
+    return " ".join(("it needs", *(f"{module} ({symbol})" for module, symbol in kernel_part(shaper.kind).items())))
+
+
+def kernel_part(kind: str) -> dict[str, str]:
+    """{module: symbol of the kernel's configuration} that a kind of shaper needs (net/sched/Kconfig)."""
+    return {f"sch_{kind}": f"CONFIG_NET_SCH_{kind.upper()}"}
 
 
 # The root of an interface: ours only where nothing but the kernel's default stands, and that again afterwards.

@@ -6,14 +6,17 @@ from collections.abc import Iterator
 
 from latlab.model.units import RATES
 from latlab.scenario.shapers import Cbs, Etf, Tbf
-from latlab.testbed.shapers.base import Qdisc, QdiscPlace, in_words, shaped
+from latlab.testbed.shapers.base import Qdisc, QdiscPlace, ShaperKind, in_words, shaped
 from latlab.testbed.step import Step
 
 SWITCH = {True: "on", False: "off"}
 
 
-class EtfKind:
+class EtfKind(ShaperKind):
     """tc-etf(8). Its clock is TAI: the kernel takes no other (net/sched/sch_etf.c, validate_input_params)."""
+
+    use = "launch times"
+    tried = ("clockid", "CLOCK_TAI", "delta", "100000")
 
     def steps(self, shaper: Etf, place: QdiscPlace) -> Iterator[Step]:
         """One step."""
@@ -30,8 +33,10 @@ def etf_words(options: Qdisc) -> str:
     return f"{options['clockid']}, delta {options['delta']} ns, {flags}"
 
 
-class CbsKind:
+class CbsKind(ShaperKind):
     """tc-cbs(8): slopes in kbit/s, credits in bytes."""
+
+    use = "credit-based shapers"
 
     def steps(self, shaper: Cbs, place: QdiscPlace) -> Iterator[Step]:
         """One step."""
@@ -53,8 +58,10 @@ def cbs_words(options: Qdisc) -> str:
     return " ".join(f"{name} {options[name]}" for name in ("idleslope", "sendslope", "hicredit", "locredit", "offload"))
 
 
-class TbfKind:
+class TbfKind(ShaperKind):
     """tc-tbf(8). It prints bytes a second, and instead of its limit how long the last packet within it waits."""
+
+    use = "rate limits"
 
     def steps(self, shaper: Tbf, place: QdiscPlace) -> Iterator[Step]:
         """One step."""

@@ -6,12 +6,15 @@ from collections.abc import Iterator
 from typing import Any
 
 from latlab.scenario.shapers import PRIORITIES, Classes, Mqprio
-from latlab.testbed.shapers.base import Qdisc, QdiscPlace, in_words, shaped
+from latlab.testbed.shapers.base import Qdisc, QdiscPlace, ShaperKind, in_words, shaped
 from latlab.testbed.step import Argv, Step
 
 
-class MqprioKind:
+class MqprioKind(ShaperKind):
     """tc-mqprio(8)."""
+
+    use = "queues by priority"
+    tried = ("num_tc", "2", "map", "0", "1", "queues", "1@0", "1@1", "hw", "0")
 
     def steps(self, shaper: Mqprio, place: QdiscPlace) -> Iterator[Step]:
         """One step."""

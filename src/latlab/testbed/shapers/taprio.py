@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from latlab.model.units import SECOND_NS
 from latlab.scenario.shapers import Taprio
-from latlab.testbed.shapers.base import Qdisc, QdiscPlace, in_words, shaped
+from latlab.testbed.shapers.base import Qdisc, QdiscPlace, ShaperKind, in_words, shaped
 from latlab.testbed.shapers.mqprio import class_options, class_words, classes_in_words
 from latlab.testbed.step import Check, Step
 
@@ -21,8 +21,14 @@ AHEAD_NS = 200_000_000
 IN_FORCE_WITHIN_MS = 5_000
 
 
-class TaprioKind:
+class TaprioKind(ShaperKind):
     """tc-taprio(8)."""
+
+    use = "gate schedules"
+    tried = (
+        *("num_tc", "2", "map", "0", "1", "queues", "1@0", "1@1", "base-time", "0"),
+        *("sched-entry", "S", "01", "500000", "sched-entry", "S", "02", "500000", "clockid", "CLOCK_TAI"),
+    )
 
     def steps(self, shaper: Taprio, place: QdiscPlace) -> Iterator[Step]:
         """The schedule is set up, and comes into force."""
