@@ -38,13 +38,68 @@ typedef struct {
 } KERNEL atomic64_t;
 
 struct sock_common {
+	unsigned short skc_family;
 	possible_net_t skc_net;
 	atomic64_t skc_cookie;
 } KERNEL;
 
+/* Its first member is its first packet, or itself if it is empty. */
+struct sk_buff_head {
+	struct sk_buff *next;
+} KERNEL;
+
 struct sock {
 	struct sock_common __sk_common;
+	struct sk_buff_head sk_receive_queue;
+	__u16 sk_type;
+	__u16 sk_protocol;
 } KERNEL;
+
+struct udp_sock {
+	struct sk_buff_head reader_queue;
+} KERNEL;
+
+struct socket {
+	struct sock *sk;
+} KERNEL;
+
+struct inode {
+	unsigned short i_mode;
+} KERNEL;
+
+struct file {
+	struct inode *f_inode;
+	void *private_data;
+} KERNEL;
+
+struct fdtable {
+	unsigned int max_fds;
+	struct file **fd;
+} KERNEL;
+
+struct files_struct {
+	struct fdtable *fdt;
+} KERNEL;
+
+struct task_struct {
+	struct files_struct *files;
+} KERNEL;
+
+struct pt_regs___x86 {
+	unsigned long di;
+} KERNEL;
+
+struct pt_regs___arm64 {
+	__u64 orig_x0;
+} KERNEL;
+
+typedef struct {
+	int counter;
+} KERNEL atomic_t;
+
+typedef struct refcount_struct {
+	atomic_t refs;
+} KERNEL refcount_t;
 
 struct sk_buff {
 	struct net_device *dev;
@@ -61,6 +116,7 @@ struct sk_buff {
 	__u16 network_header;
 	__u16 mac_header;
 	__be16 protocol;
+	refcount_t users;
 } KERNEL;
 
 struct skb_shared_info {

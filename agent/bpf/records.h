@@ -24,6 +24,11 @@ struct {
 /* The key of an array's only entry. */
 static const __u32 only;
 
+static __always_inline __u64 now_ns(void)
+{
+	return use_tai ? bpf_ktime_get_tai_ns() : bpf_ktime_get_ns();
+}
+
 /* A record of this instant of so many bytes, which the verifier knows; NULL, and counted, where there is no room. What else
  * is in it is not set. */
 static __always_inline struct record *new_record_of(__u64 bytes)
@@ -32,7 +37,7 @@ static __always_inline struct record *new_record_of(__u64 bytes)
 	__u64 *count;
 
 	if (record) {
-		record->ns = use_tai ? bpf_ktime_get_tai_ns() : bpf_ktime_get_ns();
+		record->ns = now_ns();
 		return record;
 	}
 	count = bpf_map_lookup_elem(&lost, &only);

@@ -85,7 +85,7 @@ struct other {
 
 struct place {
 	__u32 netns;
-	__u32 ifindex;
+	__u32 ifindex; /* 0: the sockets of the namespace */
 };
 
 /* Snapped bytes follow. */
@@ -149,12 +149,17 @@ struct head {
 	__u32 end; /* where IP says that the packet ends: padding may follow; 0: it does not say */
 };
 
-/* One for each program, as one may interrupt the other: of what comes in, of what leaves, and of what is dropped. */
+/* One for each program, as one may interrupt the other: of what comes in, of what leaves, of what is dropped, of what a program
+ * sends, of what comes to a socket, and of what lies there when a program has received. */
 #define OF_DROPS 2
+#define OF_SENT 3
+#define OF_QUEUED 4
+#define OF_RECEIVED 5
+#define HEADS 6
 
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, 3);
+	__uint(max_entries, HEADS);
 	__type(key, __u32);
 	__type(value, struct head);
 } heads SEC(".maps");
@@ -213,15 +218,29 @@ static __always_inline bool tag_beside(const struct sk_buff *skb)
 	return skb->vlan_proto || skb->vlan_tci;
 }
 
+/* The same of a packet that the kernel does not vouch for. */
+static __always_inline bool tag_beside_found(const struct sk_buff *skb)
+{
+	const struct sk_buff___tagged_by_bit *older = (const void *)skb;
+
+	if (bpf_core_field_exists(older->vlan_present))
+		return BPF_CORE_READ_BITFIELD_PROBED(older, vlan_present);
+	return BPF_CORE_READ(skb, vlan_proto) || BPF_CORE_READ(skb, vlan_tci);
+}
+
 /*
  * A packet: its first byte, of its Ethernet header where it has one; how many bytes lie there in one piece, and how many it
  * has in all. `shift`: bytes before what the kernel takes for its beginning. `pages`: reads the others, which lie in pages.
+ * `protocol`, `tagged` and `tci`: what the kernel says of it beside it.
  */
 struct packet {
 	const unsigned char *at;
 	__u32 linear;
 	__u32 length;
 	__u32 shift;
+	__be16 protocol;
+	__u16 tci;
+	bool tagged;
 	bool has_pages;
 	struct bpf_dynptr pages;
 };
@@ -529,20 +548,70 @@ static __always_inline void count_other(const struct headers *found, __u32 point
 		bpf_map_update_elem(&others, &other, &one, BPF_NOEXIST);
 }
 
-static __always_inline int seen(const struct sk_buff *skb, const struct net_device *dev, bool out)
-{
-	struct place place = { .netns = dev->nd_net.net->ns.inum, .ifindex = dev->ifindex };
-	__u32 *point = bpf_map_lookup_elem(&points, &place), side, bytes, program = out;
-	struct packet packet = { .at = skb->data, .length = skb->len };
-	const __u32 most = sampled_below ? SAMPLED_HEAD : HEAD;
-	bool ethernet;
-	struct record *record;
-	struct head *head;
-	__u64 *any, *count;
+#define HEAD_BYTES (sampled_below ? SAMPLED_HEAD : HEAD)
 
-	if (!point)
+/* Finds in the head of a program what the packet begins with; whether the tests accept it. */
+static __always_inline bool look_at(struct packet *packet, bool ethernet, __u32 program, struct head *head, __u32 *bytes)
+{
+	*bytes = read_packet(head, packet, HEAD_BYTES);
+	__builtin_memset(&head->found, 0, sizeof(head->found));
+	if (packet->tagged) {
+		head->found.tagged = 1;
+		head->found.tci = packet->tci;
+	}
+	read_headers(program, *bytes, ethernet, bpf_ntohs(packet->protocol));
+	return is_wanted(program, ethernet);
+}
+
+/* The tests have accepted a packet there. */
+static __always_inline void count_passed(__u32 point, bool out)
+{
+	__u32 side = point * 2 + out;
+	__u64 *any = bpf_map_lookup_elem(&accepted, &side), *count = bpf_map_lookup_elem(&passed, &side);
+
+	if (any)
+		*any = 1;
+	if (count)
+		(*count)++;
+}
+
+/* The tests have rejected what is in this head: it is counted as long as nothing was accepted there. */
+static __always_inline void reject(const struct head *head, __u32 point, bool out)
+{
+	__u32 side = point * 2 + out;
+	const __u64 *any = bpf_map_lookup_elem(&accepted, &side);
+
+	if (any && !*any)
+		count_other(&head->found, point, out);
+}
+
+/* All of a record but its instant and the bytes behind it. */
+static __always_inline void describe(struct record *record, const void *shared, const struct packet *packet, bool ethernet,
+				     __u32 point, bool out)
+{
+	record->length = packet->length;
+	record->point = point;
+	record->flags = (out ? FLAG_OUT : 0) | (ethernet ? 0 : FLAG_NO_ETHERNET);
+	record->segments = BPF_CORE_READ((const struct skb_shared_info *)shared, gso_segs);
+}
+
+static __always_inline bool has_ethernet(const struct net_device *dev)
+{
+	return dev->type == ARPHRD_ETHER || dev->type == ARPHRD_LOOPBACK;
+}
+
+/* `sent_ns`: when a program sent it; 0: it leaves now, or comes in. */
+static __always_inline int seen(struct sk_buff *skb, bool ethernet, __u32 program, __u32 point, bool out, __u64 sent_ns)
+{
+	struct packet packet = { .at = skb->data, .length = skb->len, .protocol = skb->protocol };
+	struct head *head = bpf_map_lookup_elem(&heads, &program);
+	struct record *record;
+	__u32 bytes;
+
+	if (!head)
 		return 0;
-	ethernet = dev->type == ARPHRD_ETHER || dev->type == ARPHRD_LOOPBACK;
+	packet.tagged = tag_beside(skb);
+	packet.tci = skb->vlan_tci;
 	packet.linear = packet.length - skb->data_len;
 	/* What comes in has its Ethernet header behind it already. */
 	if (ethernet && !out) {
@@ -552,71 +621,73 @@ static __always_inline int seen(const struct sk_buff *skb, const struct net_devi
 		packet.linear += ETHERNET_HEADER;
 	}
 	packet.has_pages = false;
-	if (reads_pages && packet.linear < packet.length && (packet.linear < most || packet.linear < snap))
+	if (reads_pages && packet.linear < packet.length && (packet.linear < HEAD_BYTES || packet.linear < snap))
 		packet.has_pages = !pages_of(skb, &packet.pages);
-	head = bpf_map_lookup_elem(&heads, &program);
-	side = *point * 2 + out;
-	any = bpf_map_lookup_elem(&accepted, &side);
-	if (!head || !any)
-		return 0;
-	bytes = read_packet(head, &packet, most);
-	__builtin_memset(&head->found, 0, sizeof(head->found));
-	if (tag_beside(skb)) {
-		head->found.tagged = 1;
-		head->found.tci = skb->vlan_tci;
-	}
-	read_headers(program, bytes, ethernet, bpf_ntohs(skb->protocol));
-	if (!is_wanted(program, ethernet)) {
-		if (!*any)
-			count_other(&head->found, *point, out);
+	if (!look_at(&packet, ethernet, program, head, &bytes)) {
+		reject(head, point, out);
 		return 0;
 	}
-	*any = 1;
-	count = bpf_map_lookup_elem(&passed, &side);
-	if (count)
-		(*count)++;
+	count_passed(point, out);
 	if (sampled_below && !is_sampled(program, bytes, packet.length))
 		return 0;
 	record = new_record_of(sizeof(*record) + snap);
 	if (!record)
 		return 0;
-	record->length = packet.length;
-	record->point = *point;
-	record->flags = (out ? FLAG_OUT : 0) | (ethernet ? 0 : FLAG_NO_ETHERNET);
-	record->segments = BPF_CORE_READ((const struct skb_shared_info *)(skb->head + skb->end), gso_segs);
+	if (sent_ns)
+		record->ns = sent_ns;
+	describe(record, skb->head + skb->end, &packet, ethernet, point, out);
 	record->captured = read_packet(record + 1, &packet, snap);
 	submit(record);
 	return 0;
 }
 
+static __always_inline int seen_at(struct sk_buff *skb, const struct net_device *dev, bool out)
+{
+	struct place place = { .netns = dev->nd_net.net->ns.inum, .ifindex = dev->ifindex };
+	__u32 *point = bpf_map_lookup_elem(&points, &place);
+
+	return point ? seen(skb, has_ethernet(dev), out, *point, out, 0) : 0;
+}
+
 #define NO_HEADER 0xffff
 
 /*
- * A packet may be dropped anywhere: `data` is then at any of its headers, or behind them. Those that were passed stay where they
- * are in memory. What lies in pages is not read: the headers do not, and mostly the whole of a packet that is small.
+ * A packet whose `data` may be at any of its headers, or behind them, as of one that is dropped or that a socket has: those that
+ * were passed stay where they are in memory. What lies in pages is not read: the headers do not, and mostly the whole of a packet
+ * that is small.
  */
+static __always_inline bool find_packet(const struct sk_buff *skb, struct packet *packet, bool *ethernet)
+{
+	__u32 mac = BPF_CORE_READ(skb, mac_header), network = BPF_CORE_READ(skb, network_header);
+	__u32 in_pages = BPF_CORE_READ(skb, data_len);
+	const unsigned char *end = BPF_CORE_READ(skb, data) + (BPF_CORE_READ(skb, len) - in_pages);
+
+	*ethernet = mac != NO_HEADER && network >= mac + ETHERNET_HEADER;
+	packet->at = BPF_CORE_READ(skb, head) + (*ethernet ? mac : network);
+	if (packet->at >= end)
+		return false;
+	packet->linear = end - packet->at;
+	packet->length = packet->linear + in_pages;
+	packet->protocol = BPF_CORE_READ(skb, protocol);
+	packet->tagged = tag_beside_found(skb);
+	packet->tci = BPF_CORE_READ(skb, vlan_tci);
+	packet->shift = 0;
+	packet->has_pages = false;
+	return true;
+}
+
 static __always_inline int dropped(const struct sk_buff *skb, __u64 location, __u32 reason, __u32 netns)
 {
-	const __u32 most = sampled_below ? SAMPLED_HEAD : HEAD;
-	__u32 program = OF_DROPS, mac = skb->mac_header, network = skb->network_header, bytes;
-	const unsigned char *end = skb->data + (skb->len - skb->data_len);
-	bool ethernet = mac != NO_HEADER && network >= mac + ETHERNET_HEADER;
+	__u32 program = OF_DROPS, bytes;
 	struct head *head = bpf_map_lookup_elem(&heads, &program);
-	struct packet packet = { .at = skb->head + (ethernet ? mac : network) };
+	struct packet packet = {};
+	bool ethernet;
 	struct drop *drop;
 
-	if (!head || packet.at >= end)
+	if (!head || !find_packet(skb, &packet, &ethernet))
 		return 0;
-	packet.linear = end - packet.at;
-	packet.length = packet.linear + skb->data_len;
-	bytes = read_packet(head, &packet, most);
-	__builtin_memset(&head->found, 0, sizeof(head->found));
-	if (tag_beside(skb)) {
-		head->found.tagged = 1;
-		head->found.tci = skb->vlan_tci;
-	}
-	read_headers(program, bytes, ethernet, bpf_ntohs(skb->protocol));
-	if (!is_wanted(program, ethernet) || (sampled_below && !is_sampled(program, bytes, packet.length)))
+	if (!look_at(&packet, ethernet, program, head, &bytes) ||
+	    (sampled_below && !is_sampled(program, bytes, packet.length)))
 		return 0;
 	drop = (void *)new_record_of(sizeof(*drop) + snap);
 	if (!drop)
@@ -656,14 +727,305 @@ int BPF_PROG(dropped_somewhere, const struct sk_buff *skb, void *location)
 SEC("tp_btf/netif_receive_skb")
 int BPF_PROG(watch_in, struct sk_buff *skb)
 {
-	return seen(skb, skb->dev, false);
+	return seen_at(skb, skb->dev, false);
 }
 
 /* Handed to a driver. */
 SEC("tp_btf/net_dev_start_xmit")
-int BPF_PROG(watch_out, const struct sk_buff *skb, const struct net_device *dev)
+int BPF_PROG(watch_out, struct sk_buff *skb, const struct net_device *dev)
 {
-	return seen(skb, dev, true);
+	return seen_at(skb, dev, true);
+}
+
+/*
+ * The sockets of a namespace: what its programs send by them, and receive. Not of connections (TCP): what a program writes there
+ * is in no packet of its own.
+ */
+#define AF_INET 2
+#define AF_INET6 10
+#define AF_PACKET 17
+#define SOCK_STREAM 1
+#define MSG_PEEK 0x2
+#define MSG_ERRQUEUE 0x2000
+#define S_IFMT 0170000
+#define S_IFSOCK 0140000
+#define MAX_SOCKETS 4096
+
+/* The point that a socket is at; NULL: none. */
+static __always_inline __u32 *point_of(const struct sock *sk)
+{
+	__u16 family = BPF_CORE_READ(sk, __sk_common.skc_family);
+	struct place place = {};
+
+	if ((family != AF_INET && family != AF_INET6 && family != AF_PACKET) || BPF_CORE_READ(sk, sk_type) == SOCK_STREAM)
+		return NULL;
+	place.netns = BPF_CORE_READ(sk, __sk_common.skc_net.net, ns.inum);
+	return bpf_map_lookup_elem(&points, &place);
+}
+
+/* The last send call of a thread: when it began, its socket, and the interface that its packets are queued at first. */
+struct call {
+	__u64 ns;
+	__u64 socket;
+	__u64 device; /* 0: none was yet */
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, MAX_SOCKETS);
+	__type(key, __u32); /* the thread */
+	__type(value, struct call);
+} sending SEC(".maps");
+
+/* The socket that a descriptor of this thread is of; NULL: of none. */
+static __always_inline const struct sock *socket_of(__u32 descriptor)
+{
+	const struct task_struct *task = (const void *)bpf_get_current_task();
+	const struct fdtable *table = BPF_CORE_READ(task, files, fdt);
+	const struct file *file = NULL;
+	const struct socket *socket;
+
+	if (descriptor >= BPF_CORE_READ(table, max_fds))
+		return NULL;
+	if (bpf_probe_read_kernel(&file, sizeof(file), BPF_CORE_READ(table, fd) + descriptor) || !file)
+		return NULL;
+	if ((BPF_CORE_READ(file, f_inode, i_mode) & S_IFMT) != S_IFSOCK)
+		return NULL;
+	socket = BPF_CORE_READ(file, private_data);
+	return BPF_CORE_READ(socket, sk);
+}
+
+/* Whether a system call sends; `descriptor` is its first argument. */
+static __always_inline bool sends(const void *regs, long number, __u32 *descriptor)
+{
+	const struct pt_regs___x86 *x86 = regs;
+	const struct pt_regs___arm64 *arm64 = regs;
+
+	if (bpf_core_field_exists(x86->di)) {
+		*descriptor = BPF_CORE_READ(x86, di);
+		/* write, writev, sendto, sendmsg, sendmmsg */
+		return number == 1 || number == 20 || number == 44 || number == 46 || number == 307;
+	}
+	*descriptor = BPF_CORE_READ(arm64, orig_x0);
+	return number == 64 || number == 66 || number == 206 || number == 211 || number == 269;
+}
+
+/* A program calls the kernel. */
+SEC("tp_btf/sys_enter")
+int BPF_PROG(watch_call, const void *regs, long number)
+{
+	__u32 thread = bpf_get_current_pid_tgid(), descriptor;
+	const struct sock *sk;
+	struct call call = {};
+
+	if (!sends(regs, number, &descriptor))
+		return 0;
+	sk = socket_of(descriptor);
+	if (!sk || !point_of(sk))
+		return 0;
+	call.ns = now_ns();
+	call.socket = (__u64)sk;
+	bpf_map_update_elem(&sending, &thread, &call, BPF_ANY);
+	return 0;
+}
+
+/* A packet of that call is queued at an interface: it is still in the call. Interfaces below the first one have it again. */
+SEC("tp_btf/net_dev_queue")
+int BPF_PROG(watch_sent, struct sk_buff *skb)
+{
+	const struct net_device *dev = skb->dev;
+	__u32 thread = bpf_get_current_pid_tgid(), *point;
+	const struct sock *sk = skb->sk;
+	struct call *call;
+
+	if (!sk)
+		return 0;
+	call = bpf_map_lookup_elem(&sending, &thread);
+	if (!call || call->socket != (__u64)sk || (call->device && call->device != (__u64)dev))
+		return 0;
+	call->device = (__u64)dev;
+	point = point_of(sk);
+	return point ? seen(skb, has_ethernet(dev), OF_SENT, *point, true, call->ns) : 0;
+}
+
+/* A receive call is done with a packet that it has copied. */
+static __always_inline int taken(const struct sock *sk, const struct sk_buff *skb)
+{
+	__u32 *point = point_of(sk), program = OF_RECEIVED, bytes;
+	struct head *head = bpf_map_lookup_elem(&heads, &program);
+	struct packet packet = {};
+	struct record *record;
+	bool ethernet;
+
+	if (!point || !head || !find_packet(skb, &packet, &ethernet))
+		return 0;
+	if (!look_at(&packet, ethernet, program, head, &bytes)) {
+		reject(head, *point, false);
+		return 0;
+	}
+	count_passed(*point, false);
+	if (sampled_below && !is_sampled(program, bytes, packet.length))
+		return 0;
+	record = new_record_of(sizeof(*record) + snap);
+	if (!record)
+		return 0;
+	describe(record, BPF_CORE_READ(skb, head) + BPF_CORE_READ(skb, end), &packet, ethernet, *point, false);
+	record->captured = read_packet(record + 1, &packet, snap);
+	submit(record);
+	return 0;
+}
+
+/* Of UDP. What was only looked at has a negative length. */
+SEC("fentry/skb_consume_udp")
+int BPF_PROG(taken_datagram, const struct sock *sk, const struct sk_buff *skb, int length)
+{
+	return length < 0 ? 0 : taken(sk, skb);
+}
+
+/* Of other sockets. What was only looked at is in the queue, too. */
+SEC("fentry/skb_free_datagram")
+int BPF_PROG(taken_packet, const struct sock *sk, const struct sk_buff *skb)
+{
+	return BPF_CORE_READ(skb, users.refs.counter) > 1 ? 0 : taken(sk, skb);
+}
+
+/*
+ * Where the kernel lets no program at its functions: the packet that the next receive call of a socket takes. No tracepoint shows
+ * it while it is taken, so it is read while it is the first of the socket's queue: when it comes there, or when the one before it
+ * has been taken.
+ */
+struct next {
+	__u64 skb; /* 0: none is known */
+	__u8 accepted; /* by the tests */
+	__u8 sampled;
+	__u8 has_flow; /* the socket has received an accepted one before */
+	__u8 unused[5];
+	struct record record;
+	__u8 bytes[MAX_SNAP];
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, MAX_SOCKETS);
+	__type(key, __u64); /* the socket's cookie: its address may be another one's later */
+	__type(value, struct next);
+} queued SEC(".maps");
+
+/* Where the programs make one. */
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, HEADS);
+	__type(key, __u32);
+	__type(value, struct next);
+} made SEC(".maps");
+
+/* By point: packets of sockets with the flow that were taken before they were read. */
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, MAX_POINTS);
+	__type(key, __u32);
+	__type(value, __u64);
+} unread SEC(".maps");
+
+static __always_inline const struct sk_buff *first_of(const struct sk_buff_head *queue)
+{
+	const void *first = NULL;
+
+	if (bpf_probe_read_kernel(&first, sizeof(first), queue) || first == queue)
+		return NULL;
+	return first;
+}
+
+/* The first packet of a socket. What receives by UDP takes all that has come to a queue of its own. */
+static __always_inline const struct sk_buff *first_packet(const struct sock *sk)
+{
+	__u16 family = BPF_CORE_READ(sk, __sk_common.skc_family), protocol = BPF_CORE_READ(sk, sk_protocol);
+	const struct sk_buff *first = NULL;
+
+	if (family != AF_PACKET && (protocol == PROTOCOL_UDP || protocol == PROTOCOL_UDPLITE))
+		first = first_of(&((const struct udp_sock *)sk)->reader_queue);
+	return first ? first : first_of(&sk->sk_receive_queue);
+}
+
+/* Reads the first packet of a socket, if it has one. */
+static __always_inline void look_ahead(const struct sock *sk, __u64 cookie, __u32 point, __u32 program, bool has_flow)
+{
+	struct head *head = bpf_map_lookup_elem(&heads, &program);
+	struct next *next = bpf_map_lookup_elem(&made, &program);
+	const struct sk_buff *skb = first_packet(sk);
+	struct packet packet = {};
+	bool ethernet = false;
+	__u32 bytes;
+
+	if (!head || !next)
+		return;
+	next->skb = (__u64)skb;
+	next->has_flow = has_flow;
+	next->accepted = skb && find_packet(skb, &packet, &ethernet) && look_at(&packet, ethernet, program, head, &bytes);
+	if (next->accepted) {
+		next->sampled = !sampled_below || is_sampled(program, bytes, packet.length);
+		describe(&next->record, BPF_CORE_READ(skb, head) + BPF_CORE_READ(skb, end), &packet, ethernet, point, false);
+		next->record.captured = read_packet(next->bytes, &packet, snap);
+	}
+	/* Taken meanwhile, it may have been another one before it was read. */
+	if (first_packet(sk) != skb)
+		next->skb = 0;
+	else if (skb && !next->accepted)
+		reject(head, point, false);
+	bpf_map_update_elem(&queued, &cookie, next, BPF_ANY);
+}
+
+/* Packets have come to a socket. */
+SEC("tp_btf/sk_data_ready")
+int BPF_PROG(watch_queued, struct sock *sk)
+{
+	__u32 *point = point_of(sk);
+	const struct next *next;
+	__u64 cookie;
+
+	if (!point)
+		return 0;
+	cookie = bpf_get_socket_cookie(sk);
+	next = bpf_map_lookup_elem(&queued, &cookie);
+	if (!next || !next->skb)
+		look_ahead(sk, cookie, *point, OF_QUEUED, next && next->has_flow);
+	return 0;
+}
+
+/* A receive call has taken a packet from a socket, and copied it. */
+SEC("tp_btf/sock_recv_length")
+int BPF_PROG(watch_received, struct sock *sk, int length, int flags)
+{
+	__u32 *point = length < 0 || flags & (MSG_PEEK | MSG_ERRQUEUE) ? NULL : point_of(sk);
+	const struct next *next;
+	struct record *record;
+	bool has_flow;
+	__u64 cookie, *count;
+
+	if (!point)
+		return 0;
+	cookie = bpf_get_socket_cookie(sk);
+	next = bpf_map_lookup_elem(&queued, &cookie);
+	has_flow = next && (next->has_flow || (next->skb && next->accepted));
+	if (next && next->skb && next->accepted) {
+		count_passed(*point, false);
+		record = next->sampled ? new_record_of(sizeof(*record) + snap) : NULL;
+		if (record) {
+			record->length = next->record.length;
+			record->point = next->record.point;
+			record->flags = next->record.flags;
+			record->segments = next->record.segments;
+			record->captured = next->record.captured;
+			bpf_probe_read_kernel(record + 1, snap, next->bytes);
+			submit(record);
+		}
+	} else if (has_flow && !next->skb) {
+		count = bpf_map_lookup_elem(&unread, point);
+		if (count)
+			(*count)++;
+	}
+	look_ahead(sk, cookie, *point, OF_RECEIVED, has_flow);
+	return 0;
 }
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";

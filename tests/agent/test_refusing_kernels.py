@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from agent_bed import Bed
+from agent_bed import Bed, inside
 from agent_streams import ORDINARY, Stream, new_run_id, talk_spec
 
 KERNEL_TYPES = Path("/sys/kernel/btf/vmlinux")
@@ -49,11 +49,14 @@ def without_bpf() -> tuple[Before, str]:
     return (sys.executable, "-c", WITHOUT_BPF), "this kernel has no BPF (CONFIG_BPF_SYSCALL)"
 
 
-def without_tracepoint(folder: Path, name: str) -> tuple[Before, str]:
-    """A kernel whose types do not have the tracepoint, as one before it was added."""
-    types, tracepoint = KERNEL_TYPES.read_bytes(), f"\0btf_trace_{name}\0".encode()
-    assert types.count(tracepoint) == 1
-    (folder / "vmlinux").write_bytes(types.replace(tracepoint, tracepoint.upper()))
+def without_tracepoint(folder: Path, name: str, *functions: str) -> tuple[Before, str]:
+    """A kernel whose types do not have the tracepoint, as one before it was added, nor these functions."""
+    types = KERNEL_TYPES.read_bytes()
+    for absent in (f"btf_trace_{name}", *functions):
+        found = f"\0{absent}\0".encode()
+        assert types.count(found) == 1
+        types = types.replace(found, found.upper())
+    (folder / "vmlinux").write_bytes(types)
     script = f"mount --bind {folder / 'vmlinux'} {KERNEL_TYPES}"
     return mounted(script), f"this kernel has no tracepoint {name}"
 
@@ -113,6 +116,29 @@ def test_watching_is_one_error_that_says_what_to_do_instead(bed: Bed, tmp_path: 
     assert why in error["what"]
     assert "tcpdump" in error["remedy"]
     assert agent.ended() == 1
+
+
+@pytest.mark.parametrize(
+    ("tracepoint", "what"),
+    [("sk_data_ready", "receive"), ("sock_recv_length", "receive"), ("sys_enter", "send")],
+)
+def test_of_sockets_what_a_kernel_does_not_show_is_said_and_the_other_direction_is_recorded(
+    bed: Bed, tmp_path: Path, tracepoint: str, what: str
+) -> None:
+    before, why = without_tracepoint(tmp_path, tracepoint, "skb_consume_udp")
+    with inside("ecu"):
+        sockets = {"netns": Path("/proc/thread-self/ns/net").stat().st_ino, "ifindex": 0}
+    spec = {"run_id": new_run_id(), "recording": str(tmp_path / "watch"), "realtime": ORDINARY, "points": [sockets]}
+    agent = bed.agent("ecu", "watch", {**spec, "flow": {"is": {"protocol": 17}}}, before=before)
+    assert agent.until("ready")["watch"]["missing"] == [f"what programs {what} is not seen: {why}"]
+    with bed.udp("ecu", "10.78.0.2", 5000) as ecu, bed.udp("sensor", "10.78.0.1", 5000) as sensor:
+        sensor.sendto(b"to ecu", ("10.78.0.2", 5000))
+        ecu.recv(100)
+        ecu.sendto(b"to sensor", ("10.78.0.1", 5000))
+        sensor.recv(100)
+    agent.tell(stop=True)
+    (seen,) = agent.until("done")["points"]
+    assert (seen["in"], seen["out"]) == ((0, 1) if what == "receive" else (1, 0))
 
 
 def _kernel(name: str, folder: Path, tracepoint: str) -> tuple[Before, str]:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 from agent_bed import Bed
-from test_watched_traffic import COUNT, FLOW, PORT, cell_of, reasons, send, transit, watching
+from test_watched_traffic import COUNT, FLOW, PORT, cell_of, payload, reasons, send, transit, watching
 
 from latlab.hosts import GuestHost
 from latlab.model.errors import UsageError
@@ -95,6 +95,23 @@ def test_packets_are_followed_into_a_guest_that_a_lab_has_started(bed: Bed, tmp_
     cell = cell_of(folder)
     figures = transit(cell, "ns-sensor-ecu-out-to-guest-vm1-sensor-in")
     assert (figures["n"], figures["lost"], figures["uncertainty_ns"]) == (COUNT, 0, 1_000_000)
+    assert (cell["verdict"], reasons(folder)) == ("trusted", {})
+
+
+def test_packets_are_followed_from_a_program_to_a_program_in_a_guest(bed: Bed, tmp_path: Path, guest: Ports) -> None:
+    with bed.udp("sensor", "10.78.0.1") as talker, bed.udp("ecu", "10.78.0.2", PORT) as listener:
+
+        def act() -> None:
+            for number in range(COUNT):
+                talker.sendto(payload(number), ("10.78.0.2", PORT))
+                listener.recv(100)
+            time.sleep(ENDS_APART_S)
+
+        at = ("ns:sensor/socket:out", "guest:vm1/sensor:in", "guest:vm1/socket:in")
+        folder = watching(tmp_path, act, at, clock_bound_ns=1_000_000)
+    cell = cell_of(folder)
+    for name in ("ns-sensor-socket-out-to-guest-vm1-socket-in", "guest-vm1-sensor-in-to-guest-vm1-socket-in"):
+        assert (transit(cell, name)["n"], transit(cell, name)["lost"]) == (COUNT, 0)
     assert (cell["verdict"], reasons(folder)) == ("trusted", {})
 
 

@@ -17,15 +17,18 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 import pytest
 from agent_bed import Bed
 from agent_relay import Relay, Rule, double, drop, hold
 from lab_machine import run
-from test_watched_frames import programs
+from test_watched_frames import MACS, programs
 
 from latlab.model.errors import LabError, UsageError
+from latlab.recordings.arrow import read_recording
 from latlab.recordings.run_folder import RunFolder
 from latlab.report.result import make_result
+from latlab.run.events import Phase
 from latlab.run.watch import WatchRequest, finish_watch, is_unfinished_watch, watch
 
 pytestmark = [
@@ -66,7 +69,10 @@ def watching(folder: Path, act: Callable[[], None], at: tuple[str, ...], **asked
         acting = asyncio.ensure_future(end_after())
         try:
             return await watch(
-                WatchRequest(**{"flow": FLOW, "at": at, **asked}), folder / "runs", lambda event: began.set()
+                WatchRequest(**{"flow": FLOW, "at": at, **asked}),
+                folder / "runs",
+                # An agent may report its progress before the last one has begun.
+                lambda event: began.set() if isinstance(event, Phase) else None,
             )
         finally:
             acting.cancel() if not began.is_set() else await acting
@@ -293,6 +299,127 @@ def test_a_full_ring_is_counted_and_what_is_lost_on_the_path_is_not_known_then(b
     kernel = folder.run()["watch"]["kernels"][0]["done"]
     assert kernel["lost"] > 1000
     assert reasons(folder)["ring-full"].startswith(f"{kernel['lost']} records lost")
+
+
+SOCKETS = ("ns:sensor/socket:out", "ns:sensor/ecu:out", "ns:ecu/sensor:in", "ns:ecu/socket:in")
+
+
+def test_what_programs_send_and_receive_has_points_of_its_own(bed: Bed, tmp_path: Path) -> None:
+    wait_s, never = 0.02, 5
+    with bed.udp("sensor", "10.78.0.1") as talker, bed.udp("ecu", "10.78.0.2", PORT) as listener:
+
+        def act() -> None:
+            for number in range(COUNT):
+                talker.sendto(payload(number), ("10.78.0.2", PORT))
+                # It lies in the socket until it is asked for; the last ones are never.
+                if number < COUNT - never:
+                    time.sleep(wait_s)
+                    listener.recv(100)
+
+        folder = watching(tmp_path, act, SOCKETS)
+    cell = cell_of(folder)
+    calls = transit(cell, "ns-sensor-socket-out-to-ns-sensor-ecu-out")
+    assert (calls["n"], calls["lost"], calls["min"] > 0, calls["uncertainty_ns"]) == (COUNT, 0, True, 0)
+    taken = transit(cell, "ns-ecu-sensor-in-to-ns-ecu-socket-in")
+    assert (taken["n"], taken["lost"], taken["min"] > wait_s * 1e9) == (COUNT - never, never, True)
+    # Until the packet comes to the socket nothing waits.
+    assert transit(cell, "ns-sensor-socket-out-to-ns-ecu-sensor-in")["p50"] < wait_s * 1e9
+    whole = transit(cell, "ns-sensor-socket-out-to-ns-ecu-socket-in")
+    assert (whole["n"], whole["min"] > taken["min"]) == (COUNT - never, True)
+    gaps = cell["streams"]["at-ns-ecu-socket-in"]["metrics"]["interarrival"]
+    assert (gaps["n"], gaps["min"] > wait_s * 1e9) == (COUNT - never - 1, True)
+    assert cell["verdict"] == "trusted"
+
+
+def test_each_packet_that_queues_up_in_a_socket_has_the_moment_of_its_own_receive_call(
+    bed: Bed, tmp_path: Path
+) -> None:
+    called_ns = []
+    with bed.udp("sensor", "10.78.0.1") as talker, bed.udp("ecu", "10.78.0.2", PORT) as listener:
+
+        def act() -> None:
+            for number in range(COUNT):
+                talker.sendto(payload(number), ("10.78.0.2", PORT))
+            for number in range(COUNT):
+                # What is only looked at has not been received.
+                assert listener.recv(100, socket.MSG_PEEK) == payload(number)
+                before_ns = time.clock_gettime_ns(time.CLOCK_TAI)
+                assert listener.recv(100) == payload(number)
+                called_ns.append((before_ns, time.clock_gettime_ns(time.CLOCK_TAI)))
+
+        folder = watching(tmp_path, act, ("ns:ecu/sensor:in", "ns:ecu/socket:in"))
+    cell = cell_of(folder)
+    taken = transit(cell, "ns-ecu-sensor-in-to-ns-ecu-socket-in")
+    assert (taken["n"], taken["lost"], cell["verdict"]) == (COUNT, 0, "trusted")
+    rows = read_recording(folder.path / "watch" / "watch-0.watched.arrow", "watched").table.filter(pl.col("point") == 1)
+    numbers = [struct.unpack("<Q", row["bytes"][58:66])[0] for row in rows.iter_rows(named=True)]
+    assert numbers == list(range(COUNT))
+    assert all(first <= at <= last for at, (first, last) in zip(rows["tai_ns"], called_ns, strict=True))
+
+
+def test_of_sockets_what_was_not_seen_is_said(bed: Bed, tmp_path: Path) -> None:
+    with bed.udp("sensor", "10.78.0.1") as talker, bed.udp("ecu", "10.78.0.2", PORT) as listener:
+
+        def act() -> None:
+            send(talker, ("10.78.0.2", PORT))
+            for _ in range(COUNT - 1):
+                listener.recv(100)
+
+        folder = watching(tmp_path, act, ("ns:ecu/sensor:in", "ns:ecu/socket:in"))
+    assert transit(cell_of(folder), "ns-ecu-sensor-in-to-ns-ecu-socket-in")["lost"] == 1
+    # As a program leaves it that takes packets faster than they are read, and a kernel that shows no calls that send.
+    line = "what programs send is not seen: this kernel has no tracepoint sys_enter"
+    document = folder.run()
+    kernel = document["watch"]["kernels"][0]
+    kernel["ready"]["watch"]["missing"] = [line]
+    kernel["done"]["points"][1]["unread"] = 1
+    folder.write_run({name: value for name, value in document.items() if name != "order"})
+    run("rm", "-r", str(folder.path / "cells"))
+    finish_watch(folder)
+    cell = cell_of(folder)
+    # Whether it was lost or taken is not known.
+    assert transit(cell, "ns-ecu-sensor-in-to-ns-ecu-socket-in")["lost"] is None
+    assert reasons(folder)["events-seen"].startswith("1 packet without a record")
+    assert cell["verdict"] == "suspect"
+    assert [one for one in cell["imported"]["notes"] if one.endswith(line)]
+
+
+def test_sockets_are_those_of_their_namespace_and_of_the_flow(relay_bed: Bed, tmp_path: Path) -> None:
+    with (
+        relay_bed.udp("sensor", "10.78.0.1") as talker,
+        relay_bed.udp("relay", "10.78.0.2", PORT) as relay,
+        relay_bed.udp("relay", "10.78.1.1") as stranger,
+        relay_bed.udp("ecu", "10.78.1.2", PORT) as listener,
+        relay_bed.udp("ecu", "10.78.1.2", PORT + 1) as other,
+    ):
+
+        def act() -> None:
+            for number in range(COUNT):
+                talker.sendto(payload(number), ("10.78.0.2", PORT))
+                relay.recv(100)
+                stranger.sendto(payload(COUNT + number), ("10.78.1.2", PORT))
+                listener.recv(100)
+                stranger.sendto(payload(number), ("10.78.1.2", PORT + 1))
+                other.recv(100)
+
+        folder = watching(tmp_path, act, ("ns:sensor/socket", "ns:ecu/socket:in"))
+    packets = cell_of(folder)["imported"]["facts"]["packets"]
+    assert packets == {"ns:sensor/socket:out": COUNT, "ns:ecu/socket:in": COUNT}
+
+
+def test_frames_of_packet_sockets_are_sent_and_received(bed: Bed, tmp_path: Path) -> None:
+    sv = 0x88BA
+    with bed.tap("sensor", "ecu") as talker, bed.tap("ecu", "sensor") as listener:
+
+        def act() -> None:
+            for number in range(COUNT):
+                talker.send(MACS + struct.pack(">H", sv) + payload(number))
+                listener.recv(100)
+
+        folder = watching(tmp_path, act, SOCKETS, flow="ether proto sv")
+    cell = cell_of(folder)
+    for name in ("ns-sensor-socket-out-to-ns-sensor-ecu-out", "ns-ecu-sensor-in-to-ns-ecu-socket-in"):
+        assert (transit(cell, name)["n"], transit(cell, name)["lost"]) == (COUNT, 0)
 
 
 FILTERED = range(10, 15)

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-PORTS = 3
+PORTS = 4
 PATIENCE_S = 60.0
 CONSOLE_LINES = 25
 COMMAND_LINE = "console=ttyS0 panic=-1 mitigations=off nokaslr cryptomgr.notests=1 apparmor=0 audit=0"

@@ -40,6 +40,16 @@ def test_a_taps_packets_are_seen_by_the_kernel_of_its_host() -> None:
     assert [scenario.watched_on(point) for point in scenario.watched["seen"].at] == ["ecu", "vm1"]
 
 
+def test_sockets_are_those_of_any_host_and_guest() -> None:
+    parsed = parse(of(["sensor.socket:out", "ecu.eth1:in", "vm1.socket:in"]))
+    assert parsed.scenario and not parsed.findings
+    assert [parsed.scenario.watched_on(point) for point in parsed.scenario.watched["seen"].at] == [
+        "sensor",
+        "ecu",
+        "vm1",
+    ]
+
+
 def test_a_flow_alone_is_something_to_measure_and_numbers_of_its_streams_are_behind_all_others() -> None:
     alone, beside = parse(of(["sensor.eth0"])).scenario, parse(of(["sensor.eth0"], streams={"c": STREAM})).scenario
     assert alone and beside
@@ -54,6 +64,7 @@ def test_a_flow_alone_is_something_to_measure_and_numbers_of_its_streams_are_beh
         (["sensor"], "udp", "at", "'sensor' is not host.interface"),
         (["sensor.eth9"], "udp", "at", "unknown interface of sensor 'eth9'"),
         (["ship.eth0"], "udp", "at", "unknown host 'ship'"),
+        (["ship.socket"], "udp", "at", "unknown host 'ship'"),
         (["vm1.ens3"], "udp", "at", "vm1 has no ens3"),
         (["ecu.eth1", "ecu.eth1:in"], "udp", "at", "ecu.eth1 appears twice"),
         (["ecu.eth1"], "udp port", "match", "'udp port': port which?"),

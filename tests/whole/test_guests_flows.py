@@ -1,4 +1,6 @@
-"""A flow that is watched on its way into a guest: on the host, at the guest's tap, and in the guest."""
+"""A flow that is watched on its way into a guest: from the sender's call, on the host, at the guest's tap, and in the
+guest, to the receiver's call.
+"""
 
 from __future__ import annotations
 
@@ -18,6 +20,7 @@ pytestmark = [
 ]
 
 MS, S = 10**6, 10**9
+CALLS = "sensor.socket:out", "vm1.socket:in"
 AT = ["sensor.eth0:out", "ecu.eth0:in", "vm1.tap:out", "vm1.eth0:in"]
 PERIOD_MS, DURATION_S = 20, 3
 COUNT = DURATION_S * 1000 // PERIOD_MS
@@ -28,7 +31,7 @@ SCENARIO: dict[str, Any] = {
     "streams": {
         "control": {"talker": "sensor", "listener": "vm1", "period": f"{PERIOD_MS}ms", "size": "100B", "port": 5700}
     },
-    "flows": {"seen": {"match": "udp port 5700", "at": AT}},
+    "flows": {"seen": {"match": "udp port 5700", "at": [*AT, *CALLS]}},
     "duration": f"{DURATION_S}s",
     "settle": "4s",
 }
@@ -40,12 +43,15 @@ def test_a_flow_is_followed_from_a_host_into_a_guest_on_one_clock(place: Place, 
     assert place.trace() == before
     cell = run.result["all"]
     assert cell["status"] == "ok", run
-    assert cell["flows"][0]["packets"] == dict.fromkeys(AT, COUNT)
+    assert cell["flows"][0]["packets"] == dict.fromkeys((*AT, *CALLS), COUNT)
     streams = cell["streams"]
 
-    def transit(first: int, second: int) -> dict[str, Any]:
-        name = "seen." + "-to-".join(AT[at].replace(":", "-") for at in (first, second))
+    def between(first: str, second: str) -> dict[str, Any]:
+        name = "seen." + "-to-".join(point.replace(":", "-") for point in (first, second))
         return dict(streams[name]["metrics"]["transit"])
+
+    def transit(first: int, second: int) -> dict[str, Any]:
+        return between(AT[first], AT[second])
 
     for first in range(3):
         for second in range(first + 1, 4):
@@ -60,3 +66,8 @@ def test_a_flow_is_followed_from_a_host_into_a_guest_on_one_clock(place: Place, 
     # A packet is seen before its own timestamp of leaving is taken, and after that of its arrival.
     path = streams["control"]["metrics"]["path"]
     assert whole["p50"] >= path["p50"] - bound - path["uncertainty_ns"]
+    # In the sender's stack, in the receiver's, and from call to call.
+    for first, second in ((CALLS[0], AT[0]), (AT[3], CALLS[1]), CALLS):
+        figures = between(first, second)
+        assert (figures["n"], figures["lost"]) == (COUNT, 0)
+        assert figures["min"] >= -figures["uncertainty_ns"]

@@ -1,7 +1,7 @@
 //! BPF programs at the kernel's tracepoints: how they are loaded, and why the kernel refuses them, in a few words.
 
 use aya::maps::{MapData, PerCpuArray, RingBuf};
-use aya::programs::BtfTracePoint;
+use aya::programs::{BtfTracePoint, FEntry, ProgramError};
 use aya::{Btf, Ebpf};
 use std::error::Error;
 use std::os::fd::{AsFd, AsRawFd};
@@ -41,13 +41,28 @@ pub fn start(object: &mut Ebpf, (name, tracepoint): (&str, &str), kernel: &Btf) 
     let missing = || format!("the program {name} is missing");
     let program: &mut BtfTracePoint =
         object.program_mut(name).ok_or_else(missing)?.try_into().map_err(|_| missing())?;
-    let refused = |error: aya::programs::ProgramError| match error {
-        aya::programs::ProgramError::Btf(_) => format!("this kernel has no tracepoint {tracepoint}"),
+    let refused = |error: ProgramError| match error {
+        ProgramError::Btf(_) => format!("this kernel has no tracepoint {tracepoint}"),
         other => why(&other),
     };
     if program.fd().is_err() {
         program.load(tracepoint, kernel).map_err(refused)?;
     }
+    program.attach().map(drop).map_err(refused)
+}
+
+/// Loads a program and attaches it to where a function of the kernel begins.
+///
+/// # Errors
+/// The kernel refuses, or has no such function.
+pub fn start_at_function(object: &mut Ebpf, (name, function): (&str, &str), kernel: &Btf) -> Result<(), String> {
+    let missing = || format!("the program {name} is missing");
+    let program: &mut FEntry = object.program_mut(name).ok_or_else(missing)?.try_into().map_err(|_| missing())?;
+    let refused = |error: ProgramError| match error {
+        ProgramError::Btf(_) => format!("this kernel has no function {function}"),
+        other => why(&other),
+    };
+    program.load(function, kernel).map_err(refused)?;
     program.attach().map(drop).map_err(refused)
 }
 

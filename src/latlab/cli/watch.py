@@ -113,7 +113,8 @@ def watch(
     """Measure the packets of your own application at interfaces.
 
     Nothing is sent and nothing is changed. Between every two points: latency and loss; at each point: the time between
-    packets. It needs root, and a kernel with BTF. Ctrl-C ends it in order.
+    packets. `socket` instead of an interface: what programs send and receive. It needs root, and a kernel with BTF.
+    Ctrl-C ends it in order.
 
     Examples:
         # From a network card into a bridge and out to a guest
@@ -124,6 +125,8 @@ def watch(
         latlab watch --flow udp --at eth0:in --at guest:vm1/eth0:in --clock-bound 50us
         # A million packets/s: one in 100 is recorded, the same ones at both points
         latlab watch --flow 'udp port 5000' --at eth0:in --at tap0:out --sample 100
+        # From a program's send call to another program's receive call
+        latlab watch --flow udp --at ns:mu/socket:out --at ns:bay/socket:in
         # Sampled values through two namespaces, until Ctrl-C
         latlab watch --flow 'ether proto sv' --at ns:merging/eth0 --at ns:bay/eth0
     """

@@ -197,9 +197,13 @@ def _seen(watch: Watched, folder: Path) -> tuple[list[_Seen], list[_Dropped], li
         for point in (one for one in watch.points if one.kernel == number):
             for name, direction in zip(point.each, point.directions, strict=True):
                 rows = table.filter((pl.col("point") == point.number) & (pl.col("out") == (direction == "out")))
-                problems += clock_problems(name, went_back_ns(rows["tai_ns"].to_numpy()), 0)
+                # A send call is recorded when its packet is queued: of two threads the later one may be first.
+                if not point.is_sockets:
+                    problems += clock_problems(name, went_back_ns(rows["tai_ns"].to_numpy()), 0)
                 rows = rows.sort("tai_ns", maintain_order=True)
-                captures.append(_capture(name, rows, lost))
+                unread = _totals(watch, point).unread if direction == "in" else 0
+                captures.append(_capture(name, rows, lost + unread))
+                problems += _of_sockets(name, unread)
                 points.append(Watching(name, _place_of(point.name, watch), direction, number, rows))
         problems += _of_recording(kernel.host, lost, complete=recording.complete, gaps=bool(recording.gaps))
     ends = list(prp_ends(points))
@@ -382,10 +386,34 @@ def _unseen(watch: Watched, every: Sequence[_Seen]) -> Iterator[ImportProblem]:
 
 def _passed(watch: Watched, point: WatchedPoint) -> tuple[int, ...]:
     """How many packets of the flow passed a point, recorded or not, in each of its directions; 0: unknown."""
-    points = watch.kernels[point.kernel].totals.points
-    totals = points[point.number] if point.number < len(points) else PointTotals()
+    totals = _totals(watch, point)
     counts = {"in": totals.passed_in, "out": totals.passed_out}
     return tuple(counts[direction] for direction in point.directions)
+
+
+def _totals(watch: Watched, point: WatchedPoint) -> PointTotals:
+    points = watch.kernels[point.kernel].totals.points
+    return points[point.number] if point.number < len(points) else PointTotals()
+
+
+def _missing(watch: Watched) -> Iterator[str]:
+    """What of sockets a kernel does not show, and why."""
+    for kernel in watch.kernels:
+        yield from (f"{kernel.host}: {line}" for line in (kernel.said.watch or WatchReady()).missing)
+
+
+def _of_sockets(name: str, unread: int) -> Iterator[ImportProblem]:
+    if unread:
+        yield ImportProblem(
+            "events-seen",
+            "a program received packets before they were read",
+            "suspect",
+            "a record of every packet",
+            f"{counted(unread, 'packet')} without a record: how many are lost on the path is not known",
+            "packets are read from the socket's queue: have the program wait for them (poll, a blocking receive) "
+            "instead of asking again and again",
+            name,
+        )
 
 
 def _not_sampled(passed: int) -> str:
@@ -399,7 +427,7 @@ def _nothing_seen(watch: Watched) -> NothingSeenError:
     if passed := sum(sum(_passed(watch, point)) for point in watch.points):
         return NothingSeenError(f"{watch.flow!r}: {_not_sampled(passed)}", remedy=_SMALLER_SAMPLE)
     lines = [_busiest(name, flows, "\n    ") for name, flows in _others(watch, watch.points)]
-    what = "\n  ".join((f"no packet of {watch.flow!r} was seen at any point", *lines))
+    what = "\n  ".join((f"no packet of {watch.flow!r} was seen at any point", *lines, *_missing(watch)))
     return NothingSeenError(what, remedy="correct the flow, or watch other interfaces")
 
 
@@ -727,6 +755,12 @@ def _notes(watch: Watched, seen: Sequence[_Seen]) -> Iterator[str]:
             "`in` is where the kernel receives a packet (tracepoint netif_receive_skb), `out` where it hands it to a "
             "driver (net_dev_start_xmit)"
         )
+    if any(point.is_sockets for point in watch.points):
+        yield (
+            "`socket:out` is where a program calls send, `socket:in` where its receive call has copied the packet; TCP "
+            "is not recorded there"
+        )
+        yield from _missing(watch)
     if is_alone and len({one.kernel for one in seen}) == 1:
         yield "all points are in one kernel: one clock, ± 0"
     elif is_alone:

@@ -265,11 +265,14 @@ class DropsReady(Recorded):
 
 
 class WatchReady(Recorded):
-    """How packets are watched. reads_pages: also what of a packet lies in pages apart from its headers."""
+    """How packets are watched. reads_pages: also what of a packet lies in pages apart from its headers. missing: what
+    of sockets the kernel does not show, and why.
+    """
 
     clock: str | None = None
     snap: int | None = None
     reads_pages: bool = True
+    missing: list[str] = []
 
 
 class OtherFlow(Recorded):
@@ -360,10 +363,13 @@ class KeptTotals(Recorded):
 
 
 class PointTotals(Recorded):
-    """Packets of the flow that came in at a point, and that left there, recorded or not."""
+    """Packets of the flow that came in at a point, and that left there, recorded or not. unread: of sockets, received
+    before they could be read.
+    """
 
     passed_in: int = 0
     passed_out: int = 0
+    unread: int = 0
 
 
 class Totals(StreamTotals):
@@ -458,9 +464,9 @@ GRACE_NS = 500_000_000
 
 
 class WatchedPoint(Recorded):
-    """An interface. kernel: its place in `kernels`; number: its own among the points of that one. directions: `in`,
-    `out`. became: what was the matter with it at the end; empty: nothing. netns: the inode of its network namespace;
-    None: unknown.
+    """An interface, or sockets. kernel: its place in `kernels`; number: its own among the points of that one.
+    directions: `in`, `out`. became: what was the matter with it at the end; empty: nothing. netns: the inode of its
+    network namespace; None: unknown. is_sockets: what programs send and receive there.
     """
 
     name: str
@@ -469,6 +475,7 @@ class WatchedPoint(Recorded):
     directions: list[str]
     became: str = ""
     netns: int | None = None
+    is_sockets: bool = False
 
     @property
     def each(self) -> list[str]:

@@ -18,9 +18,9 @@ from latlab.recordings.run_folder import CellFolder, publishing
 from latlab.run.agent import Agent
 from latlab.run.drops import drops_watched_on, emulated_of
 from latlab.run.fetch import Recordings
-from latlab.run.watching import Keep, KernelOfPoints, find, merged, notes_of, points_of
+from latlab.run.watching import SOCKETS, Keep, KernelOfPoints, find, merged, notes_of, points_of
 from latlab.scenario import Scenario
-from latlab.scenario.watched import TAP, FlowAsked, FlowPoint, parse_flow
+from latlab.scenario.watched import SOCKET, TAP, FlowAsked, FlowPoint, parse_flow
 from latlab.testbed.apply import TestBed
 from latlab.testbed.places import Places
 
@@ -167,10 +167,10 @@ def flow_device(places: Places, point: FlowPoint) -> str:
     return places.taps.get(host, interface) if interface == TAP else interface
 
 
-def planned_point(scenario: Scenario, places: Places, point: FlowPoint) -> tuple[str, str]:
+def planned_point(scenario: Scenario, places: Places, point: FlowPoint) -> tuple[str, str | int]:
     """What stands in a plan for the network namespace and the number of an interface."""
-    host = scenario.watched_on(point)
-    return f"NETNS of {host}", f"IFINDEX of {flow_device(places, point)}"
+    host, device = scenario.watched_on(point), flow_device(places, point)
+    return f"NETNS of {host}", SOCKETS if device == SOCKET else f"IFINDEX of {device}"
 
 
 def flow_kernels(scenario: Scenario, hosts: Mapping[str, Host], asked: FlowAsked) -> dict[str, list[FlowPoint]]:

@@ -14,7 +14,7 @@ from latlab.model.errors import UsageError
 from latlab.recordings.cell import Totals, WatchedBy, WatchedPoint
 from latlab.run.agent import Agent
 from latlab.run.events import Listener, ignore
-from latlab.scenario.watched import Flow
+from latlab.scenario.watched import SOCKET, Flow
 from latlab.testbed.apply import TestBed
 from latlab.testbed.step import Spec
 
@@ -22,6 +22,8 @@ SNAP: Final = 128
 RING: Final = 65_536
 EVERY: Final = 1
 """One packet of so many is recorded."""
+SOCKETS: Final = 0
+"""In place of an interface's number, as the agent has it: what programs of the namespace send and receive."""
 _TAKEN_IN_BELOW: Final = ("vlan", "macvlan", "macvtap", "ipvlan", "ipvtap", "bond", "team")
 """Kinds of interfaces whose packets the kernel hands up without receiving them again: traced below them."""
 
@@ -46,8 +48,8 @@ class Keep:
 @dataclass(frozen=True)
 class FoundInterface:
     """An interface that is there. name: of the point, for people. host: in whose network namespace it is. directions:
-    that are watched. netns: the inode of that namespace; ifindex: its number in it. note: what is to be known of it.
-    became: what was the matter with it at the end; empty: nothing.
+    that are watched. netns: the inode of that namespace; ifindex: its number in it, or SOCKETS. note: what is to be
+    known of it. became: what was the matter with it at the end; empty: nothing.
     """
 
     name: str
@@ -136,6 +138,7 @@ def points_of(kernels: Sequence[KernelOfPoints]) -> list[WatchedPoint]:
         WatchedPoint.model_validate(
             {"name": one.name, "kernel": at, "number": number, "directions": list(one.directions), "netns": one.netns}
             | ({"became": one.became} if one.became else {})
+            | ({"is_sockets": True} if one.ifindex == SOCKETS else {})
         )
         for at, kernel in enumerate(kernels)
         for number, one in enumerate(kernel.found)
@@ -149,13 +152,15 @@ def notes_of(kernels: Sequence[KernelOfPoints]) -> list[str]:
 
 async def find(name: str, host: Host, interface: str, directions: tuple[str, ...], where: str) -> FoundInterface:
     """The interface, looked for on its host. UsageError: it is not there. where: what asks for it."""
-    inode = (await host.run(("stat", "-Lc", "%i", "/proc/self/ns/net"))).stdout
+    inode = int((await host.run(("stat", "-Lc", "%i", "/proc/self/ns/net"))).stdout)
+    if interface == SOCKET:
+        return FoundInterface(name, host, interface, directions, inode, SOCKETS)
     links = await _links(host)
     link = next((one for one in links if one.get("ifname") == interface), None)
     if link is None:
         remedy = f"it has {', '.join(one['ifname'] for one in links)}"
         raise UsageError(f"there is no interface {interface!r}", where=name, remedy=remedy)
-    found = FoundInterface(name, host, interface, directions, int(inode), link["ifindex"])
+    found = FoundInterface(name, host, interface, directions, inode, link["ifindex"])
     kind = link.get("linkinfo", {}).get("info_kind", "")
     if kind not in _TAKEN_IN_BELOW or "in" not in directions:
         return found
@@ -186,6 +191,8 @@ async def _looked_at_again(found: FoundInterface) -> FoundInterface:
     """The interface, with what has become of it."""
     if await found.host.is_gone():
         return replace(found, became=f"the network namespace {found.namespace!r} no longer exists")
+    if found.ifindex == SOCKETS:
+        return found
     links = {link["ifindex"]: link["ifname"] for link in await _links(found.host)}
     if (name := links.get(found.ifindex)) is None:
         other = ": another interface has its name now" if found.interface in links.values() else ""

@@ -30,7 +30,7 @@ from latlab.scenario.probes import Between, OverDds, PingProbe
 from latlab.scenario.sketch import Sketch, known, where_known
 from latlab.scenario.streams import CLOCK_PORT, Stream
 from latlab.scenario.units import format_duration
-from latlab.scenario.watched import TAP, FlowPoint
+from latlab.scenario.watched import SOCKET, TAP, FlowPoint
 
 RATE_MAX = 2_000_000
 """Packets a second of one talker: above it no Linux socket follows."""
@@ -94,7 +94,7 @@ def flows_have_their_name(sketch: Sketch) -> Iterator[Mistake]:
 
 
 def flow_points_are_there(sketch: Sketch) -> Iterator[Mistake]:
-    """A flow is watched at interfaces that hosts and guests have, and at taps of guests that have one."""
+    """A flow is watched at interfaces that hosts and guests have, at taps of guests that have one, and at sockets."""
     for name, flow in where_known(sketch.top.watched, lambda _, flow: flow.at):
         for place, point in enumerate(flow):
             yield from known(_flow_point(sketch, ("flows", name, "at", place), point))
@@ -102,6 +102,8 @@ def flow_points_are_there(sketch: Sketch) -> Iterator[Mistake]:
 
 def _flow_point(sketch: Sketch, path: Path, point: FlowPoint) -> Iterator[Mistake]:
     host, interface = point.end
+    if interface == SOCKET and (host in sketch.guests or host in sketch.hosts):
+        return
     if guest := sketch.guests.get(host):
         has_tap = guest.domain is None and KINDS[guest.bridge].has_tap
         if interface != guest.interface and not (interface == TAP and has_tap):

@@ -368,6 +368,8 @@ FLOWS_MAX = 16
 POINTS_MAX = 16
 SNAP_MAX = 256
 SAMPLE_MAX = 1_000_000
+SOCKET = "socket"
+"""Not an interface, but what programs send and receive."""
 TAP = "tap"
 """Of a guest: not an interface in it, but the tap of its virtual network card on its host."""
 BOTH = ("in", "out")
@@ -434,7 +436,7 @@ class FlowAsked(Part):
         min_length=1,
         max_length=POINTS_MAX,
         description="where: host.interface, in or out with :in or :out, else both; guest.tap is a guest's tap on its "
-        "host",
+        "host; host.socket is what its programs send and receive",
     )
     snap: int = Field(
         default=128, ge=70, le=SNAP_MAX, description="bytes of each packet that are kept, and by which it is recognised"

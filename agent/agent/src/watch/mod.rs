@@ -1,7 +1,8 @@
 //! `watch`: which packets of anybody's traffic pass chosen interfaces of this kernel, and when, recorded by CLOCK_TAI.
 //!
 //! Nothing is sent and nothing is changed: BPF programs at two tracepoints look at every packet, in all network namespaces, and
-//! write what the tests accept into a ring that wakes nobody. They are gone with this process, however it ends.
+//! write what the tests accept into a ring that wakes nobody. Where sockets are points, others look at what programs send and
+//! receive. They are gone with this process, however it ends.
 
 mod program;
 
@@ -42,7 +43,8 @@ pub fn run() -> Result<(), Failure> {
     })?;
     let (chosen, clock) =
         if programs.tai { (Chosen::Tai, "CLOCK_TAI") } else { (Chosen::Monotonic, "CLOCK_MONOTONIC") };
-    let reads_pages = programs.reads_pages;
+    let found_here =
+        WatchFound { clock, snap: spec.snap, reads_pages: programs.reads_pages, missing: programs.missing.clone() };
     let names = Names::read_if(matches!(programs.drops, Some(Ok(_))));
     let found = programs.drops.as_ref().map(|found| match found {
         Ok(reasons) => names.found(*reasons, clock),
@@ -58,7 +60,7 @@ pub fn run() -> Result<(), Failure> {
     let recording = recorder.start();
     let realtime = prepare_thread(&spec.realtime, &process)?;
     let ready = session::ready("watch", realtime, Vec::new())?;
-    emit(&Event::WatchReady { ready, watch: WatchFound { clock, snap: spec.snap, reads_pages }, drops: found });
+    emit(&Event::WatchReady { ready, watch: found_here, drops: found });
 
     let mut told = Instant::now();
     while !session.stopped() && !recording.broken() {
@@ -149,6 +151,7 @@ impl Watch {
             left: *left,
             all_that_came: passed(point, false),
             all_that_left: passed(point, true),
+            unread: self.programs.unread(point),
         };
         self.seen.iter().enumerate().map(told).collect()
     }

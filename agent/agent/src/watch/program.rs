@@ -1,20 +1,28 @@
 //! The BPF programs that see packets come in and leave: loaded, told the points and tests, attached, their records read.
 
-use crate::programs::{Records, kernel_types, map, ring_bytes, skipped, start, why};
+use crate::programs::{Records, kernel_types, map, ring_bytes, skipped, start, start_at_function, why};
 use aya::maps::{Array, HashMap, MapData, PerCpuArray};
 use aya::{Btf, EbpfLoader};
 use aya_obj::btf::BtfKind;
 use wire::event::OtherFlow;
-use wire::spec::Watch as Spec;
+use wire::spec::{Watch as Spec, WatchPoint};
 use wire::watch::{DROP_BYTES, OTHER_BYTES, Other, RECORD_BYTES, Record, TEST_BYTES};
 
 static OBJECT: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/watch.bpf.o"));
 
 const PROGRAMS: [(&str, &str); 2] = [("watch_in", "netif_receive_skb"), ("watch_out", "net_dev_start_xmit")];
+/// What programs send.
+const OF_SENT: [(&str, &str); 2] = [("watch_call", "sys_enter"), ("watch_sent", "net_dev_queue")];
+/// What they receive, by functions of the kernel.
+const OF_TAKEN: [(&str, &str); 2] = [("taken_datagram", "skb_consume_udp"), ("taken_packet", "skb_free_datagram")];
+/// The same where the kernel lets no program there, by tracepoints, which are there from Linux 6.3 on.
+const OF_RECEIVED: [(&str, &str); 2] = [("watch_queued", "sk_data_ready"), ("watch_received", "sock_recv_length")];
 /// What the tracepoint tells grew over time: with the socket that was to receive (6.11), with the reason (5.17), with neither.
 const OF_DROPS: [(&str, &str); 3] =
     [("dropped_at_socket", "kfree_skb"), ("dropped_for_reason", "kfree_skb"), ("dropped_somewhere", "kfree_skb")];
 const WITHOUT_REASON: &str = "dropped_somewhere";
+/// Sockets with a packet in their queue, at most; of more those that were not used for longest are forgotten.
+const SOCKETS: u32 = 4096;
 /// The ring's own header of a record.
 const RING_HEADER: usize = 8;
 /// The kernel's function that reads packets whose bytes lie in pages.
@@ -32,8 +40,11 @@ pub struct Programs {
     pub reads_pages: bool,
     /// Drops are recorded, with the kernel's reasons or without; Err: why they are not; None: they were not asked for.
     pub drops: Option<Result<bool, String>>,
+    /// What of the sockets that are asked for is not seen, and why.
+    pub missing: Vec<String>,
     records: Records,
     passed: PerCpuArray<MapData, u64>,
+    unread: PerCpuArray<MapData, u64>,
     others: HashMap<MapData, [u8; OTHER_BYTES], u64>,
     object: aya::Ebpf,
 }
@@ -55,6 +66,7 @@ impl Programs {
     fn attach_by(spec: &Spec, tai: bool, reads_pages: bool) -> Result<Self, String> {
         let kernel = kernel_types()?;
         let snap = spec.snap.next_multiple_of(size_of::<u64>());
+        let has_sockets = spec.points.iter().any(WatchPoint::is_sockets);
         let each = if spec.drops { DROP_BYTES } else { RECORD_BYTES };
         let code = linked(OBJECT, reads_pages, &kernel)?;
         let mut object = EbpfLoader::new()
@@ -63,6 +75,7 @@ impl Programs {
             .set_global("reads_pages", &u32::from(reads_pages), true)
             .set_global("sampled_below", &spec.sampled_below(), true)
             .set_global("snap", &(snap as u32), true)
+            .set_max_entries("queued", if has_sockets { SOCKETS } else { 1 })
             .set_max_entries("records", ring_bytes(spec.ring_records, RING_HEADER + each + snap))
             .load(&code)
             .map_err(|error| why(&error))?;
@@ -75,12 +88,13 @@ impl Programs {
             tests.set(number, test.bytes(), 0).map_err(|error| why(&error))?;
         }
         let (records, passed) = (Records::of(&mut object)?, map(&mut object, "passed")?);
-        let others = map(&mut object, "others")?;
+        let (unread, others) = (map(&mut object, "unread")?, map(&mut object, "others")?);
+        let missing = if has_sockets { start_sockets(&mut object, &kernel) } else { Vec::new() };
         let drops = spec.drops.then(|| start_drops(&mut object, &kernel));
         for one in PROGRAMS {
             start(&mut object, one, &kernel)?;
         }
-        Ok(Self { tai, reads_pages, drops, records, passed, others, object })
+        Ok(Self { tai, reads_pages, drops, missing, records, passed, unread, others, object })
     }
 
     /// What is made of the next record; None: there is none now.
@@ -99,11 +113,29 @@ impl Programs {
         self.passed.get(&entry, 0).map_or(0, |cpus| cpus.iter().sum())
     }
 
+    /// How many packets programs received at a point of sockets before they could be read.
+    pub fn unread(&self, point: usize) -> u64 {
+        self.unread.get(&(point as u32), 0).map_or(0, |cpus| cpus.iter().sum())
+    }
+
     /// The flows that the tests rejected, with their packets until one was first accepted there.
     pub fn others(&self) -> Vec<OtherFlow> {
         let flows = self.others.iter().filter_map(Result::ok);
         flows.map(|(flow, packets)| OtherFlow { packets, flow: Other::read(&flow) }).collect()
     }
+}
+
+/// Attaches the programs that see what programs send and receive; what of it is not seen, and why.
+fn start_sockets(object: &mut aya::Ebpf, kernel: &Btf) -> Vec<String> {
+    let sent = OF_SENT.into_iter().try_for_each(|one| start(object, one, kernel));
+    let [datagrams, others] = OF_TAKEN;
+    let received = match start_at_function(object, datagrams, kernel) {
+        Ok(()) => start_at_function(object, others, kernel),
+        Err(_) => OF_RECEIVED.into_iter().try_for_each(|one| start(object, one, kernel)),
+    };
+    let refused = [("send", sent), ("receive", received)];
+    let refused = refused.into_iter().filter_map(|(what, result)| Some((what, result.err()?)));
+    refused.map(|(what, why)| format!("what programs {what} is not seen: {why}")).collect()
 }
 
 /// Attaches the program that tells most of drops of those that this kernel takes; whether with reasons.

@@ -195,6 +195,11 @@ pub struct KeptTotals {
     pub overwritten: u64,
 }
 
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde hands out a reference")]
+fn is_zero(number: &u64) -> bool {
+    *number == 0
+}
+
 /// Packets of the flow at a point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct PointSeen {
@@ -210,6 +215,9 @@ pub struct PointSeen {
     /// Left there, recorded or not.
     #[serde(rename = "passed_out")]
     pub all_that_left: u64,
+    /// Of sockets: received before they could be read, so that they are not recorded.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub unread: u64,
 }
 
 /// Packets of a flow that `flow` of the spec rejected.

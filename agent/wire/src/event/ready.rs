@@ -62,7 +62,7 @@ pub struct DropsFound {
 }
 
 /// How `watch` records packets.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct WatchFound {
     /// The clock of the BPF programs: CLOCK_TAI, or CLOCK_MONOTONIC, whose readings are converted.
     pub clock: &'static str,
@@ -70,6 +70,9 @@ pub struct WatchFound {
     pub snap: usize,
     /// What of a packet lies in pages apart from its headers is read, too (Linux 6.12).
     pub reads_pages: bool,
+    /// What of the sockets that are asked for this kernel does not let be seen, and why.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub missing: Vec<String>,
 }
 
 /// The timer of `timer`.

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use std::net::IpAddr;
 
-/// Most points, of which each is an interface; as in `agent/bpf/watch.bpf.c`.
+/// Most points; as in `agent/bpf/watch.bpf.c`.
 const MAX_POINTS: usize = 64;
 /// Most packets of which one is recorded.
 const MAX_SAMPLE: u32 = 1_000_000;
@@ -47,14 +47,21 @@ pub struct Watch {
     pub ring_records: usize,
 }
 
-/// An interface of this kernel.
+/// An interface of this kernel, or the sockets of a network namespace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, JsonSchema, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct WatchPoint {
     /// Inode of its network namespace.
     pub netns: u32,
-    /// Its number there.
+    /// Its number there; 0: what programs send by sockets of that namespace, and receive, but for connections.
     pub ifindex: u32,
+}
+
+impl WatchPoint {
+    /// Whether it is the sockets of a namespace.
+    pub fn is_sockets(&self) -> bool {
+        self.ifindex == 0
+    }
 }
 
 /// An expression about packets: `{"all": [{"is": {"protocol": 17}}, {"not": {"is": {"any_port": [53, 53]}}}]}`.
