@@ -20,6 +20,8 @@ pytestmark = pytest.mark.skipif(
 
 COUNT = 20
 LEFT, RIGHT = (f"board{number}/{CABLE}" for number in (1, 2))
+TRANSITS = (f"board1-{CABLE}-out-to-board2-{CABLE}-in", f"board2-{CABLE}-out-to-board1-{CABLE}-in")
+"""There and back."""
 
 
 def watched(bench: Bench, *options: str) -> tuple[int, dict[str, Any]]:
@@ -41,8 +43,7 @@ def watched(bench: Bench, *options: str) -> tuple[int, dict[str, Any]]:
 def test_what_leaves_a_machine_comes_in_at_the_other_within_the_bound_of_their_clocks(bench: Bench) -> None:
     before = bench.traces()
     status, cell = watched(bench, "--clock-bound", "1ms")
-    there, back = f"board1-{CABLE}-out-to-board2-{CABLE}-in", f"board2-{CABLE}-out-to-board1-{CABLE}-in"
-    for name in (there, back):
+    for name in TRANSITS:
         figures = cell["streams"][name]["metrics"]["transit"]
         assert (figures["n"], figures["lost"], figures["uncertainty_ns"]) == (COUNT, 0, 1_000_000)
         assert figures["min"] > 0  # it is one kernel, of which the lab does not know
@@ -53,6 +54,21 @@ def test_what_leaves_a_machine_comes_in_at_the_other_within_the_bound_of_their_c
     dropped = [read_recording(path, "dropped") for path in (bench.place.only_run() / "watch").glob("*.dropped.arrow")]
     assert [one.complete for one in dropped] == [True, True]
     assert len({one.table.height for one in dropped}) == 1
+
+
+def test_recordings_that_are_streamed_need_no_room_on_the_machines(bench: Bench) -> None:
+    before = bench.traces()
+    for board in bench.boards.values():
+        board.inside("mount", "-o", "remount,size=4k", "/var/tmp")  # one page: two recordings have no room there
+    status, cell = watched(bench, "--clock-bound", "1ms", "--streamed")
+    for name in TRANSITS:
+        figures = cell["streams"][name]["metrics"]["transit"]
+        assert (figures["n"], figures["lost"]) == (COUNT, 0)
+    assert (status, cell["verdict"]) == (0, "trusted")
+    recordings = [*(bench.place.only_run() / "watch").glob("*.arrow")]
+    assert len(recordings) == 2 * len(bench.boards)
+    assert all(read_recording(path, path.name.split(".")[-2]).complete for path in recordings)
+    assert bench.traces() == before
 
 
 def test_without_a_bound_of_the_clocks_a_latency_between_two_machines_is_untrusted(bench: Bench) -> None:

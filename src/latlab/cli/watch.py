@@ -101,6 +101,14 @@ def watch(
             "--ssh-config", metavar="FILE", rich_help_panel=MEASUREMENT, help="The ssh configuration file to use."
         ),
     ] = None,
+    streamed: Annotated[
+        bool,
+        typer.Option(
+            "--streamed",
+            rich_help_panel=MEASUREMENT,
+            help="Store no recording on machines over ssh: each is sent as it is written.",
+        ),
+    ] = False,
     name: Annotated[str, typer.Option("--name", metavar="NAME", rich_help_panel=FILES, help="Name of the run.")] = (
         "watch"
     ),
@@ -146,6 +154,7 @@ def watch(
         sample,
         None if clock_bound is None else duration_ns(clock_bound, "--clock-bound"),
         None if ssh_config is None else str(ssh_config),
+        streamed,
     )
     console = make_console(stderr=as_json) if as_json else open_console()
     until = "until Ctrl-C" if asked.for_ns is None else f"for {for_}"

@@ -56,7 +56,8 @@ _LABEL: Final = "measured"
 class WatchRequest:
     """What is to be watched: the flow and the points as they were written, for how long, ns, None: until Ctrl-C; bytes
     of each packet that are kept; records that the kernel's ring holds; of how many packets one is recorded; how far
-    clocks of machines differ at most, ns; the configuration of ssh, None: the user's.
+    clocks of machines differ at most, ns; the configuration of ssh, None: the user's; whether machines over ssh send
+    what they record as it is written, and store nothing.
     """
 
     flow: str
@@ -67,6 +68,7 @@ class WatchRequest:
     sample: int = EVERY
     clock_bound_ns: int | None = None
     ssh_config: str | None = None
+    streamed: bool = False
 
 
 async def watch(asked: WatchRequest, root: Path, listener: Listener = ignore, *, name: str = "watch") -> RunFolder:
@@ -116,11 +118,10 @@ async def _watched(
     machines: dict[str, Host] = {}
     for point in points:
         if point.machine is not None and point.machine not in machines:
-            config = asked.ssh_config
             machines[point.machine] = (
-                _ssh_host(point.machine, config, site)
+                _ssh_host(point.machine, asked, site)
                 if point.guest is None
-                else running_guest(point.guest, point.name, site, config)
+                else running_guest(point.guest, point.name, site, asked.ssh_config)
             )
     here = LocalMachine(MACHINE)
     async with TestBed(folder.id, {MACHINE: here, **machines}) as bed:
@@ -137,18 +138,19 @@ async def _watched(
         await _record(asked, flow, list(by_host.values()), bed, folder, listener)
 
 
-def _ssh_host(destination: str, config: str | None, site: Site) -> RemoteHost:
+def _ssh_host(destination: str, asked: WatchRequest, site: Site) -> RemoteHost:
     """The machine as the hosts of kind ssh are reached."""
     return RemoteHost(
         destination,
         destination,
-        config=config,
+        config=asked.ssh_config,
         agent=agent_path(site),
         options=() if "@" in destination else ("-l", USER),
         control=f"{site.ways}/{destination}",
         scratch=scratch(site, destination),
         relay=site.agent,
         outlives=True,
+        streams=asked.streamed,
     )
 
 
@@ -202,6 +204,7 @@ async def _record(
             for kernel in kernels:
                 here = folder.path / "watch" / kernel.recording
                 prefix = recordings.prefix(kernel.host, here.resolve())
+                await recordings.receive(kernel.host, "watch", here, keep.tables)
                 await kernel.start(bed, run_id, prefix, flow, keep, listener)
                 await recordings.follow(kernel.host, "watch", here, keep.tables)
             folder.write_run({**run, "watch": _known(asked, flow, run_id, kernels).document()})
