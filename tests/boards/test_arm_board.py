@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import struct
 from collections.abc import Collection, Iterator
 from pathlib import Path
 from unittest import mock
@@ -28,6 +29,8 @@ BRIDGES = {"tap": "packets carried by vhost-net", "vfio": "PCI device 0000:02:00
 FUNCTIONS_IMAGE, RELEASE = "vf-board-arm64", "trixie"
 """A board by a QEMU whose igb has virtual functions with a link."""
 PAGES_IMAGE = "pages-board-arm64"
+LARGEST_PAGE, PT_LOAD = 1 << 16, 1
+"""Of ARM's kernels; the type of an ELF program header that is loaded (elf(5))."""
 EACH_WAY = 250
 """Fewer packets than each stream sends."""
 INSTANTS = 150
@@ -141,6 +144,16 @@ def test_a_timer_of_a_guest_is_followed_from_the_vm_hosts_interrupt_into_it(arm_
     within = {(one["from"], one["to"]): one["min"] for one in told["intervals"]}
     assert within["entered", "irq"] >= -told["entry"]["uncertainty_ns"]
     assert all(least >= 0 for ends, least in within.items() if ends[0] != "wake_due" and ends != ("entered", "irq"))
+
+
+def test_the_agent_can_be_loaded_by_kernels_with_pages_of_64_kib(arm_agent: Path) -> None:
+    content = arm_agent.read_bytes()
+    first, size, count = struct.unpack_from("<32xQ14xHH", content)
+    headers = [struct.unpack_from("<I4xQQ24xQ", content, first + number * size) for number in range(count)]
+    loaded = [(offset, address, align) for kind, offset, address, align in headers if kind == PT_LOAD]
+    assert loaded
+    for offset, address, align in loaded:
+        assert align % LARGEST_PAGE == 0 and offset % LARGEST_PAGE == address % LARGEST_PAGE
 
 
 @pytest.fixture(scope="session")
