@@ -64,6 +64,21 @@ def root_archive(release: str, built: Path, kept: Path) -> Path:
     return archive
 
 
+def resolved(release: str, architecture: str, package: Path, place: Path) -> str:
+    """What apt would do on a Debian of that architecture that installs the package, or why it cannot.
+
+    Nothing is installed, and nothing of that architecture is run. place: a folder for apt's lists.
+    """
+    command = (
+        *("mmdebstrap", "--verbose", "--simulate", "--mode=root", "--variant=extract"),
+        *(f"--architectures={architecture}", f"--include={package}", '--aptopt=Acquire::Languages "none"'),
+        "--hook-dir=/usr/share/mmdebstrap/hooks/file-mirror-automount",
+        *(release, str(place / "none.tar"), f"deb {_mirror()} {release} main"),
+    )
+    made = subprocess.run(command, check=False, capture_output=True, text=True, timeout=INSTALLED_S)
+    return made.stdout + made.stderr
+
+
 def _mirror() -> str:
     """Where this machine gets Debian's packages from."""
     command = ("apt-get", "indextargets", "--format", MIRROR, "Created-By: Packages")

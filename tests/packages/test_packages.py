@@ -16,7 +16,8 @@ from zipfile import ZipFile
 
 import pytest
 from alpine_root import PYTHON, PYTHON_VERSION, alpine_archive, download
-from debian_root import Dist, Root, quickly_built, root_archive
+from debian_root import Dist, Root, quickly_built, resolved, root_archive
+from image_builder import ImageBuilder
 from lab_machine import private_network
 
 import latlab
@@ -25,6 +26,7 @@ from package import AGENT, RELEASES, SHELL_FILES, PackageError, Release, found_a
 
 pytestmark = pytest.mark.real
 
+ROOT = Path(__file__).parents[2]
 LAB_ARCHITECTURE = "amd64"
 """Of the clean machines."""
 WHEEL_MB = 25
@@ -170,6 +172,14 @@ def test_all_that_is_compiled_in_a_lab_package_is_for_its_architecture(
     assert all(python in path.name for path in compiled if "cpython-" in path.name)
 
 
+@pytest.mark.parametrize("release", RELEASES, ids=lambda one: one.name)
+def test_a_debian_on_arm_has_what_the_lab_package_depends_on(release: Release, dist: Dist, tmp_path: Path) -> None:
+    package = dist.only(f"latlab_*~deb{release.number}_arm64.deb")
+    version = package.name.split("_")[1]
+    said = resolved(release.name, "arm64", package, tmp_path)
+    assert re.search(rf"^Inst latlab \({re.escape(version)} .*\[arm64\]\)$", said, re.MULTILINE), said
+
+
 def test_the_bill_names_what_is_linked_in_and_what_is_needed(dist: Dist) -> None:
     bill = json.loads(dist.only("*.cdx.json").read_text())
     assert (bill["bomFormat"], bill["specVersion"]) == ("CycloneDX", "1.6")
@@ -203,7 +213,34 @@ def test_the_recipe_of_an_image_installs_a_package_that_is_next_to_it(dist: Dist
         assert dist.only(pattern.replace("${TARGETARCH}", architecture)).name.startswith("latlab_")
     (argument,) = (line for line in lines if line.startswith("ARG TARGETARCH"))
     assert lines.index(argument) > next(at for at, line in enumerate(lines) if line.startswith("FROM "))
-    assert 'ENTRYPOINT ["latlab"]' in lines
+
+
+def test_the_image_measures_with_the_privileges_that_a_container_is_said_to_need(
+    dist: Dist, tmp_path: Path, roots: Path
+) -> None:
+    newest = RELEASES[-1]
+    package = dist.only(f"latlab_*~deb{newest.number}_{LAB_ARCHITECTURE}.deb")
+    image = ImageBuilder(tmp_path / "storage")
+    image.build(root_archive(newest.name, package, roots), dist.folder)
+    assert image.configured("Entrypoint") == "[latlab]"
+    said = image.run("latlab", "--version").stdout
+    assert agents_in(said) == dict.fromkeys(ARCHITECTURES, latlab.__version__)
+    assert image.run("ssh", "-V").stderr.startswith("OpenSSH")
+    page = (ROOT / "docs/howto/install.md").read_text(encoding="utf-8")
+    named = re.findall(r"CAP_[A-Z_]+", " ".join(re.findall(r"^\| (CAP_.*?) \|", page, re.MULTILINE)))
+    work = tmp_path / "work"
+    work.mkdir()
+    options = ("--volume", f"{work}:/work", *(f"--cap-add={one}" for one in named))
+    first = ("latlab", "run", "first", "--picture", "none")
+    with private_network():
+        # As of a container that has the capabilities, and /proc/sys read-only.
+        refused = image.run(*first, options=options)
+        assert refused.returncode == 3 and "/proc/sys is read-only" in refused.stderr, refused.stderr
+        ran = image.run(*first, options=options, privileged=True)
+    assert ran.returncode in FINISHED, ran.stdout + ran.stderr
+    (result,) = work.glob("runs/*/result.json")
+    cells = json.loads(result.read_text())["cells"]
+    assert len(cells) == 2 and all(cell["streams"]["control"]["counts"]["received"] for cell in cells)
 
 
 def test_a_package_is_not_built_without_both_agents_of_this_version(agents: Path, tmp_path: Path) -> None:
