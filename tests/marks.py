@@ -21,6 +21,8 @@ CALLS = {
     "devtools.Browser": "browser",
     "browser.opened": "browser",
     "matrix_run.write_matrix_run": "slow",
+    "test_completion.in_bash": "slow",
+    "test_plain_output.on_terminal": "slow",
 }
 """A function or class → the mark of a test that calls it."""
 SLOW = {"real", "alone", "slow", *FOLDERS.values(), *CALLS.values()}
