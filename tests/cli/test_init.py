@@ -61,6 +61,7 @@ def refused(*options: str, capsys: pytest.CaptureFixture[str], answers: str | No
     return line
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("machines", MACHINES)
 @pytest.mark.parametrize("guests", [0, 1, 3])
 def test_every_combination_is_a_scenario(machines: str, guests: int) -> None:
