@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from latlab.report.result import make_result
 from latlab.testbed.images import build_image
 
 TESTS = Path(__file__).parent
@@ -18,6 +19,7 @@ FOLDERS = {"boards": "board"}
 CALLS = {
     "lab_machine.private_network": "real",
     f"{build_image.__module__}.build_image": "guest",
+    f"{make_result.__module__}.make_result": "slow",
     "devtools.Browser": "browser",
     "browser.opened": "browser",
     "matrix_run.write_matrix_run": "slow",
