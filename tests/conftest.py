@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import shutil
 import signal
@@ -10,8 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from examples import FEW, MOST
 from hypothesis import HealthCheck, settings
-from lanes import LANE, LANES, Lane, Sharing, own_cpu
+from lanes import ALL_LANES, LANE, LANES, Lane, Sharing, own_cpu
 from marks import alone_last, mark
 
 from latlab.model.errors import LabError
@@ -20,7 +22,8 @@ from latlab.result.store import typed
 from latlab.testbed.images.packages import fetch, other_components, unpack
 
 # How long an example takes says how busy the machine is, and nothing about the code.
-settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow], max_examples=MOST)
+settings.register_profile("fast", settings.get_profile("untimed"), max_examples=FEW)
 settings.load_profile("untimed")
 
 
@@ -30,6 +33,8 @@ def pytest_configure(config: pytest.Config) -> None:
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         if signal.getsignal(number) is signal.SIG_IGN:
             signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
+    if config.option.markexpr == "fast":
+        settings.load_profile("fast")
     _typed_results()
     if LANE:
         own_cpu()
@@ -41,6 +46,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark every test before any is chosen by its marks, and order them."""
     mark(items)
     alone_last(items)
+
+
+def pytest_collection_finish() -> None:
+    """Leave what was imported and collected to no garbage collection: it stays until the end."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(scope="session")
@@ -78,8 +89,8 @@ def _typed_results() -> None:
 
 
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
-    """A lane a CPU, and one for what only computes: while the others wait it has their CPUs."""
-    return LANES + 1
+    """All lanes; of tests that are fast none waits: a lane a CPU."""
+    return LANES if config.option.markexpr == "fast" else ALL_LANES
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Sharing:

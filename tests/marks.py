@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from latlab.report.result import make_result
 from latlab.testbed.images import build_image
 
 TESTS = Path(__file__).parent
@@ -18,9 +19,12 @@ FOLDERS = {"boards": "board"}
 CALLS = {
     "lab_machine.private_network": "real",
     f"{build_image.__module__}.build_image": "guest",
+    f"{make_result.__module__}.make_result": "slow",
     "devtools.Browser": "browser",
     "browser.opened": "browser",
     "matrix_run.write_matrix_run": "slow",
+    "test_completion.in_bash": "slow",
+    "test_plain_output.on_terminal": "slow",
 }
 """A function or class → the mark of a test that calls it."""
 SLOW = {"real", "alone", "slow", *FOLDERS.values(), *CALLS.values()}

@@ -254,6 +254,7 @@ def test_a_spec_that_cannot_be_done_is_one_error_that_says_where(
     assert "panicked" not in agent.stderr()
 
 
+@pytest.mark.slow
 def test_a_flipped_bit_of_a_recording_is_seen(timer: Callable[[Any], Agent], tmp_path: Path) -> None:
     agent = timer(timer_spec(tmp_path, period_ns=50_000, count=10_000))
     agent.until("ready")

@@ -57,6 +57,7 @@ def as_claimed(right: int, given: int) -> bool:
     return bool(stats.binom.ppf(0.0005, given, 0.93) <= right <= stats.binom.ppf(0.9995, given, 0.97))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("statistic", ["mean", "stddev", "p50", "p90", "p99"])
 def test_of_independent_values_95_per_cent_hold_the_truth(statistic: str) -> None:
     right, given = held(0, 3000, rows=150)[statistic]
@@ -64,6 +65,7 @@ def test_of_independent_values_95_per_cent_hold_the_truth(statistic: str) -> Non
     assert as_claimed(right, given)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("statistic", ["mean", "p50", "p90"])
 def test_of_values_that_depend_on_each_other_they_do_too(statistic: str) -> None:
     right, given = held(0.9, 4000, rows=150)[statistic]

@@ -89,6 +89,7 @@ def test_values_on_a_lattice_are_judged_as_such() -> None:
     assert refitted(excess, 199, random, step=1.0).p_value > 0.01
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shape", [-0.25, 0.0, 0.3])
 def test_intervals_of_levels_hold_the_truth(shape: float) -> None:
     """Of 60 of which 93 to 99.5 % hold it."""
@@ -169,6 +170,7 @@ def test_the_peaks_stand_next_to_the_fit_they_have() -> None:
     assert apart.max() < 2 * chosen["clusters"] ** 0.5 / n
 
 
+@pytest.mark.slow
 def test_it_says_that_it_is_extrapolated_and_how_far() -> None:
     found = tail_of(exponential(0, 200_000, seed=10)[0]).document()
     assert found["words"].startswith("Extrapolated, not a bound: from ")

@@ -111,6 +111,7 @@ def test_bash_completes_by_the_printed_script() -> None:
     assert in_bash("run", "nothing-of-that-name") == []
 
 
+@pytest.mark.slow
 def test_fish_completes_by_the_printed_script() -> None:
     if not shutil.which("fish"):
         pytest.skip("fish is not installed")

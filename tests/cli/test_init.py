@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 from command_pages import parse
+from examples import examples
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from typer.testing import CliRunner
@@ -60,6 +61,7 @@ def refused(*options: str, capsys: pytest.CaptureFixture[str], answers: str | No
     return line
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("machines", MACHINES)
 @pytest.mark.parametrize("guests", [0, 1, 3])
 def test_every_combination_is_a_scenario(machines: str, guests: int) -> None:
@@ -172,7 +174,7 @@ def test_a_value_that_cannot_be_is_one_error_that_names_its_option(
 _TEXTS = st.text(st.characters(codec="utf-8", exclude_categories=["Cs"]), max_size=12)
 
 
-@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(25), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.sampled_from(sorted(DEFAULTS)), _TEXTS)
 @example("--image", "a: b")
 @example("--period", "{}")

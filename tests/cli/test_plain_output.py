@@ -96,6 +96,7 @@ def told_of_a_run(monkeypatch: pytest.MonkeyPatch, variables: Mapping[str, str])
     return written.getvalue()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("words", [["explain", "--json"], ["explain", "nothing-of-this-name", "--json"]], ids=" ".join)
 def test_an_output_that_takes_nothing_is_one_line_and_no_limit_that_was_exceeded(words: list[str]) -> None:
     with Path("/dev/full").open("w") as full:

@@ -124,6 +124,7 @@ def test_as_json_the_list_is_one_document_with_the_error() -> None:
     assert all(Path(one["path"]).is_file() for one in document["ready_made"])
 
 
+@pytest.mark.slow
 def test_an_installed_package_has_them(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", str(tmp_path)]
     subprocess.run(command, cwd=ROOT, check=True, capture_output=True, timeout=600)

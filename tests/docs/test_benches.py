@@ -6,9 +6,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 BENCHES = Path(__file__).parents[2] / "benches"
 
 
+@pytest.mark.slow
 def test_gate_effects_are_measured_where_the_figures_are_the_kernels_own() -> None:
     argv = [sys.executable, str(BENCHES / "gate_effects.py"), "--help"]
     shown = subprocess.run(argv, capture_output=True, text=True, check=True, timeout=600).stdout

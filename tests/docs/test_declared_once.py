@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import ast
-from functools import cache
+from collections.abc import Sequence
 from graphlib import TopologicalSorter
-from pathlib import Path
 
-SOURCE = Path(__file__).parents[2] / "src/latlab"
+from sources import SOURCE, modules
+
 UNITS = SOURCE / "model/units.py"
 SECOND_NS = 10**9
 IN_FORMATS = {
@@ -21,20 +21,12 @@ IN_FORMATS = {
 """Class names that stand for two things: {name: where users would notice another one}."""
 
 
-@cache
-def modules() -> dict[Path, ast.Module]:
-    """Each file of latlab, parsed."""
-    found = {path: ast.parse(path.read_text(encoding="utf-8")) for path in sorted(SOURCE.rglob("*.py"))}
-    assert len(found) > 100
-    return found
-
-
-def numbers(tree: ast.Module) -> list[tuple[int, float]]:
+def numbers(nodes: Sequence[ast.AST]) -> list[tuple[int, float]]:
     """The numbers of a file with their lines: 1_000_000_000, and 10**9."""
-    plain = [(node.lineno, node.value) for node in ast.walk(tree) if isinstance(node, ast.Constant)]
+    plain = [(node.lineno, node.value) for node in nodes if isinstance(node, ast.Constant)]
     powers = [
         (node.lineno, node.left.value**node.right.value)
-        for node in ast.walk(tree)
+        for node in nodes
         if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Pow)
         if isinstance(node.left, ast.Constant) and isinstance(node.right, ast.Constant)
     ]
@@ -42,23 +34,23 @@ def numbers(tree: ast.Module) -> list[tuple[int, float]]:
 
 
 def test_how_many_ns_a_second_has_is_written_in_one_file() -> None:
-    written = [(path, line) for path, tree in modules().items() for line, value in numbers(tree) if value == SECOND_NS]
+    written = [
+        (path, line) for path, nodes in modules().items() for line, value in numbers(nodes) if value == SECOND_NS
+    ]
     assert {path for path, _ in written} == {UNITS}, written
 
 
 def test_what_all_packages_share_imports_nothing_else_of_latlab() -> None:
-    shared = {path: tree for path, tree in modules().items() if path.parent == UNITS.parent}
-    sources = [
-        node.module or "" for tree in shared.values() for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)
-    ]
+    shared = [nodes for path, nodes in modules().items() if path.parent == UNITS.parent]
+    sources = [node.module or "" for nodes in shared for node in nodes if isinstance(node, ast.ImportFrom)]
     ours = {source for source in sources if source.split(".")[0] == "latlab"}
     assert ours and all(source.startswith("latlab.model") for source in ours), ours
 
 
-def imported(tree: ast.Module, known: set[str]) -> set[str]:
+def imported(nodes: Sequence[ast.AST], known: set[str]) -> set[str]:
     """Which of the known modules a file imports: for types alone and within functions, too."""
-    plain = [alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names]
-    sources = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
+    plain = [alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names]
+    sources = [node for node in nodes if isinstance(node, ast.ImportFrom)]
     of = [(node.module or "", alias.name) for node in sources for alias in node.names]
     # `from a import b` imports a.b if that is a module, and else a.
     return {*plain, *(module if (module := f"{source}.{name}") in known else source for source, name in of)} & known
@@ -74,8 +66,8 @@ def test_modules_import_each_other_in_no_circle_not_even_for_types() -> None:
 
 def test_a_class_name_means_one_thing() -> None:
     homes: dict[str, list[str]] = {}
-    for path, tree in modules().items():
-        for node in ast.walk(tree):
+    for path, nodes in modules().items():
+        for node in nodes:
             if isinstance(node, ast.ClassDef):
                 homes.setdefault(node.name, []).append(f"{path.relative_to(SOURCE)}:{node.lineno}")
     assert {name: where for name, where in homes.items() if len(where) > 1 and name not in IN_FORMATS} == {}

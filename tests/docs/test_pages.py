@@ -13,6 +13,7 @@ from typing import Any
 import polars as pl
 import pytest
 import yaml
+from sources import nodes
 
 from latlab.analysis.counts import stream_counts
 from latlab.analysis.statistics import NAMES, PERCENTILES, smallest_n
@@ -180,7 +181,7 @@ def test_imports_go_along_the_arrows(package: str) -> None:
     home = ROOT / "src/latlab" / package
     allowed = arrows()[package] | {package} | (SHARED if package not in SHARED else set())
     for path in home.rglob("*.py") if home.is_dir() else [home.with_suffix(".py")]:
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        for node in nodes(path):
             names = [node.module or ""] if isinstance(node, ast.ImportFrom) else []
             names += [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
             for name in names:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import ast
-import gc
 import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest
+from sources import modules, nodes
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted(one for one in (ROOT / "docs").rglob("*.md") if "experiments" not in one.parts)]
@@ -131,13 +131,8 @@ RECORDED = {
 
 def printed(path: Path) -> Iterator[tuple[int, str]]:
     """(line, text) of every string of several words that is no docstring: what may be printed."""
-    gc.disable()  # a collection within ast.parse may fail it: CPython issue 106905
-    try:
-        tree = ast.parse(path.read_text(encoding="utf-8"))
-    finally:
-        gc.enable()
-    alone = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
-    for node in ast.walk(tree):
+    alone = {id(node.value) for node in nodes(path) if isinstance(node, ast.Expr)}
+    for node in nodes(path):
         if not isinstance(node, ast.Constant) or id(node) in alone:
             continue
         if isinstance(node.value, str) and " " in node.value and node.value not in RECORDED:
@@ -145,10 +140,9 @@ def printed(path: Path) -> Iterator[tuple[int, str]]:
 
 
 def test_what_is_printed_has_the_terms_of_the_field() -> None:
-    source = ROOT / "src/latlab"
     wrong = [
         f"{path.relative_to(ROOT)}:{line}: {match[0]!r}: write {instead}"
-        for path in sorted(source.rglob("*.py"))
+        for path in modules()
         for line, text in printed(path)
         if ANY.search(text)
         for pattern, instead in INSTEAD.items()
@@ -162,7 +156,7 @@ def test_help_has_the_terms_of_the_field() -> None:
     helps = [
         (path.name, node.name, ast.get_docstring(node) or "")
         for path in sorted((ROOT / "src/latlab/cli").glob("*.py"))
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        for node in nodes(path)
         if isinstance(node, ast.FunctionDef)
     ]
     assert list(wrong_in(helps)) == []

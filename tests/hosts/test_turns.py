@@ -226,6 +226,7 @@ def endless(tmp_path: Path) -> Iterator[OwnMachine]:
         over.set()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("still_s", "turn_s", "hang_cpu_s", "program", "why"),
     [
@@ -330,6 +331,7 @@ def test_a_machine_whose_ordinary_threads_starve_says_who_has_the_cpu_and_what_t
         asyncio.run(work())
 
 
+@pytest.mark.slow
 def test_a_turn_may_take_long_as_long_as_the_machines_watch_looks(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -349,6 +351,7 @@ def test_a_turn_may_take_long_as_long_as_the_machines_watch_looks(
         asyncio.run(work())
 
 
+@pytest.mark.slow
 def test_one_who_has_waited_in_vain_learns_whether_the_machine_is_lost(
     tmp_path: Path, endless: OwnMachine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -365,6 +368,7 @@ def test_one_who_has_waited_in_vain_learns_whether_the_machine_is_lost(
     asyncio.run(work())
 
 
+@pytest.mark.slow
 def test_a_turn_that_ends_late_is_heard_all_the_same(tmp_path: Path) -> None:
     late = threading.Event()
 

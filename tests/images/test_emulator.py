@@ -101,6 +101,7 @@ def test_what_is_no_release_or_no_board_s_is_an_error(release: str, recipe: Reci
         emulator.qemu_of_release(release, recipe, tmp_path)
 
 
+@pytest.mark.slow
 def test_lists_that_cannot_be_fetched_again_still_serve(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     programs = tmp_path / "programs"
     programs.mkdir()

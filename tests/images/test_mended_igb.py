@@ -75,6 +75,24 @@ def test_a_folder_of_the_source_is_read_and_nothing_else(tmp_path: Path) -> None
     assert source_files(package, IGB_FOLDER) == {Path(name).name: SOURCE[name] for name in list(SOURCE)[:2]}
 
 
+def test_a_folder_that_was_read_is_kept_for_other_images(tmp_path: Path) -> None:
+    package = source_package(tmp_path, SOURCE)
+    whole = source_files(package, IGB_FOLDER)
+    package.write_bytes(b"nothing")
+    assert source_files(package, IGB_FOLDER) == whole
+    with pytest.raises(LabError):
+        source_files(package, "drivers/net/ethernet/intel/igbvf")
+
+
+def test_a_kept_folder_that_is_damaged_is_read_again(tmp_path: Path) -> None:
+    package = source_package(tmp_path, SOURCE)
+    whole = source_files(package, IGB_FOLDER)
+    (kept,) = package.parent.glob("*.tar")
+    kept.write_bytes(b"")
+    assert source_files(package, IGB_FOLDER) == whole
+    assert kept.stat().st_size > 0
+
+
 @pytest.mark.parametrize("broken", ["no such folder", "cut off", "no package"])
 def test_a_source_without_the_driver_is_told_by_its_packages_name(tmp_path: Path, broken: str) -> None:
     package = source_package(tmp_path, {} if broken == "no such folder" else SOURCE)

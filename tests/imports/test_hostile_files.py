@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from capture_files import enhanced, interface, pcap, pcapng, probe, section
+from examples import examples
 from foreign import CAPTURED
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -56,7 +57,7 @@ def damaged(data: bytes, places: list[tuple[int, int]], length: int) -> bytes:
 DAMAGE = st.lists(st.tuples(st.integers(0, 1 << 20), st.integers(0, 255)), max_size=12)
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(places=DAMAGE, length=st.integers(0, 1 << 20))
 def test_a_damaged_isochron_log(
     tmp_path_factory: pytest.TempPathFactory, places: list[tuple[int, int]], length: int
@@ -64,7 +65,6 @@ def test_a_damaged_isochron_log(
     read_anyhow(tmp_path_factory.mktemp("x") / "file", damaged(log(usual(6)), places, length))
 
 
-@settings(max_examples=100)
 @given(
     fields=st.tuples(
         *(st.integers(0, 2**32 - 1) for _ in range(4)), st.integers(0, 2**64 - 1), st.integers(0, 2**64 - 1)
@@ -80,7 +80,7 @@ def test_an_isochron_header_that_says_anything(
     read_anyhow(tmp_path_factory.mktemp("x") / "file", bytes(whole))
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(places=DAMAGE, length=st.integers(0, 1 << 20), classic=st.booleans())
 def test_a_damaged_capture(
     tmp_path_factory: pytest.TempPathFactory, places: list[tuple[int, int]], length: int, classic: bool
@@ -88,7 +88,6 @@ def test_a_damaged_capture(
     read_anyhow(tmp_path_factory.mktemp("x") / "file", damaged(CAPTURE if classic else NEXT, places, length))
 
 
-@settings(max_examples=100)
 @given(body=st.binary(max_size=300), kind=st.sampled_from([1, 2, 3, 5, 6, 0x0A0D0D0A]))
 def test_blocks_that_hold_anything(tmp_path_factory: pytest.TempPathFactory, body: bytes, kind: int) -> None:
     body = body[: len(body) // 4 * 4]
@@ -99,7 +98,6 @@ def test_blocks_that_hold_anything(tmp_path_factory: pytest.TempPathFactory, bod
     )
 
 
-@settings(max_examples=100)
 @given(data=st.data())
 def test_a_damaged_text(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:
     whole = data.draw(st.sampled_from(TEXTS)).read_bytes()[:6_000]
@@ -108,7 +106,6 @@ def test_a_damaged_text(tmp_path_factory: pytest.TempPathFactory, data: st.DataO
     )
 
 
-@settings(max_examples=100)
 @given(data=st.binary(max_size=2_000))
 def test_any_bytes(tmp_path_factory: pytest.TempPathFactory, data: bytes) -> None:
     read_anyhow(tmp_path_factory.mktemp("x") / "file", data)

@@ -78,6 +78,7 @@ def test_every_format_has_a_file_here() -> None:
     assert set(FILES) == {one.name for one in FORMATS}
 
 
+@pytest.mark.slow
 def test_import_then_report_then_list(tmp_path: Path) -> None:
     def run(*words: str) -> subprocess.CompletedProcess[str]:
         command = [sys.executable, "-c", "from latlab.cli import main; main()", *words]

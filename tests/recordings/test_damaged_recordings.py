@@ -380,6 +380,7 @@ def test_a_recording_without_one_whole_batch_is_an_error_that_names_it(kept: Kep
         kept.result()
 
 
+@pytest.mark.slow
 def test_a_flipped_bit_of_a_cells_json_gives_a_result_or_an_error(kept: Kept) -> None:
     kept.result()
     path = kept.folder.path / "cell.json"

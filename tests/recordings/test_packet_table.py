@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
+from examples import examples
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from recorded import TAI_MINUS_REAL, Row, cell_document, recording_bytes, stream_of, write_cell
@@ -317,7 +318,7 @@ keys = st.tuples(st.sampled_from([1, 2, 9]), st.one_of(st.integers(0, 6), st.jus
 stamps = st.integers(-(2**60), 2**60)
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(
     sent_rows=st.lists(st.tuples(keys, stamps, stamps, stamps, st.sampled_from([0, 105]), st.integers(0, 3))),
     stamp_rows=st.lists(st.tuples(keys, st.integers(0, 5), stamps)),

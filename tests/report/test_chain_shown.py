@@ -233,6 +233,7 @@ def test_a_name_is_drawn_as_it_is(hardware: ChainView) -> None:
     chart.figure("caption").draw_without_rendering()
 
 
+@pytest.mark.slow
 def test_files_are_the_same_each_time_they_are_drawn(tmp_path: Path) -> None:
     view = chain_view("control", "delivery", [("one", cell("delivery"))])
     kinds = ("png", "svg", "pdf")

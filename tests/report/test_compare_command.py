@@ -121,6 +121,7 @@ def test_what_is_refused_is_reported_with_what_where_and_remedy(latlab: Latlab) 
     assert errors.startswith("latlab: old and virtual: ")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("columns", ["80", "200"])
 def test_a_comparison_is_readable_in_80_columns_and_through_a_pipe(root: Path, columns: str) -> None:
     command = [sys.executable, "-c", "from latlab.cli import main; main()", "compare", "worse", "--by", "bridge"]

@@ -100,6 +100,7 @@ def read_everything(run: Path) -> list[LatlabError]:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(CHANGES))
 @pytest.mark.parametrize("document", DOCUMENTS)
 def test_a_document_of_another_shape_is_read_or_is_one_error_that_says_where(

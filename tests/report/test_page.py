@@ -136,6 +136,7 @@ def test_above_the_budget_the_page_holds_bins_of_all_packets_and_says_so(
     assert "min, max and count in fixed bins" in dom
 
 
+@pytest.mark.slow
 def test_the_first_metrics_come_packet_by_packet_as_far_as_there_is_room(new_run: Callable[..., Path]) -> None:
     run = new_run()
     whole = {(v["stream"], v["metric"]): v for v in data(write_report(run, formats=()))}
@@ -174,6 +175,7 @@ def unpacked(packed: dict[str, Any]) -> list[int]:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("most", [700_000, 600_000])
 def test_the_data_of_long_series_has_what_the_rest_of_the_page_leaves_it(
     new_run: Callable[..., Path], monkeypatch: pytest.MonkeyPatch, most: int
@@ -354,6 +356,7 @@ def test_the_page_explains_itself(all_opened: str) -> None:
         assert said in text, said
 
 
+@pytest.mark.slow
 def test_the_same_run_gives_the_same_bytes(new_run: Callable[..., Path]) -> None:
     run = new_run()
     folder = RunFolder(run)

@@ -37,6 +37,7 @@ def test_the_pictures_are_the_same_with_it_without_it_and_when_it_is_killed(new_
         assert drawn(run, beside) == alone
 
 
+@pytest.mark.slow
 def test_what_fails_there_is_an_error_here(new_run: Callable[..., Path]) -> None:
     run = new_run()
     (run / "pictures").write_text("a file where the folder is to be")
@@ -44,6 +45,7 @@ def test_what_fails_there_is_an_error_here(new_run: Callable[..., Path]) -> None
         drawn(run, beside)
 
 
+@pytest.mark.slow
 def test_it_ends_with_the_context(new_run: Callable[..., Path]) -> None:
     with PictureProcess(RunFolder(new_run())) as beside:
         (process,) = beside._pool._processes.values()

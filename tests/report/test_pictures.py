@@ -150,6 +150,7 @@ def test_an_axis_with_both_signs_has_round_ticks_all_over_and_says_from_where_on
     assert any(text.endswith("axis log beyond ± 112 µs") for text in said)
 
 
+@pytest.mark.slow
 def test_files_are_named_by_stream_and_metric(shared_run: Path, tmp_path: Path) -> None:
     charts = [make(shown(shared_run)) for make in (series_chart, ccdf_chart)]
     written = [path for one in charts for path in write_chart(one, tmp_path, formats=("png", "svg", "pdf"))]

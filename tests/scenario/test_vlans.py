@@ -77,6 +77,7 @@ def test_the_networks_of_two_links_vlans_are_apart(with_: With) -> None:
     assert networks == ["10.80.0.0/24", "10.80.1.0/24", "10.80.16.0/24"]
 
 
+@pytest.mark.slow
 def test_the_last_vlan_of_the_last_link_still_has_a_network_of_its_own(with_: With) -> None:
     links = [{"ends": [f"sensor.e{n}", f"ecu.e{n}"]} for n in range(255)]
     links.append({"ends": ["sensor.eth0", "ecu.eth0"], "vlans": {str(n): {} for n in range(1, 17)}})

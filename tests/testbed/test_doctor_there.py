@@ -221,6 +221,7 @@ def test_this_machine_answers() -> None:
     assert all(finding.found for finding in findings(there, AGENTS, NOW_S))
 
 
+@pytest.mark.slow
 def test_busybox_is_enough_to_answer_and_its_ip_is_not_enough_to_measure(tmp_path: Path) -> None:
     try:
         (package,) = fetch(Apt(tmp_path / "apt").packages(["busybox-static"]), tmp_path)

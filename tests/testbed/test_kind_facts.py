@@ -8,6 +8,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+from sources import SOURCE, modules, nodes
 
 from latlab.model.bridges import KINDS
 from latlab.testbed.bridges.table import BRIDGES
@@ -16,7 +17,6 @@ from latlab.testbed.machines import KINDS as MACHINES
 from latlab.testbed.probes import OURS, TOOLS
 from latlab.testbed.shapers import KINDS as SHAPERS
 
-ROOT = Path(__file__).parents[2]
 OWN = {
     "bridge": ("testbed/bridges/", "model/bridges.py"),
     "host": ("hosts/", "testbed/machines/", "scenario/hosts.py"),
@@ -39,21 +39,19 @@ def test_each_kind_is_made_by_one_class() -> None:
 
 
 @cache
-def nodes_of(path: Path) -> list[ast.AST]:
-    return list(ast.walk(ast.parse(path.read_text())))
-
-
-def comparisons(path: Path) -> Iterator[tuple[int, str, list[object]]]:
+def comparisons(path: Path) -> list[tuple[int, str, list[object]]]:
     """What a file compares: the line, its variables, and its constants."""
-    for node in nodes_of(path):
-        if isinstance(node, ast.Compare):
-            sides = (one for one in (node.left, *node.comparators) if not isinstance(one, ast.Constant))
-            yield node.lineno, " ".join(map(ast.unparse, sides)), _constants(node)
+    found = [node for node in nodes(path) if isinstance(node, ast.Compare)]
+    return [(node.lineno, " ".join(map(ast.unparse, _variables(node))), _constants(node)) for node in found]
+
+
+def _variables(node: ast.Compare) -> list[ast.expr]:
+    return [one for one in (node.left, *node.comparators) if not isinstance(one, ast.Constant)]
 
 
 def keys(path: Path) -> Iterator[tuple[int, set[object]]]:
     """The texts that are keys of each table in a file."""
-    for node in nodes_of(path):
+    for node in nodes(path):
         if isinstance(node, ast.Dict):
             yield node.lineno, {one.value for one in node.keys if isinstance(one, ast.Constant)}
 
@@ -70,8 +68,7 @@ def compared_names(path: Path, what: str) -> Iterator[str]:
 
 
 def others(what: str) -> list[Path]:
-    source = ROOT / "src/latlab"
-    found = [path for path in source.rglob("*.py") if not str(path.relative_to(source)).startswith(OWN[what])]
+    found = [path for path in modules() if not str(path.relative_to(SOURCE)).startswith(OWN[what])]
     assert len(found) > 100
     return found
 

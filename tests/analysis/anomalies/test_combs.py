@@ -44,6 +44,7 @@ def test_two_combs_are_told_apart() -> None:
     assert sorted(round(comb.every_ns / SECOND) for comb in combs(at)) == [3, 7]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("events", [4, 8, 20, 60, 200])
 def test_events_without_any_order_are_no_comb(events: int) -> None:
     """At most one of 200 sets of random events."""

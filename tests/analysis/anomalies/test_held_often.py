@@ -61,6 +61,7 @@ def test_a_stall_of_seconds_is_a_stall_and_no_change_of_the_path(length_ms: int)
     assert usual_is_what_packets_took(synthetic, anomalies)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["frequent_stalls", "long_stalls"])
 def test_no_stall_is_shorter_than_its_packets_waited_for_one_another(kind: str) -> None:
     told = 0

@@ -29,6 +29,7 @@ WIDE = Noise(40_000, "lognormal", sigma=0.8)
 """Its single packets are late from more than a millisecond on."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", HEAVY)
 @pytest.mark.parametrize("packets", [5_000, 50_000])
 def test_heavy_tails_are_beyond_their_limit_in_hardly_a_run(name: str, packets: int) -> None:

@@ -114,6 +114,7 @@ DISTRIBUTIONS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", DISTRIBUTIONS)
 def test_a_limit_lies_beyond_the_noise_and_not_far_beyond(name: str) -> None:
     """Beyond all of 100,000 values in nearly each of 50 samples; less than four times as far as the largest."""

@@ -50,6 +50,7 @@ def test_a_few_late_packets_are_found_that_excursions_of_the_noise_hide(seed: in
         assert one.evidence["limit_ns"] < one.evidence["late_ns"]
 
 
+@pytest.mark.slow
 def test_the_noise_itself_has_nobody_who_stands_out() -> None:
     for seed in range(20):
         assert not found(correlated(seed=seed + 100)).episodes

@@ -43,6 +43,7 @@ def test_a_drift_next_to_it_changes_neither() -> None:
     assert one.evidence["pk_pk_ns"] == pytest.approx(60_000, rel=0.02)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("pk_pk_ns", "every_ns"), [(200_000, 200_000_000), (1_000_000, 200_000_000), (1_000_000, 1_000_000_000)]
 )

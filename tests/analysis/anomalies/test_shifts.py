@@ -14,6 +14,7 @@ MS = 1_000_000
 AT_NS, FIRST = 20 * SECOND + 37 * MS, 20_037
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("noise", [Noise(2_000), Noise(6_000, "lognormal", sigma=0.6), Noise(2_000, lattice_ns=1_000)])
 @pytest.mark.parametrize("length_ms", [100, 150, 300, 700, 1_000, 1_500, 1_900])
 @pytest.mark.parametrize("amplitude_ns", [200_000, -30_000])
