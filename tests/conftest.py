@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from examples import FEW, MOST
 from hypothesis import HealthCheck, settings
-from lanes import ALL_LANES, LANE, LANES, Lane, Sharing, own_cpu
+from lanes import LANE, LANES, Lane, Sharing, own_cpu
 from marks import alone_last, mark
 
 from latlab.model.errors import LabError
@@ -89,8 +89,8 @@ def _typed_results() -> None:
 
 
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
-    """All lanes; of tests that are fast none waits: a lane a CPU."""
-    return LANES if config.option.markexpr == "fast" else ALL_LANES
+    """A lane a CPU, and one for what only computes: while the others wait it has their CPUs."""
+    return LANES + 1
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Sharing:

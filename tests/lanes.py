@@ -17,11 +17,7 @@ LANE = os.environ.get("PYTEST_XDIST_WORKER", "")
 """The process, gw0 and so on; empty where there is only one."""
 CPUS = sorted(os.sched_getaffinity(0))
 LANES = min(len(CPUS), 4)
-"""Lanes with a CPU each."""
-HELPERS = LANES // 2
-"""Lanes that share the CPU of every second of these, whose tests mostly wait."""
-ALL_LANES = LANES + HELPERS + 1
-"""With the spare lane, the last, which takes what time the others leave."""
+"""Lanes with a CPU each. One more, if it is there, takes what time these leave."""
 COMPUTING = tuple(
     f"tests/{folder}/"
     for folder in ("analysis", "cli", "docs", "imports", "recordings", "report", "scenario", "synthetic", "tools")
@@ -36,18 +32,12 @@ EMULATING = tuple(
         *("whole/test_guests_", "whole/test_irq_", "whole/test_ready_made_", "whole/test_tools_in_"),
     )
 )
-"""Tests that emulate machines. Most others wait more than they compute."""
-BOARDS = "tests/boards/"
-"""Of them those whose machines leave nothing of a CPU to others: in virtual time they are real-time threads."""
-LONG = ("tests/boards/test_experiments_in_short.py", "tests/boards/test_arm_board.py")
-"""Files of many minutes: they are begun first, so that none is left over for one lane at the end."""
+"""Tests that keep a CPU busy, as they emulate machines. Most others wait more than they compute."""
 
 ROOM = Path(__file__)
 """Held by every test while it runs: shared, or by one that runs alone."""
 DOOR = ROOM.parent
 """Held by one that waits for the room to be empty, so that no other enters."""
-SHARED_CPUS = (DOOR / "boards", DOOR / "emulated")
-"""One for each CPU that two lanes have: held by a test on a board, which needs it whole, or shared by others."""
 
 
 class Lane:
@@ -63,14 +53,12 @@ class Lane:
 
         Those that only compute run next to them, with what time they leave.
         """
-        if item.nodeid.startswith(COMPUTING) and _lanes() == ALL_LANES:
+        if item.nodeid.startswith(COMPUTING):
             with _idle():
                 return (yield)
         if not self._alone:
             self._alone = item.get_closest_marker("alone") is not None
             self._kept.enter_context(_alone() if self._alone else _among_others())
-            if not self._alone:
-                self._kept.enter_context(_on_its_cpu(item.nodeid))
         try:
             return (yield)
         finally:
@@ -82,11 +70,11 @@ class Lane:
 class Sharing(LoadFileScheduling):
     """Hands out tests, a file at a time, in the order of the folders; those that only compute come last.
 
-    The spare lane has only such, from the beginning, and before them those that take their time: the others leave a CPU
-    idle now and then, and its tests wait for none of them. What it does not get to the other lanes do at the end. Of
-    those with a CPU every second begins with tests that emulate machines, the longest first, and the others with the
-    rest: each of these has a helper, as while one waits the other computes. Boards come last there. Tests that run
-    alone come after all that, in one lane: the others compute meanwhile. Helpers take neither.
+    A lane beyond those with a CPU has only such, from the beginning, and before them those that take their time:
+    machines that are emulated leave a CPU idle now and then, and their tests wait for none of its. What it does not get
+    to the other lanes do at the end. Of those with a CPU every second begins with tests that emulate machines, and the
+    others with the rest: while these wait, the lane beyond has their CPU. Tests that run alone come after both, in one
+    lane: the others compute meanwhile.
     """
 
     def _assign_work_unit(self, node: WorkerController) -> None:
@@ -98,22 +86,16 @@ class Sharing(LoadFileScheduling):
         super()._assign_work_unit(node)
 
     def _fitting(self, node: WorkerController) -> str | None:
-        lane = node.gateway.id
         computing = [scope for scope in self.workqueue if scope.startswith(COMPUTING)]
         unhurried = [scope for scope in self.workqueue if scope.startswith(UNHURRIED)]
-        if _is_spare(lane, self.numnodes):
+        if _is_spare(node.gateway.id, self.numnodes):
             return next(iter((*unhurried, *computing)), None)
         others = [scope for scope in self.workqueue if not scope.startswith((*COMPUTING, *UNHURRIED))]
-        if _is_helper(lane, self.numnodes):
-            # Next to boards that take minutes, a test that is to run alone would keep all from going on.
-            others = [scope for scope in others if not (scope.startswith(BOARDS) or runs_alone(scope))]
-        if _number(lane) % 2 or _is_helper(lane, self.numnodes):
-            others.sort(key=lambda scope: (scope.startswith(EMULATING), scope.startswith(BOARDS), scope not in LONG))
-        else:
-            others.sort(key=lambda scope: (not scope.startswith(EMULATING), scope not in LONG))
+        emulates = _number(node.gateway.id) % 2 == 0
+        others.sort(key=lambda scope: scope.startswith(EMULATING) != emulates)
         alone = [scope for scope in others if runs_alone(scope)]
         others = [scope for scope in others if scope not in alone]
-        spare = unhurried if self.numnodes != ALL_LANES else []
+        spare = unhurried if self.numnodes <= LANES else []
         if self._has_one_alone(node):
             return next(iter((*others, *spare, *computing, *alone)), None)
         return next(iter((*others, *alone, *spare, *computing)), None)
@@ -140,14 +122,10 @@ def own_cpu() -> None:
 
     A machine that is emulated, or a real-time thread, then takes its CPU from no other test.
     """
-    if _is_spare(LANE, _lanes()):
+    if _is_spare(LANE, int(os.environ["PYTEST_XDIST_WORKER_COUNT"])):
         os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
     else:
-        os.sched_setaffinity(0, {CPUS[_place(LANE, _lanes()) % len(CPUS)]})
-
-
-def _lanes() -> int:
-    return int(os.environ["PYTEST_XDIST_WORKER_COUNT"])
+        os.sched_setaffinity(0, {CPUS[_number(LANE) % len(CPUS)]})
 
 
 def _number(lane: str) -> int:
@@ -155,17 +133,7 @@ def _number(lane: str) -> int:
 
 
 def _is_spare(lane: str, lanes: int) -> bool:
-    return lanes == ALL_LANES and _number(lane) == ALL_LANES - 1
-
-
-def _is_helper(lane: str, lanes: int) -> bool:
-    return lanes == ALL_LANES and LANES <= _number(lane) < ALL_LANES - 1
-
-
-def _place(lane: str, lanes: int) -> int:
-    """The number of the lane whose CPU this one has: its own, or that of the one that it helps."""
-    number = _number(lane)
-    return 2 * (number - LANES) + 1 if _is_helper(lane, lanes) else number
+    return lanes == LANES + 1 and lane == f"gw{LANES}"
 
 
 @contextmanager
@@ -195,18 +163,6 @@ def _among_others() -> Iterator[None]:
     with ExitStack() as held:
         with _held(DOOR, fcntl.LOCK_SH):
             held.enter_context(_held(ROOM, fcntl.LOCK_SH))
-        yield
-
-
-@contextmanager
-def _on_its_cpu(test: str) -> Iterator[None]:
-    """Inside, a test on a board has the CPU of its lane without that lane's helper."""
-    lanes = _lanes()
-    place = _place(LANE, lanes)
-    if lanes != ALL_LANES or _is_spare(LANE, lanes) or place % 2 == 0:
-        yield
-        return
-    with _held(SHARED_CPUS[place // 2], fcntl.LOCK_EX if test.startswith(BOARDS) else fcntl.LOCK_SH):
         yield
 
 
