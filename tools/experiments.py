@@ -44,18 +44,21 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def run(part: Part, runs: Path) -> int:
-    """Measure the scenario and write its page. Return the exit code: 0, or 3 where not everything was measured."""
+    """Measure the scenario and write its page. Return the exit code: 0, or 3 where not everything was measured.
+
+    Then the page stays as it was, of a run that was whole.
+    """
     for image in part.images:
         build = ["image", "build", *image.split()]
         if code := latlab(*build, "--quiet"):
             return failed(part, build, code)
     before = set(runs.glob(f"*-{part.scenario}-*"))
     scenario = str(ROOT / f"scenarios/{part.scenario}.yaml")
-    code = latlab("run", scenario, "--runs", str(runs), "--metric", part.metric)
-    made = [path for path in set(runs.glob(f"*-{part.scenario}-*")) - before if (path / "result.json").exists()]
-    if made:
-        announce(write_pages([load(made[0])]))
-    return 0 if code in MEASURED else failed(part, ["run"], code)
+    if (code := latlab("run", scenario, "--runs", str(runs), "--metric", part.metric)) not in MEASURED:
+        return failed(part, ["run"], code)
+    for made in set(runs.glob(f"*-{part.scenario}-*")) - before:
+        announce(write_pages([load(made)]))
+    return 0
 
 
 def latlab(*arguments: str) -> int:
