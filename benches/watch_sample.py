@@ -1,11 +1,13 @@
 """How much of a flow of the highest rate `latlab-agent watch` records, whole and as a sample, and what is lost of it.
 
-    benches/watch_sample.py [--rounds 3] [--packets 1000000] [--samples 1 10 100 1000]
+    benches/watch_sample.py [--rounds 3] [--packets 1000000] [--samples 1 10 100 1000] [--count]
 
 Frames come in at an interface as fast as the kernel can make them (XDP live frames), and a bridge forwards them into
 another namespace: watched where they come in, where they leave the bridge and where they come in again. Each has
 another payload. Of each sample a row a round, interleaved: packets/s, what each point recorded of what passed it,
-records for which the ring had no room, and packets of the sample that one point has and another has not.
+records for which the ring had no room, and packets of the sample that one point has and another has not. With --count
+the kernel also counts for how long each program ran (`kernel.bpf_stats_enabled`), which itself takes 30 to 50 ns a run:
+these are among the figures, and slow the flow.
 """
 
 from __future__ import annotations
@@ -21,13 +23,15 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 from bed import awake, need_root
 from bpf import inside, program_that_numbers, run_live
+from stage_programs import counted
+from watch_rate import programs
 
 from latlab.recordings.arrow import read_recording
 from latlab.scenario.watched import parse_flow
@@ -119,6 +123,7 @@ def one_round(sample: int, packets: int) -> str:
                 took_s = time.monotonic() - began
                 os.close(program)
             time.sleep(0.5)
+            costs = "".join(f"  {name} {ns:.0f} ns" for name, ns in sorted(programs().items()))
         rows = read_recording(Path(f"{place}/watch.watched.arrow"), "watched").table
     seen = [(done["points"][n][way], done["points"][n][f"passed_{way}"]) for n, (_, _, way) in enumerate(POINTS)]
     own = rows.with_columns(pl.col("bytes").bin.slice(PAYLOAD_AT, 8).alias("own"))
@@ -127,6 +132,7 @@ def one_round(sample: int, packets: int) -> str:
     return (
         f"sample {sample:5}  {packets / took_s:9.0f} packets/s  recorded {told}  "
         f"{done['lost'] + done['ring_full']} lost  {len(sets[0] ^ sets[1])} and {len(sets[0] ^ sets[2])} at one only"
+        f"{costs}"
     )
 
 
@@ -147,11 +153,12 @@ def main() -> None:
     arguments.add_argument("--rounds", type=int, default=3)
     arguments.add_argument("--packets", type=int, default=1_000_000)
     arguments.add_argument("--samples", type=int, nargs="+", default=[1, 10, 100, 1000])
+    arguments.add_argument("--count", action="store_true")
     given = arguments.parse_args()
     need_root()
     try:
         make()
-        with awake():
+        with awake(), counted() if given.count else nullcontext():
             for _ in range(given.rounds):
                 for sample in given.samples:
                     print(one_round(sample, given.packets), flush=True)

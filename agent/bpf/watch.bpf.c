@@ -88,6 +88,14 @@ struct place {
 	__u32 ifindex; /* 0: the sockets of the namespace */
 };
 
+/* More than there are points, so one is free behind each. */
+#define SLOTS 256
+
+struct slot {
+	struct place place; /* netns is 0: it is free */
+	__u32 point;
+};
+
 /* Snapped bytes follow. */
 struct record {
 	__u64 ns;
@@ -117,21 +125,13 @@ struct drop {
 const volatile __u32 snap = 128;
 /* Of packets whose digest is below this a record is made; 0: of all. */
 const volatile __u32 sampled_below = 0;
-const volatile __u32 reads_pages = 0; /* the kernel has bpf_dynptr_from_skb for these programs (6.12) */
-
-struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, MAX_POINTS);
-	__type(key, struct place);
-	__type(value, __u32);
-} points SEC(".maps");
-
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, MAX_TESTS);
-	__type(key, __u32);
-	__type(value, struct test);
-} tests SEC(".maps");
+/* The kernel has the functions that are called here: bpf_dynptr_from_skb for these programs (6.12), bpf_rdonly_cast (6.2). */
+const volatile __u32 reads_pages = 0;
+/* The points, each in the slot that its place leads to, or in the next free one behind it. Every packet of this kernel is looked up
+ * here: a map would take a call. */
+const volatile struct slot slots[SLOTS] = {};
+/* Not in a map: the kernel knows them when it checks the programs, and removes what no test asks. */
+const volatile struct test tests[MAX_TESTS] = {};
 
 /* The first bytes of the packet that is looked at: as many as headers may have, and room behind them for reads that the
  * kernel cannot know to end before. What is found in them. In a map, and not on the stack, the kernel does not follow each
@@ -139,7 +139,8 @@ struct {
 #define HEAD 128
 /* The same, and as much behind them as a digest is made of. */
 #define SAMPLED_HEAD 192
-#define DIGEST_WORDS 16
+#define DIGEST_BYTES 64
+#define GOLDEN 0x9e3779b97f4a7c15ULL /* 2^64 by the golden ratio */
 
 struct head {
 	__u8 bytes[SAMPLED_HEAD + 64];
@@ -186,6 +187,16 @@ struct {
 	__type(key, struct other);
 	__type(value, __u64);
 } others SEC(".maps");
+
+/* Packets that were rejected before one was accepted, by the entries of `accepted`. Up to so many each one is counted by its flow. */
+#define COUNTED_EACH 4096
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 2 * MAX_POINTS);
+	__type(key, __u32);
+	__type(value, __u64);
+} others_seen SEC(".maps");
 
 #define MAX_TAGS 3
 #define TYPE_RTAG 0xf1c1
@@ -245,6 +256,15 @@ struct packet {
 	struct bpf_dynptr pages;
 };
 
+/* Any bytes, 16 at a time, as the kernel's types know them. */
+struct in6_addr {
+	__u8 bytes[16];
+};
+
+struct piece {
+	__u64 words[2];
+};
+
 /* bpf_dynptr_from_skb, a function of the kernel's. The number of its type stands in for the word here when this is loaded. */
 static __always_inline long pages_of(const struct sk_buff *skb, struct bpf_dynptr *pages)
 {
@@ -255,6 +275,36 @@ static __always_inline long pages_of(const struct sk_buff *skb, struct bpf_dynpt
 		     : [skb] "r"(skb), [pages] "r"(pages)
 		     : "r0", "r1", "r2", "r3", "r4", "r5", "memory");
 	return failed;
+}
+
+/* bpf_rdonly_cast, likewise: to read by what it gives takes no call, and where there is no memory 0 is read. */
+static __always_inline const void *readable(const void *at, __u32 type)
+{
+	const void *readable;
+
+	asm volatile("r1 = %[at]; r2 = %[type]; .8byte 0x4c41544d00002085; %[readable] = r0"
+		     : [readable] "=r"(readable)
+		     : [at] "r"(at), [type] "r"(type)
+		     : "r0", "r1", "r2", "r3", "r4", "r5", "memory");
+	return readable;
+}
+
+/* The first bytes there, HEAD or `most`, whichever is less, rounded up to 16. */
+static __always_inline void copy_head(void *to, const unsigned char *at, __u32 most)
+{
+	const __u32 type = bpf_core_type_id_kernel(struct in6_addr);
+	struct piece *pieces = to;
+
+#pragma unroll
+	for (__u32 n = 0; n < HEAD / sizeof(*pieces); n++) {
+		const struct piece *piece;
+
+		if (n * sizeof(*pieces) >= most)
+			break;
+		piece = readable(at + n * sizeof(*pieces), type);
+		pieces[n].words[0] = piece->words[0];
+		pieces[n].words[1] = piece->words[1];
+	}
 }
 
 /* Up to `most` of its first bytes; how many. */
@@ -271,6 +321,11 @@ static __always_inline __u32 read_packet(void *to, struct packet *packet, __u32 
 	}
 	if (bytes > packet->linear)
 		bytes = packet->linear;
+	/* The kernel's own data lie behind a packet's: more than HEAD bytes of them. */
+	if (reads_pages && most <= HEAD && most % sizeof(struct piece) == 0) {
+		copy_head(to, packet->at, most);
+		return bytes;
+	}
 	/* The compiler knows that it is no more; kernels of before 6.2 have to be told, or refuse the read. */
 	asm volatile("" : "+r"(bytes));
 	if (bytes > most)
@@ -278,17 +333,15 @@ static __always_inline __u32 read_packet(void *to, struct packet *packet, __u32 
 	return bpf_probe_read_kernel(to, bytes, packet->at) ? 0 : bytes;
 }
 
+/* The machines that this is for read at any address: the compiler need not put together what it reads byte by byte. */
 static __always_inline __u16 short_at(const struct head *head, __u32 at)
 {
-	return head->bytes[at] << 8 | head->bytes[at + 1];
+	return bpf_ntohs(*(const __u16 *)&head->bytes[at]);
 }
 
 static __always_inline __u32 word_at(const struct head *head, __u32 at)
 {
-	__u32 word;
-
-	__builtin_memcpy(&word, &head->bytes[at], sizeof(word));
-	return word;
+	return *(const __u32 *)&head->bytes[at];
 }
 
 static __always_inline void read_ports(struct head *head, __u32 at, __u32 bytes)
@@ -349,29 +402,24 @@ static __always_inline void read_ipv6(struct head *head, __u32 at, __u32 bytes)
 }
 
 /*
- * Finds the headers in the head of a program: `bytes` of it are the packet's, `type` is what the kernel takes for its EtherType.
- * A tag beside the packet stands in `found` already. A function of its own, as is_wanted: the kernel checks it once, and not
- * for each path that leads here.
+ * Finds the headers: `bytes` of the head are the packet's, `type` is what the kernel takes for its EtherType. A tag beside the
+ * packet stands in `found` already.
  */
-__attribute__((noinline)) int read_headers(__u32 program, __u32 bytes, __u32 ethernet, __u32 type)
+static __always_inline void read_headers(struct head *head, __u32 bytes, __u32 ethernet, __u32 type)
 {
-	struct head *head = bpf_map_lookup_elem(&heads, &program);
-	struct headers *found;
+	struct headers *found = &head->found;
 	__u32 at = 0;
 
-	if (!head)
-		return 0;
-	found = &head->found;
 	if (ethernet) {
 		if (bytes < ETHERNET_HEADER)
-			return 0;
+			return;
 		type = short_at(head, ETHERNET_HEADER - 2);
 		at = ETHERNET_HEADER;
 #pragma unroll
 		for (int n = 0; n < MAX_TAGS; n++) {
 			if (type == TYPE_8021Q || type == TYPE_8021AD) {
 				if (at + VLAN_TAG > bytes)
-					return 0;
+					return;
 				if (!found->tagged)
 					found->tci = short_at(head, at);
 				found->tagged = 1;
@@ -379,7 +427,7 @@ __attribute__((noinline)) int read_headers(__u32 program, __u32 bytes, __u32 eth
 				at += VLAN_TAG;
 			} else if (type == TYPE_RTAG || type == TYPE_HSR) {
 				if (at + LONG_TAG > bytes)
-					return 0;
+					return;
 				type = short_at(head, at + LONG_TAG - 2);
 				at += LONG_TAG;
 			}
@@ -394,10 +442,9 @@ __attribute__((noinline)) int read_headers(__u32 program, __u32 bytes, __u32 eth
 		read_ipv4(head, at, bytes);
 	else if (type == TYPE_IPV6)
 		read_ipv6(head, at, bytes);
-	return 0;
 }
 
-static __always_inline bool is(const struct address *address, const struct masked *wanted)
+static __always_inline bool is(const struct address *address, const volatile struct masked *wanted)
 {
 	return !(((address->words[0] & wanted->mask.words[0]) ^ wanted->value.words[0]) |
 		 ((address->words[1] & wanted->mask.words[1]) ^ wanted->value.words[1]) |
@@ -405,23 +452,23 @@ static __always_inline bool is(const struct address *address, const struct maske
 		 ((address->words[3] & wanted->mask.words[3]) ^ wanted->value.words[3]));
 }
 
-static __always_inline bool is_mac(const struct head *head, __u32 at, const struct masked *wanted)
+static __always_inline bool is_mac(const struct head *head, __u32 at, const volatile struct masked *wanted)
 {
 	__u32 last = head->bytes[at + 4] | head->bytes[at + 5] << 8;
 	__u32 wanted_last, mask_last;
 
 	/* As they stand in the packet, whatever the machine's order. */
-	wanted_last = ((const __u8 *)&wanted->value.words[1])[0] | ((const __u8 *)&wanted->value.words[1])[1] << 8;
-	mask_last = ((const __u8 *)&wanted->mask.words[1])[0] | ((const __u8 *)&wanted->mask.words[1])[1] << 8;
+	wanted_last = ((const volatile __u8 *)&wanted->value.words[1])[0] | ((const volatile __u8 *)&wanted->value.words[1])[1] << 8;
+	mask_last = ((const volatile __u8 *)&wanted->mask.words[1])[0] | ((const volatile __u8 *)&wanted->mask.words[1])[1] << 8;
 	return (word_at(head, at) & wanted->mask.words[0]) == wanted->value.words[0] && (last & mask_last) == wanted_last;
 }
 
-static __always_inline bool within(__u16 number, const struct test *test)
+static __always_inline bool within(__u16 number, const volatile struct test *test)
 {
 	return test->from <= number && number <= test->to;
 }
 
-static __always_inline bool holds(const struct test *test, const struct head *head, bool ethernet)
+static __always_inline bool holds(const volatile struct test *test, const struct head *head, bool ethernet)
 {
 	const struct headers *found = &head->found;
 
@@ -456,36 +503,44 @@ static __always_inline bool holds(const struct test *test, const struct head *he
 	return false;
 }
 
-/* Whether the tests accept what is in the head of a program. */
-__attribute__((noinline)) int is_wanted(__u32 program, __u32 ethernet)
+/*
+ * Whether the tests accept what is in the head of a program, whose headers are then found. A function of its own: the kernel checks
+ * it once, and not for each path that leads here.
+ */
+__attribute__((noinline)) int is_wanted(__u32 program, __u32 bytes, __u32 ethernet, __u32 type)
 {
-	const struct head *head = bpf_map_lookup_elem(&heads, &program);
+	struct head *head = bpf_map_lookup_elem(&heads, &program);
 	__u32 next = 0;
 
 	if (!head)
 		return 0;
+	read_headers(head, bytes, ethernet, type);
+#pragma unroll
 	for (__u32 n = 0; n < MAX_TESTS; n++) {
-		const struct test *test = bpf_map_lookup_elem(&tests, &next);
-
-		if (!test)
-			break;
-		next = holds(test, head, ethernet) ? test->yes : test->no;
+		/* Else the compiler finds the places of all that might be asked, before anything is. */
+		barrier_var(head);
+		if (next != n)
+			continue;
+		next = holds(&tests[n], head, ethernet) ? tests[n].yes : tests[n].no;
 		if (next >= ACCEPT)
 			break;
 	}
 	return next == ACCEPT;
 }
 
-/* Four bytes of a packet that ends there, of which what lies behind its end counts as 0. */
-static __always_inline __u32 word_before(const struct head *head, __u32 at, __u32 end)
+/* Eight bytes of a packet that ends there, of which what lies behind its end counts as 0. */
+static __always_inline __u64 long_before(const struct head *head, __u32 at, __u32 end)
 {
-	__u32 word;
+	__u64 bytes;
 
 	if (at >= end)
 		return 0;
-	word = word_at(head, at);
-	return end - at < 4 ? word & ((1U << 8 * (end - at)) - 1) : word;
+	bytes = *(const __u64 *)&head->bytes[at];
+	return end - at < 8 ? bytes & ((1ULL << 8 * (end - at)) - 1) : bytes;
 }
+
+/* The mask of so many bytes of eight, from one of them on. */
+#define BYTES(from, count) bpf_cpu_to_be64(((1ULL << 8 * (count)) - 1) << 8 * (8 - (from) - (count)))
 
 /*
  * Whether the packet in the head of a program is one of the sample: by a digest of its first bytes behind IP, or behind its
@@ -495,7 +550,8 @@ static __always_inline __u32 word_before(const struct head *head, __u32 at, __u3
 __attribute__((noinline)) int is_sampled(__u32 program, __u32 bytes, __u32 length)
 {
 	const struct head *head = bpf_map_lookup_elem(&heads, &program);
-	__u32 at, end, digest = 0;
+	__u64 digest = 0, left_out = 0;
+	__u32 at, end;
 	__u8 protocol;
 
 	if (!head)
@@ -508,59 +564,98 @@ __attribute__((noinline)) int is_sampled(__u32 program, __u32 bytes, __u32 lengt
 	if (end > bytes)
 		end = bytes;
 	protocol = head->found.protocol;
+	if (protocol == PROTOCOL_TCP || protocol == PROTOCOL_SCTP)
+		left_out = BYTES(0, 4);
+	else if (protocol == PROTOCOL_UDP || protocol == PROTOCOL_UDPLITE)
+		left_out = ~0ULL;
+	else if (protocol == PROTOCOL_ICMP || protocol == PROTOCOL_ICMP6)
+		left_out = BYTES(2, 2);
 #pragma unroll
-	for (__u32 n = 0; n < DIGEST_WORDS; n++) {
-		__u32 word = word_before(head, at + 4 * n, end);
+	for (__u32 n = 0; n < DIGEST_BYTES / 8; n++) {
+		__u64 bytes_there = long_before(head, at + 8 * n, end);
 
-		if (n == 0 && (protocol == PROTOCOL_TCP || protocol == PROTOCOL_SCTP))
-			word = 0;
-		if (n < 2 && (protocol == PROTOCOL_UDP || protocol == PROTOCOL_UDPLITE))
-			word = 0;
-		if (n == 0 && (protocol == PROTOCOL_ICMP || protocol == PROTOCOL_ICMP6))
-			word &= bpf_htonl(0xffff0000);
-		if (n == 2 && protocol == PROTOCOL_SCTP)
-			word = 0;
-		if (n == 4 && protocol == PROTOCOL_TCP)
-			word &= bpf_htonl(0x0000ffff);
-		digest = (digest ^ word) * 0x9e3779b1;
-		digest ^= digest >> 15;
+		if (n == 0)
+			bytes_there &= ~left_out;
+		if (n == 1 && protocol == PROTOCOL_SCTP)
+			bytes_there &= ~BYTES(0, 4);
+		if (n == 2 && protocol == PROTOCOL_TCP)
+			bytes_there &= ~BYTES(0, 2);
+		digest = (digest ^ bytes_there) * GOLDEN;
+		digest ^= digest >> 32;
 	}
-	digest *= 0x85ebca77;
-	digest ^= digest >> 13;
-	digest *= 0xc2b2ae3d;
-	digest ^= digest >> 16;
-	return digest < sampled_below;
+	digest *= GOLDEN;
+	return (__u32)(digest >> 32) < sampled_below;
+}
+
+/* Whether what the tests accepted is one of the sample. */
+static __always_inline bool in_sample(struct head *head, struct packet *packet, __u32 program, __u32 bytes)
+{
+	if (!sampled_below)
+		return true;
+	/* Behind many headers the digest takes more than was read. */
+	if (head->behind_ip > HEAD - DIGEST_BYTES - PRP_TRAILER)
+		bytes = read_packet(head, packet, SAMPLED_HEAD);
+	return is_sampled(program, bytes, packet->length);
+}
+
+/* How many packets of the wire it stands for, by what its data end with; 0: it is one. */
+static __always_inline __u16 segments_of(const struct skb_shared_info *shared)
+{
+	if (!reads_pages)
+		return BPF_CORE_READ(shared, gso_segs);
+	shared = readable(shared, bpf_core_type_id_kernel(struct skb_shared_info));
+	return shared->gso_segs;
 }
 
 static __always_inline void count_other(const struct headers *found, __u32 point, bool out)
 {
+	__u32 side = point * 2 + out;
+	__u64 *count, *rejected = bpf_map_lookup_elem(&others_seen, &side), each = 1;
 	struct other other;
-	__u64 *count, one = 1;
 
+	if (!rejected)
+		return;
+	/* Of many one in 16 is counted, for 16: evenly, and at no period that flows could have, too. */
+	if ((*rejected)++ >= COUNTED_EACH) {
+		if (*rejected * GOLDEN >> 60)
+			return;
+		each = 16;
+	}
 	__builtin_memset(&other, 0, sizeof(other));
 	other.headers = *found;
 	other.point = point;
 	other.out = out;
 	count = bpf_map_lookup_elem(&others, &other);
 	if (count)
-		__sync_fetch_and_add(count, 1);
+		__sync_fetch_and_add(count, each);
 	else
-		bpf_map_update_elem(&others, &other, &one, BPF_NOEXIST);
+		bpf_map_update_elem(&others, &other, &each, BPF_NOEXIST);
 }
 
-#define HEAD_BYTES (sampled_below ? SAMPLED_HEAD : HEAD)
+/* The point at that place; NULL: none. */
+static __always_inline const volatile __u32 *point_at(__u32 netns, __u32 ifindex)
+{
+	for (__u32 n = 0; n <= MAX_POINTS; n++) {
+		const volatile struct slot *slot = &slots[(netns + ifindex + n) % SLOTS];
+
+		if (!slot->place.netns)
+			return NULL;
+		if (slot->place.netns == netns && slot->place.ifindex == ifindex)
+			return &slot->point;
+	}
+	return NULL;
+}
 
 /* Finds in the head of a program what the packet begins with; whether the tests accept it. */
 static __always_inline bool look_at(struct packet *packet, bool ethernet, __u32 program, struct head *head, __u32 *bytes)
 {
-	*bytes = read_packet(head, packet, HEAD_BYTES);
+	*bytes = read_packet(head, packet, HEAD);
 	__builtin_memset(&head->found, 0, sizeof(head->found));
 	if (packet->tagged) {
 		head->found.tagged = 1;
 		head->found.tci = packet->tci;
 	}
-	read_headers(program, *bytes, ethernet, bpf_ntohs(packet->protocol));
-	return is_wanted(program, ethernet);
+	return is_wanted(program, *bytes, ethernet, bpf_ntohs(packet->protocol));
 }
 
 /* The tests have accepted a packet there. */
@@ -569,7 +664,8 @@ static __always_inline void count_passed(__u32 point, bool out)
 	__u32 side = point * 2 + out;
 	__u64 *any = bpf_map_lookup_elem(&accepted, &side), *count = bpf_map_lookup_elem(&passed, &side);
 
-	if (any)
+	/* Other CPUs read it. */
+	if (any && !*any)
 		*any = 1;
 	if (count)
 		(*count)++;
@@ -592,7 +688,7 @@ static __always_inline void describe(struct record *record, const void *shared, 
 	record->length = packet->length;
 	record->point = point;
 	record->flags = (out ? FLAG_OUT : 0) | (ethernet ? 0 : FLAG_NO_ETHERNET);
-	record->segments = BPF_CORE_READ((const struct skb_shared_info *)shared, gso_segs);
+	record->segments = segments_of(shared);
 }
 
 static __always_inline bool has_ethernet(const struct net_device *dev)
@@ -621,14 +717,14 @@ static __always_inline int seen(struct sk_buff *skb, bool ethernet, __u32 progra
 		packet.linear += ETHERNET_HEADER;
 	}
 	packet.has_pages = false;
-	if (reads_pages && packet.linear < packet.length && (packet.linear < HEAD_BYTES || packet.linear < snap))
+	if (reads_pages && packet.linear < packet.length && (packet.linear < SAMPLED_HEAD || packet.linear < snap))
 		packet.has_pages = !pages_of(skb, &packet.pages);
 	if (!look_at(&packet, ethernet, program, head, &bytes)) {
 		reject(head, point, out);
 		return 0;
 	}
 	count_passed(point, out);
-	if (sampled_below && !is_sampled(program, bytes, packet.length))
+	if (!in_sample(head, &packet, program, bytes))
 		return 0;
 	record = new_record_of(sizeof(*record) + snap);
 	if (!record)
@@ -643,8 +739,7 @@ static __always_inline int seen(struct sk_buff *skb, bool ethernet, __u32 progra
 
 static __always_inline int seen_at(struct sk_buff *skb, const struct net_device *dev, bool out)
 {
-	struct place place = { .netns = dev->nd_net.net->ns.inum, .ifindex = dev->ifindex };
-	__u32 *point = bpf_map_lookup_elem(&points, &place);
+	const volatile __u32 *point = point_at(dev->nd_net.net->ns.inum, dev->ifindex);
 
 	return point ? seen(skb, has_ethernet(dev), out, *point, out, 0) : 0;
 }
@@ -686,8 +781,7 @@ static __always_inline int dropped(const struct sk_buff *skb, __u64 location, __
 
 	if (!head || !find_packet(skb, &packet, &ethernet))
 		return 0;
-	if (!look_at(&packet, ethernet, program, head, &bytes) ||
-	    (sampled_below && !is_sampled(program, bytes, packet.length)))
+	if (!look_at(&packet, ethernet, program, head, &bytes) || !in_sample(head, &packet, program, bytes))
 		return 0;
 	drop = (void *)new_record_of(sizeof(*drop) + snap);
 	if (!drop)
@@ -752,15 +846,13 @@ int BPF_PROG(watch_out, struct sk_buff *skb, const struct net_device *dev)
 #define MAX_SOCKETS 4096
 
 /* The point that a socket is at; NULL: none. */
-static __always_inline __u32 *point_of(const struct sock *sk)
+static __always_inline const volatile __u32 *point_of(const struct sock *sk)
 {
 	__u16 family = BPF_CORE_READ(sk, __sk_common.skc_family);
-	struct place place = {};
 
 	if ((family != AF_INET && family != AF_INET6 && family != AF_PACKET) || BPF_CORE_READ(sk, sk_type) == SOCK_STREAM)
 		return NULL;
-	place.netns = BPF_CORE_READ(sk, __sk_common.skc_net.net, ns.inum);
-	return bpf_map_lookup_elem(&points, &place);
+	return point_at(BPF_CORE_READ(sk, __sk_common.skc_net.net, ns.inum), 0);
 }
 
 /* The last send call of a thread: when it began, its socket, and the interface that its packets are queued at first. */
@@ -834,7 +926,8 @@ SEC("tp_btf/net_dev_queue")
 int BPF_PROG(watch_sent, struct sk_buff *skb)
 {
 	const struct net_device *dev = skb->dev;
-	__u32 thread = bpf_get_current_pid_tgid(), *point;
+	__u32 thread = bpf_get_current_pid_tgid();
+	const volatile __u32 *point;
 	const struct sock *sk = skb->sk;
 	struct call *call;
 
@@ -851,7 +944,8 @@ int BPF_PROG(watch_sent, struct sk_buff *skb)
 /* A receive call is done with a packet that it has copied. */
 static __always_inline int taken(const struct sock *sk, const struct sk_buff *skb)
 {
-	__u32 *point = point_of(sk), program = OF_RECEIVED, bytes;
+	const volatile __u32 *point = point_of(sk);
+	__u32 program = OF_RECEIVED, bytes;
 	struct head *head = bpf_map_lookup_elem(&heads, &program);
 	struct packet packet = {};
 	struct record *record;
@@ -864,7 +958,7 @@ static __always_inline int taken(const struct sock *sk, const struct sk_buff *sk
 		return 0;
 	}
 	count_passed(*point, false);
-	if (sampled_below && !is_sampled(program, bytes, packet.length))
+	if (!in_sample(head, &packet, program, bytes))
 		return 0;
 	record = new_record_of(sizeof(*record) + snap);
 	if (!record)
@@ -963,7 +1057,7 @@ static __always_inline void look_ahead(const struct sock *sk, __u64 cookie, __u3
 	next->has_flow = has_flow;
 	next->accepted = skb && find_packet(skb, &packet, &ethernet) && look_at(&packet, ethernet, program, head, &bytes);
 	if (next->accepted) {
-		next->sampled = !sampled_below || is_sampled(program, bytes, packet.length);
+		next->sampled = in_sample(head, &packet, program, bytes);
 		describe(&next->record, BPF_CORE_READ(skb, head) + BPF_CORE_READ(skb, end), &packet, ethernet, point, false);
 		next->record.captured = read_packet(next->bytes, &packet, snap);
 	}
@@ -979,7 +1073,7 @@ static __always_inline void look_ahead(const struct sock *sk, __u64 cookie, __u3
 SEC("tp_btf/sk_data_ready")
 int BPF_PROG(watch_queued, struct sock *sk)
 {
-	__u32 *point = point_of(sk);
+	const volatile __u32 *point = point_of(sk);
 	const struct next *next;
 	__u64 cookie;
 
@@ -996,10 +1090,11 @@ int BPF_PROG(watch_queued, struct sock *sk)
 SEC("tp_btf/sock_recv_length")
 int BPF_PROG(watch_received, struct sock *sk, int length, int flags)
 {
-	__u32 *point = length < 0 || flags & (MSG_PEEK | MSG_ERRQUEUE) ? NULL : point_of(sk);
+	const volatile __u32 *point = length < 0 || flags & (MSG_PEEK | MSG_ERRQUEUE) ? NULL : point_of(sk);
 	const struct next *next;
 	struct record *record;
 	bool has_flow;
+	__u32 number;
 	__u64 cookie, *count;
 
 	if (!point)
@@ -1020,7 +1115,8 @@ int BPF_PROG(watch_received, struct sock *sk, int length, int flags)
 			submit(record);
 		}
 	} else if (has_flow && !next->skb) {
-		count = bpf_map_lookup_elem(&unread, point);
+		number = *point;
+		count = bpf_map_lookup_elem(&unread, &number);
 		if (count)
 			(*count)++;
 	}

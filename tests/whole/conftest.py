@@ -10,8 +10,15 @@ import pytest
 
 sys.path += [str(Path(__file__).parents[1] / folder) for folder in ("testbed", "report")]
 
+from guest_runs import image_cache
 from lab_machine import private_network
 from latlab_command import FinishedRun, Place
+
+
+@pytest.fixture(scope="session")
+def images(pytestconfig: pytest.Config) -> Path:
+    """The folder of images: what it lacks is fetched before a test's own network, which leads nowhere, is entered."""
+    return image_cache(pytestconfig)
 
 
 @pytest.fixture

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -206,7 +207,7 @@ def test_guests_without_an_uplink_reach_their_host_and_each_other(inner: GuestRu
     ],
 )
 def test_a_way_that_a_bridge_does_not_have_is_unavailable_with_its_reason(
-    place: Place, pytestconfig: pytest.Config, guest: dict[str, Any], stream: dict[str, Any], words: str
+    images: Path, place: Place, guest: dict[str, Any], stream: dict[str, Any], words: str
 ) -> None:
     scenario = {
         "name": "no-such-way",
@@ -215,7 +216,7 @@ def test_a_way_that_a_bridge_does_not_have_is_unavailable_with_its_reason(
         "streams": {"into": {"listener": "vm1", "period": "10ms", "size": "64B", **stream}},
         "duration": "100ms",
     }
-    run = guest_run(place, image_cache(pytestconfig), scenario)
+    run = guest_run(place, images, scenario)
     assert run.ended.status == 3, run
     (cell,) = run.cells.values()
     assert cell["status"] == "unavailable"

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from guest_runs import TWO_HOSTS, guest_run, image_cache
+from guest_runs import TWO_HOSTS, guest_run
 from latlab_command import Place
 
 pytestmark = [
@@ -37,9 +37,9 @@ SCENARIO: dict[str, Any] = {
 }
 
 
-def test_a_flow_is_followed_from_a_host_into_a_guest_on_one_clock(place: Place, pytestconfig: pytest.Config) -> None:
+def test_a_flow_is_followed_from_a_host_into_a_guest_on_one_clock(images: Path, place: Place) -> None:
     before = place.trace()
-    run = guest_run(place, image_cache(pytestconfig), SCENARIO)
+    run = guest_run(place, images, SCENARIO)
     assert place.trace() == before
     cell = run.result["all"]
     assert cell["status"] == "ok", run

@@ -2,7 +2,7 @@
 //! records of these.
 
 use crate::drops::{PLACE_BYTES, Place, known};
-use crate::spec::{Flow, Macs, Network, Rule};
+use crate::spec::{Flow, MAX_TESTS, Macs, Network, Rule, WatchPoint};
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -12,7 +12,9 @@ pub const RECORD_BYTES: usize = 24;
 /// The same of a packet that is dropped.
 pub const DROP_BYTES: usize = RECORD_BYTES + 16 + PLACE_BYTES;
 /// Bytes of a test.
-pub const TEST_BYTES: usize = 40;
+const TEST_BYTES: usize = 40;
+/// Slots for points: more than there may be points.
+const SLOTS: usize = 256;
 /// Bytes of a flow that the tests reject.
 pub const OTHER_BYTES: usize = 52;
 
@@ -133,7 +135,7 @@ impl Test {
     }
 
     /// The test as the program reads it.
-    pub fn bytes(&self) -> [u8; TEST_BYTES] {
+    fn bytes(&self) -> [u8; TEST_BYTES] {
         let mut bytes = [0; TEST_BYTES];
         bytes[..3].copy_from_slice(&[self.looks_at, self.yes, self.no]);
         bytes[4..6].copy_from_slice(&self.from.to_ne_bytes());
@@ -142,6 +144,26 @@ impl Test {
         bytes[24..].copy_from_slice(&self.mask);
         bytes
     }
+}
+
+/// The tests of a flow as the programs have them.
+pub fn test_table(flow: &Flow) -> Vec<u8> {
+    let mut table: Vec<u8> = flow.tests().iter().flat_map(Test::bytes).collect();
+    table.resize(MAX_TESTS * TEST_BYTES, 0);
+    table
+}
+
+/// Points as the programs look them up: each in the slot that the sum of its two numbers leads to, or in the next free one.
+pub fn slot_table(points: &[WatchPoint]) -> Vec<u8> {
+    let mut slots: Vec<Option<[u32; 3]>> = vec![None; SLOTS];
+    for (number, WatchPoint { netns, ifindex }) in (0..).zip(points) {
+        let mut at = netns.wrapping_add(*ifindex) as usize % SLOTS;
+        while slots[at].is_some() {
+            at = (at + 1) % SLOTS;
+        }
+        slots[at] = Some([*netns, *ifindex, number]);
+    }
+    slots.iter().flat_map(|slot| slot.unwrap_or_default().into_iter().flat_map(u32::to_ne_bytes)).collect()
 }
 
 /// An expression in terms of tests.
@@ -308,12 +330,43 @@ mod tests {
     use super::*;
     use serde_json::json;
 
+    /// Bytes of a slot.
+    const SLOT_BYTES: usize = 12;
+
     fn tests_of(json: serde_json::Value) -> Vec<Test> {
         serde_json::from_value::<Flow>(json).unwrap().tests()
     }
 
     fn leads(tests: &[Test]) -> Vec<(u8, u8, u8)> {
         tests.iter().map(|test| (test.looks_at, test.yes, test.no)).collect()
+    }
+
+    #[test]
+    fn the_tests_of_a_flow_are_followed_by_room_for_more() {
+        let flow = serde_json::from_value::<Flow>(json!({"is": {"protocol": 17, "any_port": [5000, 5001]}})).unwrap();
+        let (table, tests) = (test_table(&flow), flow.tests());
+        assert_eq!((table.len(), tests.len()), (MAX_TESTS * TEST_BYTES, 3));
+        let each: Vec<_> = table.chunks(TEST_BYTES).collect();
+        assert_eq!(each[..3], tests.iter().map(|test| test.bytes()).collect::<Vec<_>>());
+        assert!(each[3..].iter().all(|none| none.iter().all(|byte| *byte == 0)));
+    }
+
+    #[test]
+    fn a_point_is_in_the_slot_of_its_numbers_or_in_the_next_free_one() {
+        let points = [(4_026_531_840, 2), (4_026_531_841, 1), (4_026_531_839, 3), (u32::MAX, 256), (255, 256)];
+        let points = points.map(|(netns, ifindex)| WatchPoint { netns, ifindex });
+        let table = slot_table(&points);
+        let word = |slot: usize, n: usize| {
+            let at = slot * SLOT_BYTES + 4 * n;
+            u32::from_ne_bytes(table[at..at + 4].try_into().unwrap())
+        };
+        assert_eq!(table.len(), SLOTS * SLOT_BYTES);
+        let first = 4_026_531_842_usize % SLOTS;
+        let found: Vec<_> = [first, first + 1, first + 2, 255, 0].map(|at| [0, 1, 2].map(|n| word(at, n))).into();
+        let wanted: Vec<_> = (0..).zip(points).map(|(number, point)| [point.netns, point.ifindex, number]).collect();
+        assert_eq!(found, wanted);
+        let taken = (0..SLOTS).filter(|at| word(*at, 0) != 0).count();
+        assert_eq!(taken, points.len());
     }
 
     #[test]

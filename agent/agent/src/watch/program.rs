@@ -1,12 +1,12 @@
 //! The BPF programs that see packets come in and leave: loaded, told the points and tests, attached, their records read.
 
 use crate::programs::{Records, kernel_types, map, ring_bytes, skipped, start, start_at_function, why};
-use aya::maps::{Array, HashMap, MapData, PerCpuArray};
+use aya::maps::{HashMap, MapData, PerCpuArray};
 use aya::{Btf, EbpfLoader};
 use aya_obj::btf::BtfKind;
 use wire::event::OtherFlow;
 use wire::spec::{Watch as Spec, WatchPoint};
-use wire::watch::{DROP_BYTES, OTHER_BYTES, Other, RECORD_BYTES, Record, TEST_BYTES};
+use wire::watch::{DROP_BYTES, OTHER_BYTES, Other, RECORD_BYTES, Record, slot_table, test_table};
 
 static OBJECT: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/watch.bpf.o"));
 
@@ -25,10 +25,13 @@ const WITHOUT_REASON: &str = "dropped_somewhere";
 const SOCKETS: u32 = 4096;
 /// The ring's own header of a record.
 const RING_HEADER: usize = 8;
-/// The kernel's function that reads packets whose bytes lie in pages.
-const READS_PAGES: &str = "bpf_dynptr_from_skb";
-/// What the object has in place of a call of it, which aya does not link: the number of its type is to be put in.
-const PLACEHOLDER: [u8; 8] = instruction(0x85, 0x20, 0x4c41_544c);
+/// The kernel's functions that the programs call, and what the object has in place of the calls, which aya does not link: the number
+/// of the function's type is to be put in. They read packets whose bytes lie in pages, and memory of the kernel's without a call.
+const CALLED: [(&str, [u8; 8]); 2] = [
+    ("bpf_dynptr_from_skb", instruction(CALL, 0x20, 0x4c41_544c)),
+    ("bpf_rdonly_cast", instruction(CALL, 0x20, 0x4c41_544d)),
+];
+const CALL: u8 = 0x85;
 /// `r0 = -1`: the call fails, and is not made.
 const NO_CALL: [u8; 8] = instruction(0xb7, 0, u32::MAX);
 
@@ -69,24 +72,19 @@ impl Programs {
         let has_sockets = spec.points.iter().any(WatchPoint::is_sockets);
         let each = if spec.drops { DROP_BYTES } else { RECORD_BYTES };
         let code = linked(OBJECT, reads_pages, &kernel)?;
+        let (slots, tests) = (slot_table(&spec.points), test_table(&spec.flow));
         let mut object = EbpfLoader::new()
             .btf(Some(&kernel))
             .set_global("use_tai", &u32::from(tai), true)
             .set_global("reads_pages", &u32::from(reads_pages), true)
             .set_global("sampled_below", &spec.sampled_below(), true)
             .set_global("snap", &(snap as u32), true)
+            .set_global("slots", slots.as_slice(), true)
+            .set_global("tests", tests.as_slice(), true)
             .set_max_entries("queued", if has_sockets { SOCKETS } else { 1 })
             .set_max_entries("records", ring_bytes(spec.ring_records, RING_HEADER + each + snap))
             .load(&code)
             .map_err(|error| why(&error))?;
-        let mut points: HashMap<_, [u32; 2], u32> = map(&mut object, "points")?;
-        for (number, point) in (0..).zip(&spec.points) {
-            points.insert([point.netns, point.ifindex], number, 0).map_err(|error| why(&error))?;
-        }
-        let mut tests: Array<_, [u8; TEST_BYTES]> = map(&mut object, "tests")?;
-        for (number, test) in (0..).zip(spec.flow.tests()) {
-            tests.set(number, test.bytes(), 0).map_err(|error| why(&error))?;
-        }
         let (records, passed) = (Records::of(&mut object)?, map(&mut object, "passed")?);
         let (unread, others) = (map(&mut object, "unread")?, map(&mut object, "others")?);
         let missing = if has_sockets { start_sockets(&mut object, &kernel) } else { Vec::new() };
@@ -159,18 +157,20 @@ const fn instruction(code: u8, registers: u8, number: u32) -> [u8; 8] {
     [code, registers, 0, 0, a, b, c, d]
 }
 
-/// The object with calls of the kernel's function, or without.
+/// The object with calls of the kernel's functions, or without.
 ///
 /// # Errors
-/// The kernel has none.
+/// The kernel lacks one.
 fn linked(object: &[u8], reads_pages: bool, kernel: &Btf) -> Result<Vec<u8>, String> {
-    let call = if reads_pages {
-        let number = kernel.id_by_type_name_kind(READS_PAGES, BtfKind::Func);
-        instruction(0x85, 0x20, number.map_err(|_| format!("this kernel has no {READS_PAGES}"))?)
-    } else {
-        NO_CALL
-    };
     let mut linked = object.to_vec();
-    linked.chunks_exact_mut(8).filter(|one| *one == PLACEHOLDER).for_each(|one| one.copy_from_slice(&call));
+    for (function, placeholder) in CALLED {
+        let call = if reads_pages {
+            let number = kernel.id_by_type_name_kind(function, BtfKind::Func);
+            instruction(CALL, 0x20, number.map_err(|_| format!("this kernel has no {function}"))?)
+        } else {
+            NO_CALL
+        };
+        linked.chunks_exact_mut(8).filter(|one| *one == placeholder).for_each(|one| one.copy_from_slice(&call));
+    }
     Ok(linked)
 }

@@ -11,7 +11,7 @@ const MAX_POINTS: usize = 64;
 /// Most packets of which one is recorded.
 const MAX_SAMPLE: u32 = 1_000_000;
 /// Most tests of a packet; as there.
-const MAX_TESTS: usize = 48;
+pub(crate) const MAX_TESTS: usize = 48;
 /// Bytes of a packet that are kept where nothing else is asked for.
 const SNAP: usize = 128;
 /// The headers of a UDP datagram over IPv6 with two VLAN tags.
