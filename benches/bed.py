@@ -17,6 +17,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from latlab.analysis.comparison.effect import critical
+from latlab.hosts import Host, NamespaceHost
 from latlab.recordings.packets import build_packets
 from latlab.recordings.run_folder import CellFolder
 from latlab.run.agent import Agent
@@ -109,6 +110,12 @@ async def two_namespaces(setting: Setting) -> AsyncIterator[TestBed]:
         yield bed
 
 
+def namespace_of(host: Host) -> str:
+    """The name of the network namespace that a host of `two_namespaces` is."""
+    assert isinstance(host, NamespaceHost)
+    return host.namespace
+
+
 async def ours(bed: TestBed, setting: Setting) -> Measured:
     """One run of talker and listener."""
     wanted, binary = scenario(setting), str(find_agent())
@@ -118,7 +125,8 @@ async def ours(bed: TestBed, setting: Setting) -> Measured:
         at = BedFacts({})
         listen = listen_spec(wanted, "b", at, run_id, folder.prefix("listen", "b"))
         talk = talk_spec(wanted, "a", at, run_id, folder.prefix("talk", "a"))
-        talk["stamps"] |= {"sched": setting.tx_stamps, "software": setting.tx_stamps}
+        stamps = {"sched": setting.tx_stamps, "software": setting.tx_stamps}
+        talk = {**talk, "stamps": talk["stamps"] | stamps}
         listener = await Agent.start(bed, bed.hosts["b"], binary, "listen", listen)
         talker = await Agent.start(bed, bed.hosts["a"], binary, "talk", talk)
         start = talker.tai_ns + LAUNCH_LEAD_NS

@@ -67,11 +67,11 @@ async def measured(kind: str, repeat: int, nested: bool) -> dict[str, list[float
         if isinstance(event, CellStarted):
             began = time.monotonic()
         elif isinstance(event, CellEnded):
-            if event.cell["status"] != "ok":
-                raise SystemExit(event.cell["reason"]["what"])
+            if event.cell.reason:
+                raise SystemExit(event.cell.reason.what)
             seconds: dict[str, float] = defaultdict(float)
-            for step in event.cell["steps"]:
-                seconds[step["title"]] += step["seconds"]
+            for step in event.cell.steps:
+                seconds[step.title] += step.seconds or 0
             found[RESTORE].append(seconds["start board1"])
             if booted := sum(took for title, took in seconds.items() if title.startswith(("boot ", "load what "))):
                 found[BOOT].append(booted)

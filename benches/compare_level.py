@@ -73,7 +73,7 @@ def paired(a: Array, b: Array) -> Array:
     """|t| of each row's differences."""
     differences = b - a
     error: Array = differences.std(1, ddof=1) / np.sqrt(a.shape[1])
-    return np.abs(differences.mean(1)) / error
+    return np.asarray(np.abs(differences.mean(1)) / error, np.float64)
 
 
 def exceeds(t: Array, freedom: Array, alpha: float) -> float:

@@ -103,8 +103,8 @@ async def measured(text: str) -> dict[str, list[pl.DataFrame]]:
     """The packets of each cell after its warm-up, by the cell's slug."""
 
     def listener(event: Event) -> None:
-        if isinstance(event, CellEnded) and event.cell["status"] != "ok":
-            raise SystemExit(event.cell["reason"]["what"])
+        if isinstance(event, CellEnded) and event.cell.reason:
+            raise SystemExit(event.cell.reason.what)
 
     found: dict[str, list[pl.DataFrame]] = defaultdict(list)
     with tempfile.TemporaryDirectory() as place:

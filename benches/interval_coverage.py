@@ -183,7 +183,8 @@ def regular_stalls(rng: np.random.Generator, rows: int, n: int) -> Floats:
     """Exponential values of mean 0.01 on top of a stall of 50 every 1000 packets, which drains by 1 a packet, as real
     time throttling makes of a packet a millisecond. Which packet of the 1000 is the first is at random."""
     after = (np.arange(n) + rng.integers(REGULAR_EVERY, size=(rows, 1))) % REGULAR_EVERY
-    return np.maximum(REGULAR_STALL - after, 0) + rng.exponential(REGULAR_NOISE, (rows, n))
+    stalls = np.maximum(REGULAR_STALL - after, 0)
+    return np.asarray(stalls + rng.exponential(REGULAR_NOISE, (rows, n)), np.float64)
 
 
 def regular_moments() -> tuple[float, float]:

@@ -17,10 +17,10 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from bed import need_root
 
+from latlab.recordings.cell import RecordedCell
 from latlab.run.events import CellEnded, CellStarted, Event, Phase
 from latlab.run.matrix import run
 from latlab.scenario import load_scenario
@@ -39,15 +39,20 @@ class Cell:
 
     began: float
     phases: dict[str, float] = field(default_factory=dict)
-    document: Mapping[str, Any] = field(default_factory=dict)
+    document: RecordedCell | None = None
 
     @property
     def steps(self) -> dict[str, float]:
         """How long each step took, s; those of one title together."""
         seconds: dict[str, float] = defaultdict(float)
-        for step in self.document["steps"]:
-            seconds[step["title"]] += step["seconds"]
+        for step in self._ended.steps:
+            seconds[step.title] += step.seconds or 0
         return seconds
+
+    @property
+    def _ended(self) -> RecordedCell:
+        assert self.document
+        return self.document
 
     @property
     def own_start(self) -> float:
@@ -58,7 +63,9 @@ class Cell:
     def parts(self) -> dict[str, float]:
         """What comes before the first packet, less the guest's own start, and what it adds up to."""
         steps = sum(self.steps.values())
-        first = self.document["start_tai_ns"] / 1e9 - _tai_of_monotonic()
+        start_tai_ns = self._ended.start_tai_ns
+        assert start_tai_ns is not None
+        first = start_tai_ns / 1e9 - _tai_of_monotonic()
         listening, comparing = self._ready("sensor", "listen"), self._ready("ecu", "clock")
         before = {
             "checks before the steps": self.phases["setting up"] - self.began,
@@ -72,9 +79,9 @@ class Cell:
 
     def _ready(self, host: str, verb: str) -> float:
         """When the host's agent was ready, by time.monotonic()."""
-        agents = self.document["agents"]
-        ready = next(agent["ready"] for agent in agents if (agent["host"], agent["verb"]) == (host, verb))
-        return float(ready["tai_ns"]) / 1e9 - _tai_of_monotonic()
+        ready = next(agent.ready for agent in self._ended.agents if (agent.host, agent.verb) == (host, verb))
+        assert ready
+        return ready.tai_ns / 1e9 - _tai_of_monotonic()
 
     @property
     def ends(self) -> dict[str, float]:
@@ -113,13 +120,13 @@ async def measured(bridges: Iterable[str], repeat: int) -> list[Cell]:
             cells[-1].phases[event.name] = now
         elif isinstance(event, CellEnded):
             cells[-1].document = event.cell
-            print(f"{event.cell['slug']}: {event.cell['status']} {(event.cell['reason'] or {}).get('what', '')}")
+            print(f"{event.cell.slug}: {event.cell.status} {event.cell.reason.what if event.cell.reason else ''}")
 
     with tempfile.TemporaryDirectory() as place:
         path = Path(place, "overhead.yaml")
         path.write_text(scenario(bridges, repeat))
         await run(load_scenario(path), Path(place), listener)
-    return [cell for cell in cells if cell.document["status"] == "ok"]
+    return [cell for cell in cells if cell.document and cell.document.status == "ok"]
 
 
 def show(title: str, rows: Mapping[str, list[float]]) -> None:

@@ -62,6 +62,7 @@ async def ddsperf(bed: TestBed, size: int, seconds: int, cpus: list[int]) -> tup
     )
     pong, ping = server(plan), client(plan)
     serving, record = await bed.spawn(bed.hosts["b"], "ddsperf pong", pong.argv)
+    assert isinstance(serving, asyncio.subprocess.Process)
     try:
         ended = await bed.hosts["a"].run(ping.argv, timeout_s=seconds + 30, check=False)
         if ended.returncode:
@@ -78,12 +79,12 @@ async def latlab(bed: TestBed, size: int, seconds: int, cpus: list[int]) -> tupl
     """How many samples, and their median in ns."""
     binary, hosts = str(find_agent()), bed.hosts
     with tempfile.TemporaryDirectory() as place:
-        sides = [
+        asker, answerer = (
             DdsSide(cyclone, f"{place}/{role}", cpus=(cpu,), realtime={"cpus": [cpu]})
             for cyclone, role, cpu in zip((ASKER, ANSWERER), ("ping", "pong"), cpus, strict=True)
-        ]
+        )
         duration_ns = seconds * 1_000_000_000
-        plan = DdsPlan("bench", secrets.token_hex(8), *sides, 0, 1, 2, size - LENGTH_BYTES, None, duration_ns)
+        plan = DdsPlan("bench", secrets.token_hex(8), asker, answerer, 0, 1, 2, size - LENGTH_BYTES, None, duration_ns)
         pong = await Agent.start(bed, hosts["b"], binary, "dds", pong_spec(plan))
         ping = await Agent.start(bed, hosts["a"], binary, "dds", ping_spec(plan))
         ping.begin(ping.tai_ns + LAUNCH_LEAD_NS)

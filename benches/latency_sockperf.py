@@ -66,13 +66,15 @@ async def sockperf(bed: TestBed, setting: Setting, rate: int, *, fifo: bool) -> 
 class Peer:
     """A tool's process on a host of the test bed."""
 
-    def __init__(self, bed: TestBed, process: asyncio.subprocess.Process, record: int) -> None:
+    def __init__(self, bed: TestBed, process: asyncio.subprocess.Process, record: int | None) -> None:
         self._bed, self._process, self._record = bed, process, record
 
     @classmethod
     async def start(cls, bed: TestBed, host: str, argv: tuple[str, ...]) -> Peer:
         """The process, journalled like everything on the test bed."""
-        return cls(bed, *await bed.spawn(bed.hosts[host], argv[3], argv))
+        process, record = await bed.spawn(bed.hosts[host], argv[3], argv)
+        assert isinstance(process, asyncio.subprocess.Process)
+        return cls(bed, process, record)
 
     def make_fifo(self, priority: int, *, main_thread: bool) -> None:
         """Make its threads SCHED_FIFO, its first one (which sends, in the client) only if main_thread."""
@@ -104,7 +106,7 @@ def read_log(log: Path, rate: int) -> NDArray[np.float64]:
     # The schedule is the latest one that no send came before: a packet sent on time is late by nothing.
     offset = sent - packet / rate
     late = offset - offset.min()
-    return ((answered - sent) / 2 + late) * 1e9
+    return np.asarray(((answered - sent) / 2 + late) * 1e9, np.float64)
 
 
 async def latlab(bed: TestBed, setting: Setting) -> NDArray[np.int64]:

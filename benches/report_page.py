@@ -56,7 +56,9 @@ def made(folder: Path, packets: int) -> Path:
 
 def facts(host: str, after: int) -> dict[str, Any]:
     """450 facts that are the same in all cells, and 25 that change while one runs: about as many as a board has."""
-    same = {f"group{n // 15}": {} for n in range(450)} | {"kernel": {"release": "6.12.117+deb12-rt-amd64"}}
+    same: dict[str, Any] = {f"group{n // 15}": {} for n in range(450)} | {
+        "kernel": {"release": "6.12.117+deb12-rt-amd64"}
+    }
     for n in range(450):
         same[f"group{n // 15}"][f"setting_{n}"] = f"{host}: value {n * 7919 % 1000}"
     return same | {"counters": {f"interrupts_{n}": 10_000 * n + 137 * after * n for n in range(1, 26)}}

@@ -58,6 +58,7 @@ async def theirs(bed: TestBed, trips: Trips) -> tuple[float, float]:
     finally:
         await serving.kill()
     (figures,) = read.figures
+    assert figures.mean is not None and figures.n
     return figures.mean / 1000, float(read.facts["ELAPSED_TIME"]) * 1e6 / figures.n
 
 

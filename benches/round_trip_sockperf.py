@@ -134,7 +134,7 @@ def read_log(log: Path) -> NDArray[np.float64]:
     first = next((n for n, line in enumerate(lines) if line.startswith("packet,")), len(lines)) + 1
     rows = [line.split(",")[1:3] for line in lines[first:] if line.count(",") == 3]
     sent, answered = (np.array([float(row[at]) for row in rows]) for at in range(2))
-    return (answered - sent) * 1e9
+    return np.asarray((answered - sent) * 1e9, np.float64)
 
 
 async def main() -> None:

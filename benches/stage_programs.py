@@ -21,7 +21,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from bed import LAUNCH_LEAD_NS, Setting, awake, need_root, scenario, two_namespaces
+from bed import LAUNCH_LEAD_NS, Setting, awake, namespace_of, need_root, scenario, two_namespaces
 from bpf import inside
 
 from latlab.run.agent import Agent
@@ -82,13 +82,13 @@ async def one_round(bed: TestBed, setting: Setting) -> tuple[dict[str, float], d
     """Mean ns by program: of packets that match, and of such that do not."""
     wanted, run_id, binary = scenario(setting), secrets.token_hex(8), str(find_agent())
     with tempfile.TemporaryDirectory() as place:
-        listen = listen_spec(wanted, "b", BedFacts({}), run_id, f"{place}/listen") | {"stamps_by": "ebpf"}
+        listen = {**listen_spec(wanted, "b", BedFacts({}), run_id, f"{place}/listen"), "stamps_by": "ebpf"}
         talk = talk_spec(wanted, "a", BedFacts({}), run_id, f"{place}/talk")
-        talk["stamps"] |= {"by": "ebpf"}
+        talk = {**talk, "stamps": talk["stamps"] | {"by": "ebpf"}}
         listener = await Agent.start(bed, bed.hosts["b"], binary, "listen", listen)
         talker = await Agent.start(bed, bed.hosts["a"], binary, "talk", talk)
         start = costs()
-        others(*(bed.hosts[name].namespace for name in ("a", "b")))
+        others(*(namespace_of(bed.hosts[name]) for name in ("a", "b")))
         rested = latest = costs()
         talker.begin(talker.tai_ns + LAUNCH_LEAD_NS)
         # The kernel forgets a program's count with the program.

@@ -171,7 +171,7 @@ def against_neighbours(found: Sequence[tuple[str, float]], name: str) -> NDArray
         for before, middle, after in trios
         if middle[0] == name and before[0] == after[0] == "off"
     ]
-    return np.log(np.array(ratios))
+    return np.asarray(np.log(ratios), np.float64)
 
 
 def main() -> None:

@@ -20,7 +20,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from bed import LAUNCH_LEAD_NS, Setting, awake, need_root, two_namespaces
+from bed import LAUNCH_LEAD_NS, Setting, awake, namespace_of, need_root, two_namespaces
 from bpf import inside
 from stage_programs import counted
 
@@ -40,7 +40,7 @@ def points(bed: TestBed) -> list[dict[str, int]]:
     """Both ends of the cable."""
     found = []
     for name in ("a", "b"):
-        with inside(bed.hosts[name].namespace):
+        with inside(namespace_of(bed.hosts[name])):
             links = json.loads(subprocess.run(["ip", "-j", "link"], capture_output=True, check=True).stdout)
             (ifindex,) = [link["ifindex"] for link in links if link["ifname"] == "eth0"]
             found.append({"netns": os.stat("/proc/thread-self/ns/net").st_ino, "ifindex": ifindex})
@@ -58,7 +58,11 @@ async def one_round(bed: TestBed, flow: str, given: argparse.Namespace) -> tuple
     """What `watch` says at the end, how many packets were sent, and mean ns by program."""
     binary = str(find_agent())
     with tempfile.TemporaryDirectory() as place:
-        spec = {"run_id": secrets.token_hex(8), "recording": str(Path(place) / "watch"), "realtime": REALTIME}
+        spec: dict[str, Any] = {
+            "run_id": secrets.token_hex(8),
+            "recording": str(Path(place) / "watch"),
+            "realtime": REALTIME,
+        }
         spec |= {"points": points(bed), "flow": parse_flow(flow), "ring_records": RING}
         watch = await Agent.start(bed, bed.hosts["b"], binary, "watch", spec)
         sink = {"role": "sink", "listen": f"10.78.0.2:{PORT}", "flows": 1, "realtime": REALTIME}

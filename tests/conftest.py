@@ -6,7 +6,6 @@ import gc
 import os
 import shutil
 import signal
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -80,12 +79,12 @@ def _typed_results() -> None:
     """Have every result that a test makes held against its types. A user's is written whatever is in it."""
     write = RunFolder.write_result
 
-    def checked(folder: RunFolder, document: Mapping[str, Any]) -> None:
+    def checked(folder: RunFolder, document: dict[str, Any]) -> None:
         if "thresholds" in document:  # else a test wrote a part of one by hand
             typed(document)
         write(folder, document)
 
-    RunFolder.write_result = checked  # type: ignore[method-assign]
+    RunFolder.write_result = checked  # type: ignore[assignment, method-assign]
 
 
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:

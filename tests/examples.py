@@ -12,4 +12,4 @@ FEW = 20
 
 def examples(most: int) -> int:
     """So many where all tests are run, and the same share of them as of others where fast ones alone are."""
-    return most * settings.default.max_examples // MOST
+    return most * settings().max_examples // MOST

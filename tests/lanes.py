@@ -67,7 +67,7 @@ class Lane:
                 self._kept.close()
 
 
-class Sharing(LoadFileScheduling):
+class Sharing(LoadFileScheduling):  # type: ignore[misc]  # pytest-xdist has no types
     """Hands out tests, a file at a time, in the order of the folders; those that only compute come last.
 
     A lane beyond those with a CPU has only such, from the beginning, and before them those that take their time:

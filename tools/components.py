@@ -174,10 +174,11 @@ def _python_purl(name: str) -> str:
 def _python_licence(package: metadata.Distribution) -> str:
     """As the package states it: an SPDX expression, else its classifiers, else the first line of its text."""
     said = package.metadata
-    if expression := said.get("License-Expression"):
-        return str(expression)
+    if expression := said.get_all("License-Expression"):
+        return str(expression[0])
     classified = [one.rpartition(" :: ")[2] for one in said.get_all("Classifier") or () if one.startswith("License ::")]
-    return " AND ".join(classified) or (said.get("License") or "see its text").splitlines()[0]
+    text = "".join(said.get_all("License") or ())
+    return " AND ".join(classified) or (text or "see its text").splitlines()[0]
 
 
 def bill(whole: Component, components: Iterable[Component]) -> str:

@@ -7,7 +7,7 @@ import ctypes
 import os
 import socket
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Self
 
 from agent_process import Agent
 from lab_machine import CLONE_NEWNET, LIBC, run
@@ -41,7 +41,7 @@ class Bed:
                 run("ip", "-n", here, "link", "set", there, "address", mac(address), "up")
                 run("ip", "-n", here, "neigh", "replace", other, "lladdr", mac(other), "dev", there)
 
-    def __enter__(self) -> Bed:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_exception: object) -> None:

@@ -81,6 +81,7 @@ class Ptp4l:
     def until(self, met: Callable[[Told], bool]) -> Told:
         """What `ptp --once` says of it, as soon as that meets the condition."""
         deadline = time.monotonic() + PATIENCE_S
+        told: dict[str, Any]
         while time.monotonic() < deadline:
             found = once(self.socket, *self._words)
             if found.returncode == 0 and met(told := json.loads(found.stdout)):

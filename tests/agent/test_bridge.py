@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import signal
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -258,7 +258,12 @@ def test_no_program_stays_behind(switch: Switch, how: str) -> None:
         agent.signal(signal.SIGKILL)
         assert agent.ended() == -signal.SIGKILL
     else:
-        {"told": lambda: agent.tell(stop=True), "hang up": agent.hang_up, "signal": lambda: agent.signal(15)}[how]()
+        ends: dict[str, Callable[[], object]] = {
+            "told": lambda: agent.tell(stop=True),
+            "hang up": agent.hang_up,
+            "signal": lambda: agent.signal(15),
+        }
+        ends[how]()
         assert agent.ended() == 0
         assert by_port(agent.events[-1]["ports"])["left"] == counted(redirected=5)
     until(lambda: switch.programs() == {})

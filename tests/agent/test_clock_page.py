@@ -97,7 +97,8 @@ def test_between_two_processes_on_one_clock_every_bound_holds_zero(start: Start,
 
 
 def test_where_host_and_guest_never_run_at_once_doorbells_bound_the_offset(start: Start, tmp_path: Path) -> None:
-    page, run_id, one = tmp_path / "page", new_run_id(), {"realtime": {"cpus": CPUS[:1]}}
+    page, run_id = tmp_path / "page", new_run_id()
+    one: dict[str, Any] = {"realtime": {"cpus": CPUS[:1]}}
     start(writer(page, run_id, **one)).until("ready")
     done = when_it_has(start(reader(page, run_id, tmp_path, **one)), ENOUGH)
     table = looks(tmp_path)

@@ -27,7 +27,7 @@ pytestmark = pytest.mark.real
 UP, DOWN = 1, 2
 MODES = ["listener", "block", "spin"]
 RATE = {"period_ns": MS, "duration_ns": 200 * MS}
-LOOP = {"period_ns": None, "duration_ns": 150 * MS}
+LOOP: dict[str, Any] = {"period_ns": None, "duration_ns": 150 * MS}
 
 
 def plan(folder: Path, **changes: Any) -> DdsPlan:
@@ -44,9 +44,9 @@ class Probe:
 
     def __init__(self, bed: Bed, folder: Path, made: DdsPlan, **more: dict[str, Any]) -> None:
         self._folder = folder
-        self.pong = bed.agent("ecu", "dds", pong_spec(made) | more.get("pong", {}))
+        self.pong = bed.agent("ecu", "dds", {**pong_spec(made), **more.get("pong", {})})
         self.pong.until("ready")
-        self.ping = bed.agent("sensor", "dds", ping_spec(made) | more.get("ping", {}))
+        self.ping = bed.agent("sensor", "dds", {**ping_spec(made), **more.get("ping", {})})
         self.found = self.ping.until("ready")
         self.start_tai_ns = 0
 
@@ -85,7 +85,7 @@ def measured(bed: Bed, folder: Path, made: DdsPlan) -> tuple[Probe, dict[str, An
 
 def assert_whole(probe: Probe, asked: dict[str, Any], answered: dict[str, Any]) -> int:
     """How many questions there were: each has its answer, and both sides have written down both."""
-    n = asked["sent"]
+    n: int = asked["sent"]
     assert (asked["answered"], asked["unanswered"], asked["received"], asked["send_errors"]) == (n, 0, n, 0)
     assert (answered["answered"], answered["received"], answered["send_errors"]) == (n, n, 0)
     refused = ("repeated", "out_of_range", "foreign", "truncated", "other_run", "unknown_stream", "ring_full")
@@ -198,7 +198,7 @@ def test_a_closed_loop_goes_on_after_its_timeout_and_late_answers_start_nothing(
 
 
 def test_nobody_there_is_an_error_that_says_what_to_look_at(bed: Bed, tmp_path: Path) -> None:
-    ping = bed.agent("sensor", "dds", ping_spec(plan(tmp_path)) | {"discovery_ns": 300 * MS})
+    ping = bed.agent("sensor", "dds", {**ping_spec(plan(tmp_path)), "discovery_ns": 300 * MS})
     assert ping.ended() == 1
     error, done = ping.events
     assert (error["event"], done["event"]) == ("error", "done")
@@ -215,7 +215,7 @@ def test_probes_of_other_runs_and_domains_are_not_found(bed: Bed, tmp_path: Path
     pong = bed.agent("ecu", "dds", pong_spec(made))
     pong.until("ready")
     for other in (replace(made, run_id=new_run_id()), replace(made, up=7), replace(made, domain=3)):
-        ping = bed.agent("sensor", "dds", ping_spec(other) | {"discovery_ns": 300 * MS})
+        ping = bed.agent("sensor", "dds", {**ping_spec(other), "discovery_ns": 300 * MS})
         assert ping.ended() == 1
         assert "no peer was found" in ping.events[0]["what"]
 
@@ -268,7 +268,7 @@ def test_an_interface_that_does_not_exist_is_cyclone_s_error_with_its_own_words(
     ],
 )
 def test_a_spec_that_cannot_be_done_is_one_error(bed: Bed, tmp_path: Path, changes: dict[str, Any], where: str) -> None:
-    error = only_error(bed.agent("sensor", "dds", ping_spec(plan(tmp_path)) | changes))
+    error = only_error(bed.agent("sensor", "dds", {**ping_spec(plan(tmp_path)), **changes}))
     assert where in error["where"]
 
 

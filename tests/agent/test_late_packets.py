@@ -64,7 +64,7 @@ def test_what_is_late_is_dropped_and_what_comes_after_it_is_sent(bed: Bed, tmp_p
     assert handed_over["arrival"].null_count() == 0
     assert (handed_over["submit_tai_ns"] <= handed_over["launch_tai_ns"]).all()
     # The wake-up that made them late is reported with them.
-    assert (dropped["wake_tai_ns"] - dropped["wake_due_tai_ns"]).max() >= HELD_UP_NS - 2 * MS
+    assert max(dropped["wake_tai_ns"] - dropped["wake_due_tai_ns"]) >= HELD_UP_NS - 2 * MS
 
 
 @pytest.mark.parametrize("clock", ["tai", "monotonic", "realtime"])

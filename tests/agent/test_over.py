@@ -39,7 +39,7 @@ def _nothing_is_left() -> Iterator[None]:
 
 def start(*words: str, by: str = SERVE, patience: float = PATIENCE_S, **options: Any) -> subprocess.Popen[bytes]:
     """A relay of the program, in a new process group; its three streams are pipes by default."""
-    pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+    pipes: dict[str, Any] = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
     argv = [str(find_agent()), "over", "--patience", str(patience), "--by", by, *words]
     STARTED.append(subprocess.Popen(argv, start_new_session=True, **(pipes | options)))
     return STARTED[-1]

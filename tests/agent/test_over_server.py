@@ -80,7 +80,7 @@ def served(request: pytest.FixtureRequest) -> Iterator[Served]:
     else:
         to, stdin = socket.socketpair()
         come, stdout = (to, stdin) if request.param == "one socket" else socket.socketpair()
-        process = subprocess.Popen(ARGV, stdin=stdin, stdout=stdout)
+        process = subprocess.Popen(ARGV, stdin=stdin.fileno(), stdout=stdout.fileno())
         server = Served(process, to.makefile("wb"), come.makefile("rb"))
         for end in (to, stdin, come, stdout):
             end.close()

@@ -388,7 +388,7 @@ def frequency_ppt() -> int:
     """How the system's clock is steered, as adjtimex(2) says it: ppm with 16 bits of fraction, as parts per 10^12."""
     timex = ctypes.create_string_buffer(512)
     assert LIBC.adjtimex(timex) >= 0
-    return (int.from_bytes(timex[16:24], sys.byteorder, signed=True) * 1_000_000 + (1 << 15)) >> 16
+    return (int.from_bytes(timex.raw[16:24], sys.byteorder, signed=True) * 1_000_000 + (1 << 15)) >> 16
 
 
 def files(clocks: Clocks) -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import platform
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -142,8 +143,9 @@ def test_of_sockets_what_a_kernel_does_not_show_is_said_and_the_other_direction_
 
 
 def _kernel(name: str, folder: Path, tracepoint: str) -> tuple[Before, str]:
-    return {
+    kernels: dict[str, Callable[[], tuple[Before, str]]] = {
         "locked_down": locked_down,
         "without_bpf": without_bpf,
         "without_tracepoint": lambda: without_tracepoint(folder, tracepoint),
-    }[name]()
+    }
+    return kernels[name]()

@@ -40,7 +40,7 @@ def test_a_column_may_be_empty_only_where_a_packet_may_lack_it(declared: dict[st
 
 
 def test_every_verb_that_reads_a_spec_declares_it_and_takes_no_other_keys(declared: dict[str, Any]) -> None:
-    verbs = ("bridge", "busy", "clock", "dds", "drops", "flood", "listen")
+    verbs: tuple[str, ...] = ("bridge", "busy", "clock", "dds", "drops", "flood", "listen")
     verbs += ("ping", "pong", "ptp", "talk", "timer", "trace", "watch")
     assert tuple(declared["specs"]) == verbs
     for verb, schema in declared["specs"].items():

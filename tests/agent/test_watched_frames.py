@@ -7,6 +7,7 @@ import os
 import socket
 import struct
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -219,7 +220,7 @@ def prp_trailer(frame: bytes, lan: int) -> bytes:
 
 
 SV = struct.pack(">H", 0x88BA)
-CHANGED = {
+CHANGED: dict[str, tuple[Callable[[bytes], bytes], ...]] = {
     "udp": (
         lambda own: ipv4(17, ports(4000, 5000)[:8] + own),
         lambda own: ipv4(17, ports(61000, 5000)[:6] + b"\xab\xcd" + own, source="192.0.2.1", dscp=46),
@@ -359,7 +360,8 @@ def programs() -> set[str]:
     """The names of the BPF programs that the kernel has (bpf(2), BPF_PROG_GET_NEXT_ID and BPF_OBJ_GET_INFO_BY_FD)."""
     bpf = ctypes.CDLL(None, use_errno=True).syscall
     number = {"x86_64": 321, "aarch64": 280}[os.uname().machine]
-    found, at = set(), 0
+    found: set[str] = set()
+    at = 0
     while True:
         attribute = ctypes.create_string_buffer(struct.pack("II", at, 0), 128)
         if bpf(number, 11, attribute, 12):

@@ -56,7 +56,7 @@ class Ports:
             except OSError:
                 return
             with connection:
-                subprocess.run(self._command, stdin=connection, stdout=connection, check=False)
+                subprocess.run(self._command, stdin=connection.fileno(), stdout=connection.fileno(), check=False)
 
     def close(self) -> None:
         """No more are served."""

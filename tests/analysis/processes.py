@@ -26,10 +26,10 @@ def exponential(phi: float, n: int, rows: int = 1, seed: int = 0) -> Ints:
     """Exponential series [rows, n] of mean 1 ms, in the order of `normal`'s; its p-quantile −log(1 − p) ms."""
     z = np.linspace(-9, 9, 20_001)
     above = np.array([log(erfc(x / sqrt(2)) / 2) for x in z])
-    return np.floor(-np.interp(normal(phi, n, rows, seed), z, above) * UNIT_NS).astype(np.int64)
+    return np.asarray(np.floor(-np.interp(normal(phi, n, rows, seed), z, above) * UNIT_NS), np.int64)
 
 
 def clustered(width: int, n: int, seed: int = 0) -> Ints:
     """The largest of each `width` exponential values in a row: what is large comes in clusters of `width`."""
     single = np.random.default_rng(seed).exponential(UNIT_NS, n + width - 1)
-    return np.lib.stride_tricks.sliding_window_view(single, width).max(axis=1).astype(np.int64)
+    return np.asarray(np.lib.stride_tricks.sliding_window_view(single, width).max(axis=1), np.int64)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import polars as pl
 from trace_events import KNOWN, READER, Event, listened, tasks, trace
@@ -75,7 +77,7 @@ def instants() -> list[int]:
     return [1_000_000 + number * PERIOD + number * number * 137 for number in range(COUNT)]
 
 
-def followed(host: VmHost) -> dict[str, object]:
+def followed(host: VmHost) -> dict[str, Any]:
     rows = [(1, number, due + AHEAD, due + AHEAD + 2_900, True) for number, due in enumerate(instants())]
     guest = [event for due in instants() for event in woken(due)]
     waits = pl.DataFrame(rows, schema=SCHEMA, orient="row")

@@ -126,7 +126,7 @@ def test_groups_are_means_of_their_packets_and_add_up(long_stream: pl.DataFrame,
         chosen = packets.filter(pl.Series(np.isin(packets["sequence"], values.sequence[inside])))
         for (start, end), ns in zip(pairwise(found["stops"]), group["ns"], strict=True):
             mean = (chosen[f"{end}_tai_ns"] - chosen[f"{start}_tai_ns"]).mean()
-            assert abs(ns - mean) <= 1  # type: ignore[operator]
+            assert abs(ns - mean) <= 1
     slowest = [one["packets"] for one in found["groups"][1:]]
     assert sum(slowest) == (values.value_ns >= found["groups"][1]["least_ns"]).sum()
 

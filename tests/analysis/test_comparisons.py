@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from partial import partial
 from repetitions import configuration, medians, repetition
@@ -148,7 +150,7 @@ def test_many_comparisons_need_larger_differences() -> None:
     tap, xdp = medians("tap", *TAP), medians("xdp", *XDP)
     same = [(medians(f"a{n}", *TAP), medians(f"b{n}", *reversed(TAP))) for n in range(9)]
     found, *_ = compared([(tap, xdp), *same], [("latency", "p50")])
-    assert found.effect is not None
+    assert found.effect is not None and found.effect.p is not None
     assert found.effect.p == pytest.approx(0.0101, abs=1e-4)
     assert found.p_adjusted == pytest.approx(10 * found.effect.p)
     assert not found.shown
@@ -232,7 +234,7 @@ def test_each_is_compared_with_the_first_that_differs_in_the_key_alone() -> None
     assert against_first(made, "size") == []
 
 
-def with_interval(value: str, p50: int, low: int, high: int, **figures: object) -> Configuration:
+def with_interval(value: str, p50: int, low: int, high: int, **figures: Any) -> Configuration:
     return configuration(value, {1: {"p50": p50, "confidence": {"p50": {"low": low, "high": high}}}}, **figures)
 
 

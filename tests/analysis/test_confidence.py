@@ -20,8 +20,8 @@ from latlab.analysis.confidence import (
     TOO_HEAVY,
     TOO_SHORT,
     Dependence,
+    Estimate,
     Floats,
-    Interval,
     confidence_of,
     effective_needed,
     moment_intervals,
@@ -36,7 +36,7 @@ def document(value_ns: Ints) -> dict[str, Any]:
     return confidence_of(value_ns, statistics(value_ns, np.arange(len(value_ns), dtype=np.uint64))).document()
 
 
-def intervals(value_ns: Ints) -> dict[str, Interval]:
+def intervals(value_ns: Ints) -> dict[str, Estimate]:
     return {**moment_intervals(value_ns), **percentile_intervals(value_ns)}
 
 

@@ -33,8 +33,9 @@ def entry(begin: int, vector: int = VECTOR, thread: int = VCPU, vcpu: int = 0, a
 def found(events: list[Event], *at: int, slack: int = 0, irq: int = NIC_IRQ, vcpu: int = 0) -> list[list[int]]:
     n = len(at)
     instants = np.array(at, np.int64)
-    columns = (np.full(n, value, np.int64) for value in (slack, irq, vcpu))
-    return interrupt_entries(instants, *columns, trace(*events))[0].tolist()
+    slack_ns, irqs, vcpus = (np.full(n, value, np.int64) for value in (slack, irq, vcpu))
+    rows: list[list[int]] = interrupt_entries(instants, slack_ns, irqs, vcpus, trace(*events))[0].tolist()
+    return rows
 
 
 def test_an_interrupt_is_followed_from_who_asked_for_it_to_the_guests_entry() -> None:
@@ -99,7 +100,7 @@ def test_another_threads_asking_is_not_taken_for_it() -> None:
     asked, *rest = entry(1_000)
     elsewhere = (1_001, 1, MSI, VHOST + 1, *asked[4:])
     assert found([asked, elsewhere, *rest], 1_020)[0][0] == 1_000
-    assert found([elsewhere, *rest], 1_020)[0][0] == -1  # type: ignore[list-item]
+    assert found([elsewhere, *rest], 1_020)[0][0] == -1
     for_another = (1_001, 1, MSI, VHOST, 0xFEE00000, 0x4000 | TIMER_VECTOR)
     assert found([asked, for_another, *rest], 1_020)[0][0] == -1
 

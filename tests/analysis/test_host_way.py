@@ -31,7 +31,9 @@ def sent(begin: int) -> list[Event]:
 
 
 def asked(events: list[Event], *at: int) -> list[list[int]]:
-    return host_ways(np.array(at, np.int64), np.full(len(at), -1, np.int64), trace(*events)).at_ns.tolist()
+    ways = host_ways(np.array(at, np.int64), np.full(len(at), -1, np.int64), trace(*events))
+    rows: list[list[int]] = ways.at_ns.tolist()
+    return rows
 
 
 def test_a_packet_is_followed_from_the_vm_hosts_interrupt_to_vhost() -> None:

@@ -263,7 +263,7 @@ def _random(generator: np.random.Generator) -> tuple[pl.DataFrame, pl.DataFrame]
     at = np.sort(generator.integers(0, 10_000, 400)).tolist()
     rows: list[Event] = []
     for instant in at:
-        event, subject = kinds[generator.integers(0, len(kinds) - (generator.random() < 0.98))]
+        event, subject = kinds[int(generator.integers(0, len(kinds) - (generator.random() < 0.98)))]
         rows.append((instant, int(generator.integers(0, 2)), event, 0, subject))
     stamps = np.sort(generator.integers(0, 10_000, (100, 2)), axis=1)
     return packets(*((int(a), int(b)) for a, b in stamps)), trace(*rows)

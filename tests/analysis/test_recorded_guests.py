@@ -111,8 +111,8 @@ def test_a_threaded_handlers_interrupt_is_the_one_of_its_threads_number() -> Non
     assert [(one["comm"], one["n"]) for one in found["raised_by"]] == [("irq/27-virtio1-", found["n"])]
     nameless = packets.tasks.with_columns(comm=pl.lit(None, pl.String))
     host = VmHost(packets.entries, packets.ahead, packets.entry_tasks)
-    (unknown,) = receptions(packets.waits, packets.trace, nameless, packets.thread, host).values()
-    unknown = unknown.document()
+    (breakdown,) = receptions(packets.waits, packets.trace, nameless, packets.thread, host).values()
+    unknown = breakdown.document()
     assert [(one["id"], one["n"]) for one in unknown["missing"]] == [("softirq-by-thread", found["n"])]
     assert unknown["whole"] == 0
 

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from latlab.analysis.statistics import NAMES, PERCENTILES, Statistics, ranked, smallest_n, statistics
+from latlab.analysis.statistics import NAMES, PERCENTILES, ranked, smallest_n, statistics
+from latlab.result.types import Statistics
 
 INT64 = st.integers(-(2**63), 2**63 - 1)
 

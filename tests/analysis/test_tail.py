@@ -287,7 +287,13 @@ def test_what_no_distribution_fits_is_refused_without_leaving_the_numbers(values
 
 def fit(shape: float, n: int) -> Fit:
     refits = Refits(0.5, np.empty(0), np.empty(0))
-    return Fit(Clusters(0, n, 1.0, 0, np.empty(0), np.empty(0)), 0.0, Pareto(n, shape, 1.0), refits, np.empty(0))
+    return Fit(
+        Clusters(0, n, 1.0, 0, np.empty(0, np.int64), np.empty(0, np.int64)),
+        0.0,
+        Pareto(n, shape, 1.0),
+        refits,
+        np.empty(0),
+    )
 
 
 def test_a_shape_that_differs_higher_up_by_more_than_chance_is_not_stable() -> None:

@@ -16,6 +16,7 @@ from latlab.analysis.evidence import Evidence
 from latlab.analysis.statistics import statistics
 from latlab.analysis.summary import summarise_cell
 from latlab.analysis.trust import judge
+from latlab.recordings.cell import RecordedCell
 from latlab.result.types import Cell
 
 PERIOD = 1_000_000
@@ -24,7 +25,7 @@ Row = tuple[int | None, int | None, bool]
 """(interrupt, thread) after the instant in ns, None: unknown or not come to; and whether it was overdue."""
 
 
-def timer_cell(count: int, window_ns: int = 4 * PERIOD, **agent: Any) -> dict[str, Any]:
+def timer_cell(count: int, window_ns: int = 4 * PERIOD, **agent: Any) -> RecordedCell:
     """cell.json with one timer, of 50 µs threshold."""
     own = {"how": "nanosleep", "threshold_ns": 50_000, "window_ns": window_ns}
     ready = {"timer": {"traced": True}, "trace_problem": None} | agent.pop("ready", {})
@@ -52,7 +53,8 @@ def timer_rows(rows: list[Row], warmup: int = 0) -> pl.DataFrame:
     due = [START + n * PERIOD for n in range(len(rows))]
 
     def at(place: int) -> list[int | None]:
-        return [None if row[place] is None else instant + row[place] for row, instant in zip(rows, due, strict=True)]
+        values = (row[place] for row in rows)
+        return [None if value is None else instant + value for value, instant in zip(values, due, strict=True)]
 
     return pl.DataFrame(
         {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Set
 from dataclasses import replace
 from typing import Any
 
@@ -94,7 +95,7 @@ def test_a_machine_that_tells_nothing_of_a_cause_is_not_blamed_for_it() -> None:
     assert held_up(on_ecu({})).keys() == {"ecu"}
 
 
-def side_of(**late: int) -> tuple[str, frozenset[str]]:
+def side_of(**late: int) -> tuple[str, Set[str]]:
     rows = [ROW] * 9 + [{**ROW, **late}]
     (found,) = late_packets(on_ecu({}, rows=rows, streams=to_guest(), guests=[guest()]))
     return found.side, found.hosts
@@ -142,7 +143,7 @@ SIBLING = {"cpu": {"cpus": {"1": {"siblings": [1, 3]}, "3": {"idle_ns": 0, "iowa
 FAIR = {"scheduler": {"fair_servers": {"1": {"runtime_ns": 50_000_000, "period_ns": 10**9}}}}
 FIFO = [{**one, "ready": {"realtime": {"cpus": [1], "priority": 80}}} for one in agents()]
 ONE_CPU = [{**one, "ready": {"realtime": {"cpus": [0, 1, 2, 3]}}} for one in agents()]
-LONG = {"seconds": 11, "duration_ns": 10 * 10**9, "agents": FIFO}
+LONG: dict[str, Any] = {"seconds": 11, "duration_ns": 10 * 10**9, "agents": FIFO}
 
 
 def cpu_idle(*idle_ns: int) -> list[dict[str, Any]]:
@@ -229,10 +230,10 @@ def test_a_guests_or_a_boards_own_kernel_tells_of_throttling_too(name: str) -> N
 
 
 def test_nobody_knows_how_deep_a_cpu_slept_where_the_streams_were_cut_short() -> None:
-    for facts_after in (broken_causes.sleeping(0), broken_causes.sleeping(1_500_000)):
-        whole = broken_causes.on_ecu(broken_causes.sleeping(0), facts_after)
+    for facts_after in (sleeping(0), sleeping(1_500_000)):
+        whole = on_ecu(sleeping(0), facts_after)
         cut = replace(whole, cell=changed(whole.cell, status="failed", duration_ns=10**15))
         assert "no CPU was in a deep idle state" not in {reason.check for reason in judge(cut)}
-    awake = broken_causes.on_ecu({}, {})
+    awake = on_ecu({}, {})
     cut = replace(awake, cell=changed(awake.cell, duration_ns=10**15))
     assert "no CPU was in a deep idle state" not in {reason.check for reason in judge(cut)}

@@ -45,5 +45,5 @@ def test_fq_keeps_no_launch_times_of_its_highest_priority(priority: int, kept: b
 def test_launch_times_by_a_vlan_interface_are_kept_by_the_qdiscs_of_its_port(port: str, kept: bool) -> None:
     streams = [{**stream, "interface": "eth0.5", "port": port} for stream in launched(100, "tai")]
     found = replace(evidence(streams=streams), facts_before=through({"kind": "etf"}))
-    found.facts_before["sensor"]["interfaces"]["eth0.5"] = {"qdiscs": [{"kind": "noqueue"}]}  # type: ignore[index]
+    found.facts_before["sensor"]["interfaces"]["eth0.5"] = {"qdiscs": [{"kind": "noqueue"}]}
     assert ("launch times are honoured" in [reason.check for reason in judge(found)]) is not kept

@@ -13,6 +13,7 @@ from latlab.analysis.anomalies import Anomalies, find_anomalies
 from latlab.analysis.confidence import confidence_of
 from latlab.analysis.statistics import statistics
 from latlab.analysis.windows import BY_HAND, Selection, clean_rows, clean_windows, is_cut, windows_of
+from latlab.result.anomalies import Cut, KeptWindow
 from latlab.synthetic import Description, Synthetic, generate
 from latlab.synthetic.description import (
     Drift,
@@ -63,7 +64,8 @@ def spans(found: Selection) -> list[tuple[float, float]]:
 
 def test_a_quiet_stream_is_one_window_and_nothing_is_cut() -> None:
     found = windows()
-    assert spans(found) == [(1.0, pytest.approx(40.0, abs=0.002))]
+    ((begin, end),) = spans(found)
+    assert begin == 1.0 and end == pytest.approx(40.0, abs=0.002)
     assert found.kept[0].packets == PACKETS - 1_000 and not found.cuts and not found.chosen
 
 
@@ -150,9 +152,10 @@ def test_in_a_cut_one_cause_is_reported_once_whatever_the_last_digit_of_its_leng
 
 def test_windows_and_cuts_are_all_of_the_stream_and_every_packet_is_counted() -> None:
     found = windows(Swing(10 * SECOND, 12 * SECOND, 60_000, compared=True), WarmUp(400_000, 200_000_000))
-    edges = sorted((one.from_tai_ns, one.to_tai_ns) for one in (*found.kept, *found.cuts))
+    every: list[KeptWindow | Cut] = [*found.kept, *found.cuts]
+    edges = sorted((one.from_tai_ns, one.to_tai_ns) for one in every)
     assert all(before[1] == after[0] for before, after in pairwise(edges))
-    assert sum(one.packets for one in (*found.kept, *found.cuts)) == PACKETS - 1_000
+    assert sum(one.packets for one in every) == PACKETS - 1_000
 
 
 def test_windows_that_somebody_names_are_taken_whatever_is_in_them() -> None:

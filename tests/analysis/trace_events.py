@@ -67,7 +67,7 @@ def listened(count: int = COUNT, stream: int = 1) -> tuple[pl.DataFrame, list[Ev
         later = LATER if number == LATE else 0
         ran = HOG if number == LATE else VCPU_THREAD
         *way, run = received(begin, ran=ran)
-        events += [*way, (run[0] + later, *run[1:])]  # type: ignore[list-item]
+        events += [*way, (run[0] + later, *run[1:])]
         rows.append((stream, number, begin + 20, begin + 47 + number % 3 + later, True))
     schema = {
         "stream": pl.UInt16,

@@ -127,7 +127,7 @@ def arm_boards(initramfs: Path, folder: Path) -> Iterator[dict[str, ArmBoard]]:
             image = site.images[IMAGE]
             argv = board_argv(parsed.scenario, name, image, site, str(ports), str(board.console), None)
             argv = tuple(str(initramfs) if one == str(image.initramfs) else one for one in argv)
-            ssh = ("-netdev", f"tap,id=ssh,ifname=to-{name},script=no,downscript=no")
+            ssh: tuple[str, ...] = ("-netdev", f"tap,id=ssh,ifname=to-{name},script=no,downscript=no")
             ssh += ("-device", f"virtio-net-pci,netdev=ssh,mac=0e:00:00:00:00:0{number},romfile=")
             running.enter_context(_ended(subprocess.Popen((*argv, *ssh))))
         keys = []

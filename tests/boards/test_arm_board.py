@@ -6,6 +6,7 @@ import os
 import struct
 from collections.abc import Collection, Iterator
 from pathlib import Path
+from typing import Any
 from unittest import mock
 
 import pytest
@@ -18,7 +19,7 @@ from latlab.testbed.agent_binary import AGENT
 from latlab.testbed.images import board_recipe, build_image
 
 ARCHITECTURE = "aarch64"
-HOSTS = {
+HOSTS: dict[str, dict[str, Any]] = {
     "board1": {"kind": "board", "arch": "arm64", "time": "virtual", "nics": 2},
     "sensor": {"kind": "netns", "on": "board1", "cards": ["eth0"]},
     "ecu": {"kind": "netns", "on": "board1", "cards": ["eth1"]},
@@ -166,7 +167,7 @@ def with_large_pages(arm_agent: Path, arm_cache: Path) -> None:
 
 @pytest.mark.usefixtures("with_large_pages")
 def test_everything_is_recorded_on_a_kernel_with_pages_of_16_kib(arm_place: BoardPlace) -> None:
-    board = HOSTS["board1"] | {"flavour": "standard", "image": PAGES_IMAGE, "cpus": 2, "memory": "1536MiB"}
+    board = {**HOSTS["board1"], "flavour": "standard", "image": PAGES_IMAGE, "cpus": 2, "memory": "1536MiB"}
     stream = {"period": "2093us", "size": "64B"}
     path = arm_place.board_scenario(
         hosts=HOSTS | {"board1": board},

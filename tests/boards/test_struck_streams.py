@@ -81,7 +81,7 @@ def test_an_interface_that_goes_down_loses_what_is_sent_meanwhile_and_its_gates_
     rows = pl.read_parquet(table)
     streams = {one["name"]: rows.filter(pl.col("stream") == one["stream"]).sort("sequence") for one in cell["streams"]}
     gated, free = streams["gated"], streams["free"]
-    back = free.filter(pl.col("send_error") != 0)["launch_tai_ns"].max()
+    back = max(free.filter(pl.col("send_error") != 0)["launch_tai_ns"])
     later = pl.col("launch_tai_ns") > back + 10_000_000
     # The interface is back: what no gate ever holds back leaves by it.
     assert free.filter(later)["rx_soft_tai_ns"].null_count() == 0 < len(free.filter(later))

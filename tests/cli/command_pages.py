@@ -36,6 +36,7 @@ def parse(line: list[str]) -> None:
     command, found, words = ROOT, context(()), line
     while isinstance(command, Verbs) and words and not words[0].startswith("-"):
         name, command, words = command.resolve_command(found, words)
+        assert command
         found = typer.Context(command, info_name=name, parent=found)
     command.make_context(found.info_name, [word for word in words if word != "--help"], parent=found.parent)
 

@@ -283,7 +283,7 @@ def test_an_answer_is_the_default_where_the_line_is_empty() -> None:
 @pytest.mark.parametrize(("options", "asks"), [([], True), (["--period", "2ms"], False)])
 def test_on_a_terminal_it_asks_unless_an_option_is_given(options: list[str], asks: bool) -> None:
     ours, theirs = pty.openpty()
-    command = [LATLAB, "init", "lab.yaml", *options]
+    command: list[str | Path] = [LATLAB, "init", "lab.yaml", *options]
     with subprocess.Popen(command, stdin=theirs, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as asked:
         os.close(theirs)
         os.write(ours, b"\n" * len(QUESTIONS))

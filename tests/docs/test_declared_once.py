@@ -29,6 +29,7 @@ def numbers(nodes: Sequence[ast.AST]) -> list[tuple[int, float]]:
         for node in nodes
         if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Pow)
         if isinstance(node.left, ast.Constant) and isinstance(node.right, ast.Constant)
+        if isinstance(node.left.value, int) and isinstance(node.right.value, int)
     ]
     return [(line, value) for line, value in plain + powers if type(value) is int]
 

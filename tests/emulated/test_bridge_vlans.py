@@ -13,7 +13,10 @@ SWITCH = "switch"
 STATIONS = {"left": "02:00:00:00:00:01", "right": "02:00:00:00:00:02"}
 COUNT = 20
 PERIOD_NS = 2_000_000
-MEMBERS = {"left": {"5": (), "6": (), "7": ()}, "right": {"5": (), "6": ("untagged",)}}
+MEMBERS: dict[str, dict[str, tuple[str, ...]]] = {
+    "left": {"5": (), "6": (), "7": ()},
+    "right": {"5": (), "6": ("untagged",)},
+}
 """VLANs of each port next to 1, in which untagged frames are."""
 
 

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from latlab.hosts import Completed, Host
+from latlab.hosts.base import Process
 from latlab.scenario import load_scenario
 from latlab.testbed import make_hosts, test_bed_steps
 from latlab.testbed.agent_binary import find_agent
@@ -47,7 +48,7 @@ def main(path: Path, logs: str, at: float) -> None:
             die()
         return done
 
-    async def last_spawn(host: Host, argv: Sequence[str], **options: Any) -> asyncio.subprocess.Process:
+    async def last_spawn(host: Host, argv: Sequence[str], **options: Any) -> Process:
         process = await spawn(host, argv, **options)
         if isinstance(last, Service) and tuple(argv) == deadly:
             die()
@@ -59,7 +60,7 @@ def main(path: Path, logs: str, at: float) -> None:
             if not deadly:
                 die()
 
-    Host.run, Host.spawn = last_run, last_spawn  # type: ignore[method-assign]
+    Host.run, Host.spawn = last_run, last_spawn  # type: ignore[assignment, method-assign]
     asyncio.run(session())
 
 

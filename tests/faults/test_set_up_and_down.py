@@ -8,7 +8,7 @@ import pytest
 from guest_place import GuestPlace
 
 from latlab.hosts import Host
-from latlab.testbed import apply
+from latlab.testbed import apply, undo
 from latlab.testbed.apply import RunningService
 
 pytestmark = [pytest.mark.real, pytest.mark.alone]
@@ -20,7 +20,7 @@ def test_all_that_runs_ends_when_it_is_asked_to(
 ) -> None:
     sent: list[signal.Signals] = []
     searched: list[str] = []
-    tell, end_process = RunningService._signal, apply.end_process
+    tell, end_process = RunningService._signal, undo.end_process
 
     def counted(service: RunningService, number: signal.Signals) -> None:
         sent.append(number)

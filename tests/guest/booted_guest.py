@@ -29,8 +29,10 @@ class BootedGuest:
 
     def start(self, *words: str, patience: float = PATIENCE_S, **streams: Any) -> subprocess.Popen[bytes]:
         """A relay of the program in the guest; its three streams are pipes unless told otherwise."""
-        pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
-        return subprocess.Popen(relay(self.directory, *words, patience=patience), **(pipes | streams))
+        pipes: dict[str, Any] = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+        argv = relay(self.directory, *words, patience=patience)
+        process: subprocess.Popen[bytes] = subprocess.Popen(argv, **(pipes | streams))
+        return process
 
     def run(self, *words: str, said: bytes = b"", patience: float = PATIENCE_S) -> subprocess.CompletedProcess[bytes]:
         """How the program ended, and what it said; it has been said `said`."""

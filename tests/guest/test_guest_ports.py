@@ -114,7 +114,7 @@ def test_a_program_waits_for_its_guest_to_boot(image: Image, tmp_path: Path) -> 
     waiting = subprocess.Popen(relay(tmp_path, "echo", "booted"), stdout=subprocess.PIPE)
     time.sleep(0.3)
     with qemu(image, tmp_path):
-        assert waiting.communicate(timeout=2 * PATIENCE_S) == (b"booted\n", None)
+        assert waiting.communicate(timeout=2 * PATIENCE_S)[0] == b"booted\n"
 
 
 def test_a_guest_that_dies_is_said_to_be_gone(own_guest: BootedGuest) -> None:

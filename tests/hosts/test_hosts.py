@@ -5,10 +5,13 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+from collections.abc import Sequence
+from typing import Any
 
 import pytest
 
 from latlab.hosts import Host, LocalMachine, NamespaceHost, host_from
+from latlab.hosts.base import Process
 from latlab.model.errors import LabError
 
 HERE = LocalMachine("ecu")
@@ -42,11 +45,12 @@ def test_a_command_that_hangs_is_ended_with_its_children() -> None:
 
 
 def test_a_cancelled_command_is_gone() -> None:
-    pids = []
+    pids: list[int] = []
 
     class Watched(LocalMachine):
-        async def spawn(self, argv, **options):  # type: ignore[no-untyped-def]
+        async def spawn(self, argv: Sequence[str], **options: Any) -> Process:
             process = await super().spawn(argv, **options)
+            assert isinstance(process, asyncio.subprocess.Process)
             pids.append(process.pid)
             return process
 
@@ -66,6 +70,7 @@ def test_a_cancelled_command_is_gone() -> None:
 def test_a_ctrl_c_at_the_terminal_does_not_reach_what_was_started() -> None:
     async def session() -> None:
         process = await HERE.spawn(("sleep", "60"))
+        assert isinstance(process, asyncio.subprocess.Process)
         assert os.getsid(process.pid) == os.getpgid(process.pid) == process.pid
         process.send_signal(signal.SIGKILL)
         await process.wait()

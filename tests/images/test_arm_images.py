@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from latlab.model.errors import LabError, UsageError
+from latlab.testbed import agent_binary
 from latlab.testbed.images import base, build
 from latlab.testbed.images import packages as archives
 from latlab.testbed.images.base import find_ingredients
@@ -138,7 +139,7 @@ def test_without_an_agent_for_arm_the_build_says_what_makes_one(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("LATLAB_CACHE", str(tmp_path))
-    monkeypatch.setitem(build.agent_for.__globals__, "find_agents", lambda own: {"x86_64": str(own)})
+    monkeypatch.setattr(agent_binary, "find_agents", lambda own: {"x86_64": str(own)})
     with pytest.raises(LabError) as caught:
         build.build_image("debian-rt-board", architecture="arm64")
     assert caught.value.remedy == "`make agents`"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import struct
 import zlib
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 Packet = tuple[int, bytes]
 """(when it was seen, ns; the frame)."""
@@ -59,7 +60,7 @@ def checked(frame: bytes) -> bytes:
     return padded + zlib.crc32(padded).to_bytes(4, "little")
 
 
-def probe(number: int, **options: int) -> bytes:
+def probe(number: int, **options: Any) -> bytes:
     """The UDP frame of a sequence number."""
     return ethernet(ipv4(udp(struct.pack("<Q", number) + bytes(32)), **options))
 

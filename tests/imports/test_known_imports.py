@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from foreign import Importing
 
@@ -41,7 +43,7 @@ def files(name: str) -> list[str]:
 @pytest.mark.parametrize("name", RIGHT)
 def test_its_figures_are_the_right_ones(importing: Importing, name: str) -> None:
     stream, metric, right = RIGHT[name]
-    given = {"clock_bound_ns": 1_000} if "within-bound" in name else {}
+    given: dict[str, Any] = {"clock_bound_ns": 1_000} if "within-bound" in name else {}
     given |= {"columns": "qSTR"} if "blanks" in name else {}
     figures = importing(*files(name), **given).figures(stream, metric)
     assert {key: figures[key] for key in right} == right

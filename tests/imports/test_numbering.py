@@ -206,9 +206,9 @@ def test_a_frame_that_was_cut_has_the_numbers_that_are_left_of_it() -> None:
     for frame in (prp, profinet):
         assert numbers_of([frame_of(frame(n)[:60], len(frame(n)), ethernet=True) for n in range(5)]) is None
     every = (rtp, sampled, lambda n: goose(1, n), r_tagged, prp, profinet, hsr, avtp, some_ip, rtps)
-    for frame in (one(1) for one in every):
-        for length in range(len(frame)):
-            cut = frame_of(frame[:length], len(frame), ethernet=True)
+    for whole in (one(1) for one in every):
+        for length in range(len(whole)):
+            cut = frame_of(whole[:length], len(whole), ethernet=True)
             assert cut is None or all(one.read(cut) is None or one.read(cut) for one in NUMBERINGS)
 
 

@@ -21,8 +21,9 @@ from image_builder import ImageBuilder
 from lab_machine import private_network
 
 import latlab
+from components import AGENT
 from latlab.testbed.architecture import ARCHITECTURES, BY_DEBIAN
-from package import AGENT, RELEASES, SHELL_FILES, PackageError, Release, found_agents, run_time_lock
+from package import RELEASES, SHELL_FILES, PackageError, Release, found_agents, run_time_lock
 
 pytestmark = pytest.mark.real
 

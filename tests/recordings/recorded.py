@@ -117,7 +117,7 @@ def write_cell(path: Path, cell: Mapping[str, Any], **tables: list[Row]) -> Cell
     """A cell folder with sensor's and ecu's recordings; a table that is not given has no rows."""
     path.mkdir(parents=True, exist_ok=True)
     folder = CellFolder(path)
-    folder.write_cell(cell)
+    folder.write_cell(dict(cell))
     for verb, host, table, fallback in (
         ("talk", "sensor", "sent", []),
         ("talk", "sensor", "stamps", []),

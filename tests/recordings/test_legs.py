@@ -40,7 +40,7 @@ def folder_of(path: Path, document: Mapping[str, Any], **tables: list[Row]) -> C
     """A cell's folder with both agents' recordings; a table that is not given (`ping_sent`) has no rows."""
     path.mkdir(parents=True, exist_ok=True)
     folder = CellFolder(path)
-    folder.write_cell(document)
+    folder.write_cell(dict(document))
     for verb in ("ping", "pong"):
         for table in ("sent", "stamps", "received", "clocks"):
             rows = tables.get(f"{verb}_{table}", CLOCKS if table == "clocks" else [])

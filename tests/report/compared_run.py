@@ -64,7 +64,7 @@ def write_figures_run(
         {"format": "latlab.run/1", "run": path.name, "name": "first", "versions": {"latlab": version}},
     )
     folder.scenario_path.write_text("name: first\n")
-    cells = []
+    cells: list[dict[str, Any]] = []
     for value, found in medians.items():
         for repeat, median in enumerate(found, start=1):
             slug = f"{key}={value}"
@@ -74,12 +74,12 @@ def write_figures_run(
                 "status": "failed" if median is None else "ok", "label": (labels or {}).get(value, label),
                 "reason": {"what": "no reply", "where": "ecu", "remedy": "look"} if median is None else None,
                 "duration_ns": duration_ns, "warmup_ns": 0,
-                "streams": [STREAM | (stream or {}) | (streams or {}).get(value, {})],
+                "streams": [{**STREAM, **(stream or {}), **(streams or {}).get(value, {})}],
             }  # fmt: skip
             at = folder.add_cell(slug, repeat)
             _write(at.path / "cell.json", cell)
             for when in ("before", "after"):
-                found_then = {"ecu": FACTS | (facts or {}) | {"taken_tai_ns": len(cells)}}
+                found_then = {"ecu": {**FACTS, **(facts or {}), "taken_tai_ns": len(cells)}}
                 _write(at.path / f"facts-{when}.json", found_then)
             gone = (lost or {}).get(value, ())
             cells.append(_result_cell(cell, median, verdict, metric or {}, gone[repeat - 1] if gone else 0))
@@ -95,7 +95,7 @@ def write_figures_run(
 
 def with_comparisons(result: Mapping[str, Any]) -> dict[str, Any]:
     """The result, and in it how its cells differ."""
-    return {**result, "comparisons": [one.document() for one in cell_comparisons(typed(result))]}
+    return {**result, "comparisons": [one.document() for one in cell_comparisons(typed(dict(result)))]}
 
 
 def _write(path: Path, document: Mapping[str, Any]) -> None:
@@ -108,7 +108,7 @@ def _result_cell(
 ) -> dict[str, Any]:
     counts = {"sent": 1_000, "lost": lost}
     block = {"talker": "sensor", "listener": "ecu", "clock": "one kernel", "counts": counts, **dict.fromkeys(NOT_KNOWN)}
-    streams = {} if median is None else {"control": {**block, "metrics": {"latency": figures(median) | metric}}}
+    streams = {} if median is None else {"control": {**block, "metrics": {"latency": {**figures(median), **metric}}}}
     kept = {key: cell[key] for key in ("cell", "slug", "repeat", "order", "status", "reason", "label")}
     kept |= {"instructions_per_ns": None, "qemu": None, "start_tai_ns": None, "loads": [], "refused": {}}
     return {**kept, "label": kept["label"] if streams else None, "verdict": verdict, "streams": streams}

@@ -27,7 +27,13 @@ CELL: dict[str, Any] = {"start_tai_ns": START, "duration_ns": 10 * SECOND, "cloc
 
 def port(name: str, offsets: list[int | None], grandmaster: int = 1, **more: Any) -> PtpSeries:
     """A port that reports an offset every half second, by default as a locked slave."""
-    about = {"port": name, "role": "slave", "free_running": False, "master": None, "start_tai_ns": START} | more
+    about: dict[str, Any] = {
+        "port": name,
+        "role": "slave",
+        "free_running": False,
+        "master": None,
+        "start_tai_ns": START,
+    } | more
     at = [about["start_tai_ns"] + n * SECOND // 2 for n in range(len(offsets))]
     rows = pl.DataFrame(
         {

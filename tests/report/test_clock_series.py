@@ -17,7 +17,13 @@ from latlab.report.charts.clocks import HEIGHT, WIDTH, ClockChart, clock_charts
 from latlab.report.result import make_result
 
 OFFSETS_NS = [None, -40, 60, None, 10]
-PORT = {"port": "ecu.eth0", "role": "slave", "profile": "default", "timestamps": "software", "clock": None}
+PORT: dict[str, Any] = {
+    "port": "ecu.eth0",
+    "role": "slave",
+    "profile": "default",
+    "timestamps": "software",
+    "clock": None,
+}
 PORT |= {"free_running": False, "limit_ns": 1000, "master": "sensor.eth0"}
 STEP_NS = 1_000_000_000
 

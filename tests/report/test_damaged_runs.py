@@ -37,7 +37,7 @@ DESCRIPTION = Description(
 )
 CELL = "cells/all/r1"
 DOCUMENTS = ("run.json", f"{CELL}/cell.json", f"{CELL}/facts-before.json", "result.json")
-VALUES = (None, -1, 0, 2**70, 1.5, "x", "", [], {}, [None], {"a": None}, True, 1e308)
+VALUES: tuple[Any, ...] = (None, -1, 0, 2**70, 1.5, "x", "", [], {}, [None], {"a": None}, True, 1e308)
 CHANGES = 6
 
 

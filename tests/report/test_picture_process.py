@@ -33,6 +33,7 @@ def test_the_pictures_are_the_same_with_it_without_it_and_when_it_is_killed(new_
         assert drawn(run, beside) == alone
     with PictureProcess(RunFolder(run)) as beside:
         (process,) = beside._pool._processes.values()
+        assert process.pid
         os.kill(process.pid, signal.SIGKILL)
         assert drawn(run, beside) == alone
 

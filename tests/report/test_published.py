@@ -49,7 +49,7 @@ def test_published_figures_of_what_was_not_measured_stand_below_what_stands_in_f
     published = [row | {"metric": "interrupt", "max": 9_180}, row | {"metric": "wakeup", "max": 40_000}]
 
     def titles(*measured: str) -> list[str]:
-        cells = [{"streams": {"irq": {"metrics": {name: {} for name in measured}}}}]
+        cells: list[dict[str, Any]] = [{"streams": {"irq": {"metrics": {name: {} for name in measured}}}}]
         result = {"cells": cells, "published": published}
         found = (table for name in ("wakeup", "interrupt") for table in published_tables(partial(Result, result), name))
         return [table.title.partition(",")[0] for table in found]

@@ -14,7 +14,7 @@ from latlab.report.comparison.document import compare, exit_code
 from latlab.report.comparison.lines import powerless
 from latlab.report.comparison.sides import Wanted, wanted
 from latlab.report.junit import comparison_junit
-from latlab.result.comparison import ComparisonDocument
+from latlab.result.comparison import Compared, ComparisonDocument, Regression
 
 OLD = (812.0, 845.0, 835.0, 830.0, 822.0)
 WORSE = tuple(value + 60 for value in OLD)
@@ -27,8 +27,13 @@ def against(tmp_path: Path, old: Any, new: Any, asked: Wanted | None = None, **o
     return compare(["new"], tmp_path, asked or wanted(statistics=["p50"]), baseline="old")
 
 
+def judged(one: Compared) -> Regression:
+    assert one.regression
+    return one.regression
+
+
 def outcomes(document: ComparisonDocument) -> list[str]:
-    return [one.regression.outcome for one in document.comparisons]
+    return [judged(one).outcome for one in document.comparisons]
 
 
 def limited(*thresholds: str) -> Wanted:
@@ -39,7 +44,7 @@ def test_what_is_shown_to_be_worse_is_a_regression(tmp_path: Path) -> None:
     document = against(tmp_path, OLD, WORSE)
     assert outcomes(document) == ["regression"]
     assert exit_code(document) == 1
-    said = document.comparisons[0].regression.sentence
+    said = judged(document.comparisons[0]).sentence
     assert said.startswith("regression: new is 60.0 µs slower than baseline at the median [")
 
 
@@ -71,21 +76,21 @@ def test_a_threshold_allows_as_much(tmp_path: Path, limit: str, outcome: str) ->
 
 def test_a_threshold_is_named_in_the_sentence(tmp_path: Path) -> None:
     (one,) = against(tmp_path, OLD, WORSE, limited("control.latency.p50=50us")).comparisons
-    assert one.regression.sentence.endswith("], more than the 50 µs allowed")
-    assert one.regression.threshold_ns == 50_000
+    assert judged(one).sentence.endswith("], more than the 50 µs allowed")
+    assert judged(one).threshold_ns == 50_000
 
 
 def test_a_threshold_adds_its_figure_to_what_is_compared(tmp_path: Path) -> None:
     document = against(tmp_path, OLD, WORSE, limited("control.latency.p99.9=100us"))
-    found = {one.statistic: one.regression.outcome for one in document.comparisons}
+    found = {one.statistic: judged(one).outcome for one in document.comparisons}
     assert found == {"p50": "regression", "p99_9": "no regression"}
 
 
 def test_a_comparison_too_coarse_for_what_is_allowed_says_so(tmp_path: Path) -> None:
     noisy = (700.0, 900.0, 1100.0, 600.0, 850.0)
     (one,) = against(tmp_path, OLD, noisy, limited("control.latency.p50=5us")).comparisons
-    assert one.regression.coarse
-    assert "; too coarse to detect a change of the 5 µs allowed" in one.regression.sentence
+    assert judged(one).coarse
+    assert "; too coarse to detect a change of the 5 µs allowed" in judged(one).sentence
 
 
 def test_what_is_too_coarse_has_an_outcome_of_its_own_and_fails_where_power_is_needed(tmp_path: Path) -> None:

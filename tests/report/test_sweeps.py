@@ -117,7 +117,7 @@ def test_the_chart_has_the_points_on_log_axes_that_are_the_same_in_every_panel(s
     chart = sweep_chart(shown, "functional only · verdict: trusted")
     assert (shown.x_axis.kind, shown.y_axis.kind) == ("log", "log")
     assert "functional only · verdict: trusted" in texts(chart)
-    places = []
+    places: list[tuple[int, float]] = []
     for name in ("none", "80"):
         of_line = [line for panel in shown.panels for line in panel.lines if line.name == name]
         every_max = [(point.at, point.reaches["max"].line_ns) for line in of_line for point in line.points]
@@ -126,7 +126,9 @@ def test_the_chart_has_the_points_on_log_axes_that_are_the_same_in_every_panel(s
         assert len(points(chart, f"{name}/p99")) == sum(
             "p99" in point.reaches for line in of_line for point in line.points
         )
-        places += [(ns, y) for (_, ns), (_, y) in zip(every_max, found, strict=True)]
+        for (_, ns), (_, y) in zip(every_max, found, strict=True):
+            assert ns is not None
+            places.append((ns, y))
     (low, bottom), (high, top) = min(places), max(places)
     for ns, y in places:
         first, last, own = shown.y_axis.places([low, high, ns])

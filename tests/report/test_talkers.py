@@ -14,6 +14,7 @@ from latlab.report.launches import early_notes, launches_of
 from latlab.report.sections import TALKERS_HEADINGS, Shown, parts_of, talker_rows
 from latlab.result.types import Result, Stream
 from latlab.scenario import Scenario, load_scenario
+from latlab.scenario.shapers import Classes
 
 SCENARIOS = Path(__file__).parents[2] / "scenarios"
 STREAM = {"name": "s", "talker": "sensor", "interface": "eth0", "port": "eth0", "priority": 3}
@@ -42,6 +43,7 @@ def test_a_latency_below_zero_is_explained_by_the_delta_of_the_etf_that_sends_ea
 def test_what_a_card_launches_or_another_queue_sends_is_not_early() -> None:
     scenario = load_scenario(SCENARIOS / "txtime.yaml").scenario
     shaper = scenario.shapers["sensor.eth0"]
+    assert isinstance(shaper, Classes)
     etf = shaper.children[0].model_copy(update={"offload": True})
     by_card = scenario.model_copy(update={"shapers": {"sensor.eth0": shaper.model_copy(update={"children": {0: etf}})}})
     for cell, one in ((launched(), by_card), (launched(priority=0), scenario), (launched(), None)):

@@ -74,7 +74,8 @@ class Side:
         self.rows["received"].append((stream, sequence, launch, None, soft, at))
 
     def tai_offset(self) -> int:
-        return round((self.rows["clocks"][0][0] - self.rows["clocks"][0][1]) / 10**9) * 10**9
+        seconds: int = round((self.rows["clocks"][0][0] - self.rows["clocks"][0][1]) / 10**9)
+        return seconds * 10**9
 
     def end(self, **more: Any) -> None:
         from recorded import recording_bytes
@@ -147,7 +148,7 @@ def pong(spec: dict[str, Any]) -> None:
     ready("pong")
     connection, answered = None if is_tcp else listening, 0
     while True:
-        waited = [0, connection or listening]
+        waited: list[Any] = [0, connection or listening]
         there, _, _ = select.select(waited, [], [], 1)
         if 0 in there:
             break

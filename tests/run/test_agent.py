@@ -75,7 +75,7 @@ async def stop(agent: Agent, bed: TestBed) -> Totals:
     return await agent.stop(bed)
 
 
-async def done(agent: Agent, bed: TestBed) -> dict[str, Any]:
+async def done(agent: Agent, bed: TestBed) -> Totals:
     return await agent.done
 
 

@@ -12,7 +12,7 @@ import pytest
 from latlab.recordings.run_folder import RunFolder
 from latlab.run import matrix
 from latlab.run.beds import Beds
-from latlab.scenario import cells, load_scenario
+from latlab.scenario import MatrixRun, cells, load_scenario, runs
 from latlab.testbed.site import Site
 
 TEXT = """\
@@ -31,7 +31,7 @@ def test_a_cancellation_that_a_cell_loses_ends_the_run_all_the_same(
 ) -> None:
     begun: list[int] = []
 
-    async def losing(one: matrix.MatrixRun, order: int, *_: Any, **__: Any) -> dict[str, Any]:
+    async def losing(one: MatrixRun, order: int, *_: Any, **__: Any) -> dict[str, Any]:
         begun.append(order)
         with contextlib.suppress(asyncio.CancelledError):
             await asyncio.sleep(60)
@@ -40,7 +40,7 @@ def test_a_cancellation_that_a_cell_loses_ends_the_run_all_the_same(
     monkeypatch.setattr(matrix, "run_cell", losing)
     path = tmp_path / "two.yaml"
     path.write_text(TEXT)
-    order = matrix.runs(cells(load_scenario(path)), repeat=3, seed=1)
+    order = runs(cells(load_scenario(path)), repeat=3, seed=1)
     folder = RunFolder.create(tmp_path, "two")
 
     async def told() -> None:

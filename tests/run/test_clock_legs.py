@@ -119,7 +119,8 @@ def test_where_nothing_else_joins_a_flows_kernels_an_exchange_does_and_rather_on
         Leg("ecu", "sensor", "one kernel"),
     ]
     assert legs(watched(*at, sync="shared")) == []
-    told = leg_specs(watched(*at), SITE, Leg("sensor", "vm1", "exchange"), RUN, "/tmp/clock", {}.__getitem__)
+    nobody: dict[str, int | str] = {}
+    told = leg_specs(watched(*at), SITE, Leg("sensor", "vm1", "exchange"), RUN, "/tmp/clock", nobody.__getitem__)
     assert [(host, spec["role"]) for host, spec in told] == [("vm1", "responder"), ("sensor", "initiator")]
 
 
@@ -144,7 +145,9 @@ def test_the_guest_alone_is_told_to_read_the_clock_and_what_its_host_adds_to_utc
 
 def facts(offset_s: int | None, *clocks: str | None) -> dict[str, Any]:
     """As `latlab-agent facts` prints them (docs/reference/facts.md)."""
-    phcs = {str(n): {"name": name, "max_adjustment_ppb": None, "interfaces": []} for n, name in enumerate(clocks)}
+    phcs: dict[str, Any] = {
+        str(n): {"name": name, "max_adjustment_ppb": None, "interfaces": []} for n, name in enumerate(clocks)
+    }
     return {"clock": {"tai_offset_s": offset_s, "phcs": phcs}}
 
 

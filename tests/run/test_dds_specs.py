@@ -25,7 +25,8 @@ RUN = "8f3c5e0d12ab34cd"
 
 def told(small: Scenario, bed: BedFacts) -> tuple[dict[str, Any], dict[str, Any]]:
     """The specs of who asks and of who answers."""
-    return ping_spec(small, "rr", bed, RUN, "/r/ping-rr"), pong_spec(small, "rr", bed, RUN, "/r/pong-rr")
+    asks, answers = ping_spec(small, "rr", bed, RUN, "/r/ping-rr"), pong_spec(small, "rr", bed, RUN, "/r/pong-rr")
+    return dict(asks), dict(answers)
 
 
 def test_each_side_knows_the_other_by_its_address_and_its_own_interface(scenario: Make) -> None:

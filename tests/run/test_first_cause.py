@@ -42,6 +42,7 @@ def cells(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable
 
     def made(then: Callable[[], None]) -> list[Any]:
         def begin(talker: Agent, start_tai_ns: int) -> None:
+            assert isinstance(talker._process, asyncio.subprocess.Process)
             os.kill(talker._process.pid, signal.SIGSTOP)
             then()
 

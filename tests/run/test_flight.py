@@ -119,7 +119,7 @@ def test_the_agents_are_told_to_judge_and_to_keep_windows_only(scenario: Make) -
     spec = trace_spec(small, "ecu", [4711], "8f3c5e0d12ab34cd", "/run/trace-ecu")
     whole = scenario(tuning={"ecu": {"listener": {"trace": True}}})
     full = trace_spec(whole, "ecu", [4711], "8f3c5e0d12ab34cd", "/run/trace-ecu")
-    assert spec == full | {"windows_only": True, "buffer_kib": KEPT_KIB}
+    assert spec == {**full, "windows_only": True, "buffer_kib": KEPT_KIB}
     # One that is traced whole is not judged.
     both = scenario(trigger="latency > 5us", tuning={"ecu": {"listener": {"trace": True}}})
     assert "trigger" not in listen_spec(both, "ecu", BedFacts({}), "8f3c5e0d12ab34cd", "/run/listen")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 
 from latlab.model.errors import UsageError
@@ -53,7 +55,7 @@ def test_repetitions_in_virtual_time_count_on_from_the_scenarios_seed() -> None:
 def test_cells_in_virtual_time_are_measured_side_by_side_where_cpus_and_memory_allow(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(matrix.os, "sched_getaffinity", lambda _: {0, 1, 2, 3})
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1, 2, 3})
     for gib, at_once in ((64, 4), (6, 3), (1, 1)):
         monkeypatch.setattr(matrix, "available_memory", lambda gib=gib: gib * 2**30)
         assert matrix.at_once([cell(VIRTUAL)] * 9, None) == at_once

@@ -66,6 +66,7 @@ def test_a_ping_at_a_rate_has_both_ways_and_the_round_trip(measure: Measure) -> 
     assert up["sequence"].to_list() == down["sequence"].to_list() == list(range(200))
     assert (down["launch_tai_ns"] == up["rx_user_tai_ns"]).all(), "an answer is launched when its question is there"
     start = folder.cell().streams[0].start_tai_ns
+    assert start is not None
     assert up["launch_tai_ns"].to_list() == [start + n * 5_000_000 for n in range(200)]
     round_trip = cell["streams"]["rr"]["metrics"]["round_trip"]
     exact = (down["rx_user_tai_ns"] - up["launch_tai_ns"]).to_list()[20:]
@@ -104,7 +105,9 @@ def test_a_closed_loop_has_a_row_for_each_question_that_was_asked(measure: Measu
     assert (waits[:1000] == 0).all() and (waits >= 0).all(), "each answer starts the next question"
     assert "latency" not in cell["streams"]["loop.up"]["metrics"], "a byte stream has no kernel timestamps"
     assert "arrival_offset" not in cell["streams"]["loop.up"]["metrics"]
-    early = up.filter(pl.col("launch_tai_ns") < folder.cell().start_tai_ns + 100_000_000).height
+    start = folder.cell().start_tai_ns
+    assert start is not None
+    early = up.filter(pl.col("launch_tai_ns") < start + 100_000_000).height
     assert loop["counts"]["warmup"] == early > 0
     assert loop["metrics"]["round_trip"]["n"] == up.height - early
     assert loop["probe"]["period_ns"] is None
@@ -221,7 +224,10 @@ def test_the_report_says_next_to_the_figures_whether_it_was_a_closed_loop_or_at_
 
 @pytest.mark.parametrize("transport", ["udp", "tcp", "ethernet"])
 def test_nothing_of_a_probe_makes_its_cell_untrusted(measure: Measure, transport: str) -> None:
-    probes = {"rr": RATE | {"transport": transport}, "loop": PING | {"transport": transport, "port": None}}
+    probes: dict[str, dict[str, Any]] = {
+        "rr": RATE | {"transport": transport},
+        "loop": PING | {"transport": transport, "port": None},
+    }
     if transport == "ethernet":
         probes["loop"] |= {"ethertype": 0x88B6}
     cell, _, folder = measure(probes=probes)

@@ -54,11 +54,11 @@ def test_cells_that_differ_in_their_loads_and_repetitions_share_a_test_bed_and_t
     order = order_of(tmp_path)
     assert len(order) == 8
     found = shared(order)
-    by_bed: dict[int, list[tuple[object, object]]] = {}
+    by_bed: dict[int, list[tuple[object, int]]] = {}
     for one in order:
         bed = found.of(one)
         assert bed and bed.left == 4 and bed.with_agents
-        by_bed.setdefault(id(bed), []).append((one.cell.label["guests.vm1.bridge"], one.seed))
+        by_bed.setdefault(id(bed), []).append((one.cell.label["guests.vm1.bridge"], one.seed or 0))
     assert len(by_bed) == 2
     for several in by_bed.values():
         assert len({bridge for bridge, _ in several}) == 1 and sorted(seed for _, seed in several) == [1, 1, 2, 2]

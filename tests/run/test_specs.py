@@ -70,7 +70,7 @@ def test_both_ends_are_reported_who_takes_the_kernels_timestamps(scenario: Make)
 
 def test_a_listener_is_reported_the_same_streams_from_its_side(scenario: Make) -> None:
     spec = listen_spec(scenario(), "ecu", BED, RUN, "/run/listener-ecu")
-    assert spec | {"realtime": None} == {
+    assert {**spec, "realtime": None} == {
         "run_id": RUN,
         "recording": "/run/listener-ecu",
         "realtime": None,

@@ -84,6 +84,7 @@ def test_timers_of_two_hosts_next_to_a_stream_have_a_row_for_each_instant(
     assert list(cell["streams"]) == ["control", "irq", "other"]
     assert cell["streams"]["control"]["counts"]["received"] == 100
     start = folder.cell().start_tai_ns
+    assert start is not None
     for name in timers:
         found = rows(folder, name)
         assert found["sequence"].to_list() == list(range(500))
@@ -186,7 +187,7 @@ def test_what_a_killed_timer_leaves_in_the_kernel_is_gone_after_the_clean_up(tmp
     async def killed() -> str:
         bed = TestBed("killed", {"ecu": ecu, MACHINE: LocalMachine(MACHINE)})
         await bed.apply(list(tracing_steps(scenario, planned_site(scenario))))
-        spec = timer_spec(scenario, "irq", "8f3c5e0d12ab34cd", tmp_path / "timer-irq") | {"trace": True}
+        spec = {**timer_spec(scenario, "irq", "8f3c5e0d12ab34cd", tmp_path / "timer-irq"), "trace": True}
         agent = await Agent.start(bed, ecu, str(find_agent()), "timer", spec, probe="irq")
         pid = agent.ready.result().document()["pid"]
         await agent.kill(bed)

@@ -33,7 +33,7 @@ TIMER = {"probe": "timer", "on": "ecu", "period": "1ms"}
 def test_a_timer_is_reported_what_the_scenario_says_of_it(scenario: Make) -> None:
     own = {"offset": "250us", "how": "timerfd", "threshold": "20us", "window": "1s", "trace": False}
     small = scenario(probes={"irq": TIMER | own}, tuning={"ecu": {"talker": {"fifo": 70, "cpus": [1]}}})
-    spec = timer_spec(small, "irq", "8f3c5e0d12ab34cd", "/r/timer-irq")
+    spec = dict(timer_spec(small, "irq", "8f3c5e0d12ab34cd", "/r/timer-irq"))
     realtime = spec.pop("realtime")
     assert (realtime["fifo"], realtime["cpus"]) == (70, [1])
     assert spec == {

@@ -17,7 +17,7 @@ LOCAL = {"hosts.sensor.kind": "local", "hosts.ecu.kind": "local", "links.0.ends"
 SECOND_LINK = {"links.1": {"ends": ["sensor.eth1", "ecu.eth1"]}, "streams.control.via": "sensor.eth0", "loads": {}}
 
 
-def guests(**given: dict[str, Any]) -> dict[str, Any]:
+def guests(**given: Any) -> dict[str, Any]:
     """Values that put guests into the base scenario."""
     return {f"guests.{name}": guest for name, guest in given.items()}
 

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from latlab.scenario import Loaded, cells
+from latlab.scenario.loads import Busy, StressNg
 
 With = Callable[..., Loaded]
 Said = Callable[[dict[str, Any]], list[str]]
@@ -40,7 +41,8 @@ def test_it_needs_no_way(with_: With) -> None:
         "loads": {"calls": CALLS},
         "probes.irq": {"probe": "timer", "on": "ecu"},
     }
-    assert with_(alone).scenario.loads["calls"].on == "ecu"
+    found = with_(alone).scenario.loads["calls"]
+    assert isinstance(found, Busy) and found.on == "ecu"
 
 
 WRONG: list[tuple[dict[str, Any], str]] = [
@@ -72,6 +74,7 @@ def test_what_does_not_fit_is_reported_where_it_stands(said: Said, values: dict[
 def test_a_priority_on_chosen_cpus_and_files_of_a_host_are_fine(with_: With) -> None:
     files = {**MEMORY, "what": "io", "path": "/srv", "size": "8MiB"}
     found = with_({L: CALLS, "loads.io": files, "tuning.ecu.load": {"fifo": 5, "cpus": [1]}}).scenario.loads["io"]
+    assert isinstance(found, StressNg)
     assert (found.path, found.size) == ("/srv", 8 * 2**20)
 
 

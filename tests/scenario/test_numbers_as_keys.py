@@ -60,7 +60,7 @@ def test_a_transmit_queue_is_one_that_the_classes_have(said: Said, key: str, tol
 @pytest.mark.parametrize("vlan", NO_IDS)
 def test_a_vlan_id_that_is_none_is_reported_once_however_often_it_is_named(said: Said, vlan: str) -> None:
     name = f"eth0.{vlan}"
-    values = {
+    values: dict[str, Any] = {
         "loads": None,
         "links.0.vlans": {vlan: {}},
         "streams.control.via": f"sensor.{name}",

@@ -95,12 +95,12 @@ def override(set_: dict[str, Any] | None = None, **when: Any) -> dict[str, Any]:
     ("overrides", "what"),
     [
         (
-            [override(**{"links.0.mtv": 9000})],
+            [override(None, **{"links.0.mtv": 9000})],
             "overrides[0].when.links.0.mtv: unknown key of the matrix 'links.0.mtv'; "
             "expected links.0.mtu? (known: links.0.mtu, loads)",
         ),
         (
-            [override(**{"links.0.mtu": 900})],
+            [override(None, **{"links.0.mtu": 900})],
             "overrides[0].when.links.0.mtu: unknown value '900' of matrix.links.0.mtu; "
             "expected 9000? (known: 1500, 9000)",
         ),

@@ -16,7 +16,7 @@ With = Callable[..., Loaded]
 Said = Callable[[dict[str, Any]], list[str]]
 
 C = "streams.control."
-VIA = {"loads": None, "links.0.vlans": {"5": {}}, C + "via": "sensor.eth0.5"}
+VIA: dict[str, Any] = {"loads": None, "links.0.vlans": {"5": {}}, C + "via": "sensor.eth0.5"}
 """One VLAN, and the stream in it."""
 IDENTITY = {priority: priority for priority in range(8)}
 OUT = End("sensor", "eth0.5")
@@ -28,7 +28,7 @@ TAPRIO = {
 }
 S = "shapers/sensor.eth0"
 GUEST = {"host": "ecu", "uplink": "eth0.5"}
-TO_GUEST = {"loads": None, "links.0.vlans": {"5": {}}, "guests": {"vm1": GUEST}, C + "listener": "vm1"}
+TO_GUEST: dict[str, Any] = {"loads": None, "links.0.vlans": {"5": {}}, "guests": {"vm1": GUEST}, C + "listener": "vm1"}
 TWO_LOCAL = {
     "loads": None,
     "hosts": {"sensor": {"kind": "local"}, "ecu": {"kind": "local"}},
@@ -79,7 +79,7 @@ def test_the_networks_of_two_links_vlans_are_apart(with_: With) -> None:
 
 @pytest.mark.slow
 def test_the_last_vlan_of_the_last_link_still_has_a_network_of_its_own(with_: With) -> None:
-    links = [{"ends": [f"sensor.e{n}", f"ecu.e{n}"]} for n in range(255)]
+    links: list[dict[str, Any]] = [{"ends": [f"sensor.e{n}", f"ecu.e{n}"]} for n in range(255)]
     links.append({"ends": ["sensor.eth0", "ecu.eth0"], "vlans": {str(n): {} for n in range(1, 17)}})
     *_, last = scenario(with_, {"loads": None, "links": links, C + "via": "sensor.eth0.16"}).segments()
     assert str(last.network) == "10.95.255.0/24"

@@ -126,8 +126,8 @@ def own_boards(folder: Path) -> Iterator[dict[str, Board]]:
     public = (folder / "host.pub").read_text()
     (folder / "known_hosts").write_text("".join(f"{board.address} {public}" for board in boards.values()))
     entries = [f"Host {board.name}\nHostName {board.address}\n" for board in boards.values()]
-    key, known = folder / "key", folder / "known_hosts"
-    common = f"Host *\nIdentityFile {key}\nIdentitiesOnly yes\nUserKnownHostsFile {known}\n"
+    identity, known = folder / "key", folder / "known_hosts"
+    common = f"Host *\nIdentityFile {identity}\nIdentitiesOnly yes\nUserKnownHostsFile {known}\n"
     (folder / "config").write_text("".join(entries) + common)
     left, right = NAMES
     run("ip", "-n", left, "link", "add", CABLE, "type", "veth", "peer", "name", CABLE, "netns", right)

@@ -40,7 +40,7 @@ class Bench:
         """What a run could have left on each machine."""
         return {name: board.trace() for name, board in self.boards.items()}
 
-    def latlab(self, *arguments: object, **environment: str) -> Ended:
+    def latlab(self, *arguments: object, **environment: Any) -> Ended:
         """What came of the command."""
         return self.place.latlab(*arguments, **environment)
 

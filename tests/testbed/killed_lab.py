@@ -21,6 +21,7 @@ from latlab.testbed import test_bed_steps
 from latlab.testbed.apply import TestBed
 from latlab.testbed.host_setup import namespace_name
 from latlab.testbed.site import Site
+from latlab.testbed.step import Step
 
 
 class Death:
@@ -62,7 +63,7 @@ class KilledNetns(NamespaceHost):
 async def main(tag: str, when: str, at: int) -> None:
     small = scenario({"sensor": "netns", "ecu": "local"})
     steps = test_bed_steps(small, Site(tag))
-    changes = {argv for step in steps for argv in (step.do, step.undo) if argv}
+    changes = {argv for step in steps if isinstance(step, Step) for argv in (step.do, step.undo) if argv}
     KilledLocal.death = KilledNetns.death = Death(changes, when, at)
     hosts = {
         MACHINE: KilledLocal(MACHINE),

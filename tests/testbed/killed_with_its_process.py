@@ -14,6 +14,7 @@ import sys
 from typing import Any
 
 from latlab.hosts import MACHINE, Host, LocalMachine, NamespaceHost
+from latlab.hosts.base import Process
 from latlab.testbed.apply import TestBed
 from latlab.testbed.host_setup import namespace_name
 from latlab.testbed.loads.base import LoadProcess
@@ -24,18 +25,19 @@ LATER = "sleep {}; ip netns add {}"
 SERVER = ("iperf3", "--server", "--json", "--port", "5600")
 
 
-def die(pid: int) -> None:
-    os.write(1, str(pid).encode())
+def die(process: Process) -> None:
+    assert isinstance(process, asyncio.subprocess.Process)
+    os.write(1, str(process.pid).encode())
     os.kill(os.getpid(), signal.SIGKILL)
 
 
 class Deadly(Host):
     """A host, until a server has begun there."""
 
-    async def spawn(self, argv: Any, **options: Any) -> asyncio.subprocess.Process:
+    async def spawn(self, argv: Any, **options: Any) -> Process:
         process = await super().spawn(argv, **options)
         if argv == SERVER or argv[:2] == ("sh", "-c"):
-            die(process.pid)
+            die(process)
         return process
 
 
@@ -62,7 +64,7 @@ async def main(tag: str, what: str, where: str) -> None:
         if what == "bare":
             await bed.spawn(hosts["sensor"], "a server", SERVER)
         load = LoadProcess("server", "sensor", SERVER, ending="interrupt", tcp_port=5600)
-        die((await RunningProcess.start("load1", load, bed))._process.pid)
+        die((await RunningProcess.start("load1", load, bed))._process)
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import struct
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -53,7 +54,7 @@ def agent(folder: Path, architecture: str, version: str = __version__, *, name: 
 @pytest.fixture
 def on_x86(monkeypatch: pytest.MonkeyPatch) -> None:
     """This machine is an x86-64."""
-    monkeypatch.setattr(agent_binary.os, "uname", lambda: os.uname_result(("Linux", "lab", "6.12", "#1", "x86_64")))
+    monkeypatch.setattr(os, "uname", lambda: os.uname_result(("Linux", "lab", "6.12", "#1", "x86_64")))
 
 
 @pytest.fixture
@@ -119,7 +120,7 @@ def test_agents_in_the_package_serve_where_none_is_next_to_python(
     packaged.mkdir()
     own, other = agent(packaged, "x86_64"), agent(packaged, "aarch64")
     monkeypatch.setattr(agent_binary, "PACKAGED", packaged)
-    monkeypatch.setattr(agent_binary.sys, "executable", str(tmp_path / "bin/python"))
+    monkeypatch.setattr(sys, "executable", str(tmp_path / "bin/python"))
     monkeypatch.delenv("LATLAB_AGENT", raising=False)
     assert find_agent() == own
     assert find_agents(own) == {"x86_64": str(own), "aarch64": str(other)}

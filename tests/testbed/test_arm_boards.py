@@ -56,7 +56,7 @@ def scenario(*, guest: dict[str, Any] | None = None, **board: Any) -> Scenario:
 
 
 def images() -> dict[str, Image]:
-    found = {}
+    found: dict[str, Image] = {}
     for name, architecture in BUILT.items():
         kind = "board" if "board" in name else "guest"
         found[name] = replace(

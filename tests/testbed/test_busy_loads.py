@@ -51,7 +51,7 @@ def achieved(plan: LoadPlan, stdout: str, stderr: str = "") -> Any:
     return LOADS[plan.kind].parse(plan, [Output(process(plan), stdout, stderr)])
 
 
-COMMANDS = {
+COMMANDS: dict[str, tuple[dict[str, Any], str]] = {
     "cpu": ({"workers": 2}, "--cpu 2"),
     "memory": ({}, "--vm 1 --vm-bytes 67108864 --vm-method zero-one --vm-populate"),
     "io": (
@@ -160,7 +160,7 @@ def test_a_missing_stress_ng_makes_its_cells_unavailable_with_its_package() -> N
 @pytest.mark.usefixtures("agent")
 def test_exits_need_something_beneath() -> None:
     exits = {"kind": "busy", "on": "ecu", "what": "exits"}
-    bare, virtual = (replace(ABLE, read=lambda path, text=text: text) for text in ("flags : fpu\n", VIRTUAL))
+    bare, virtual = replace(ABLE, read=lambda _: "flags : fpu\n"), replace(ABLE, read=lambda _: VIRTUAL)
     (reason,) = lacking(bare, exits)
     assert reason == (
         "loads.l: ecu does not run on a hypervisor to which it could exit (what: calls, which its own kernel handles)"

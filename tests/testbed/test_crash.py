@@ -33,7 +33,7 @@ OURS = "0123456789abcdef"
 @contextmanager
 def labs_killed(when: str) -> Iterator[Callable[[int], bool]]:
     """A function that has one lab after the other killed at that change; it returns False when the lab had fewer."""
-    argv = [sys.executable, KILLED_LAB, "t1", when]
+    argv: list[str | Path] = [sys.executable, KILLED_LAB, "t1", when]
     with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as labs:
 
         def killed(at: int) -> bool:
@@ -54,7 +54,7 @@ def lab_killed(when: str, at: int) -> bool:
 
 def killed_with_its_process(what: str, where: str) -> int:
     """The pid of what the killed lab had started."""
-    argv = [sys.executable, KILLED_WITH_ITS_PROCESS, "t1", what, where]
+    argv: list[str | Path] = [sys.executable, KILLED_WITH_ITS_PROCESS, "t1", what, where]
     lab = subprocess.run(argv, capture_output=True, text=True)
     assert lab.returncode == -signal.SIGKILL, lab.stderr
     return int(lab.stdout)

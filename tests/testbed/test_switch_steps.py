@@ -14,10 +14,12 @@ from latlab import testbed  # by its module: pytest takes a function test_bed_st
 from latlab.scenario import Scenario, parse
 from latlab.testbed.bridges.joints import joints
 from latlab.testbed.bridges.offloads import whole_frames
+from latlab.testbed.guests import guest_steps
 from latlab.testbed.links import link_steps, switch_steps
 from latlab.testbed.machine import assumed_machine
 from latlab.testbed.machines import planned_sites
 from latlab.testbed.plan import PlannedCell, plan_text
+from latlab.testbed.ptp import ptp_steps
 from latlab.testbed.site import Site, guest_address, hardware_address
 from latlab.testbed.step import Step
 
@@ -68,8 +70,8 @@ def test_a_bridge_without_a_protocol_or_an_address_has_the_ports() -> None:
 
 def test_it_is_made_once_its_links_are_there_and_before_what_needs_them() -> None:
     makers = testbed.MAKERS
-    assert makers.index(testbed.link_steps) < makers.index(switch_steps) < makers.index(testbed.guest_steps)
-    assert makers.index(switch_steps) < makers.index(testbed.ptp_steps)
+    assert makers.index(link_steps) < makers.index(switch_steps) < makers.index(guest_steps)
+    assert makers.index(switch_steps) < makers.index(ptp_steps)
 
 
 def test_it_knows_behind_which_port_each_address_is() -> None:

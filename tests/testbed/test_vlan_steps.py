@@ -14,7 +14,9 @@ from latlab import testbed  # by its module: pytest takes a function test_bed_st
 from latlab.model.errors import LabError
 from latlab.scenario import Scenario, parse
 from latlab.testbed.apply import BY_HAND, TestBed
+from latlab.testbed.guests import guest_steps
 from latlab.testbed.guests.start import unbuilt_image
+from latlab.testbed.links import link_steps
 from latlab.testbed.machine import Machine, assumed_machine, read_machine
 from latlab.testbed.machines import planned_sites
 from latlab.testbed.machines.board import modules_lacking
@@ -88,7 +90,7 @@ def test_an_interface_is_made_at_each_end_with_an_address_and_the_neighbours_of_
 
 def test_they_are_made_once_their_link_is_up_and_before_what_needs_them() -> None:
     makers = testbed.MAKERS
-    assert makers.index(testbed.link_steps) < makers.index(vlan_steps) < makers.index(testbed.guest_steps)
+    assert makers.index(link_steps) < makers.index(vlan_steps) < makers.index(guest_steps)
     assert makers.index(vlan_steps) < makers.index(shaper_steps)
 
 

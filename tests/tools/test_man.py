@@ -26,14 +26,14 @@ NAMES = [
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Where `make man` has written the pages."""
     made = tmp_path_factory.mktemp("man") / "pages"
-    command = [sys.executable, ROOT / "tools/man.py", made]
+    command: list[str | Path] = [sys.executable, ROOT / "tools/man.py", made]
     subprocess.run(command, check=True, capture_output=True, timeout=600)
     return made
 
 
 def rendered(path: Path) -> str:
     """The page as a terminal has it, on lines of any length, without bold."""
-    command = ["groff", "-man", "-Tutf8", "-Kutf8", "-P-cbou", "-rLL=1000n", path]
+    command: list[str | Path] = ["groff", "-man", "-Tutf8", "-Kutf8", "-P-cbou", "-rLL=1000n", path]
     return subprocess.run(command, check=True, capture_output=True, text=True, timeout=600).stdout
 
 
@@ -57,7 +57,7 @@ def test_a_page_has_the_sections_that_people_look_for(name: str, folder: Path) -
 def test_a_page_is_right_as_mandoc_or_groff_sees_it(name: str, folder: Path) -> None:
     path = folder / f"{name}.1"
     if shutil.which("mandoc"):
-        command = ["mandoc", "-T", "lint", "-W", "warning", path]
+        command: list[str | Path] = ["mandoc", "-T", "lint", "-W", "warning", path]
     elif shutil.which("groff"):
         command = ["groff", "-man", "-ww", "-z", "-Kutf8", "-Tutf8", path]
     else:

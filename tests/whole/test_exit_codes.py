@@ -206,7 +206,7 @@ LACKING: dict[str, tuple[tuple[str, ...], dict[str, str], str]] = {
 
 @pytest.mark.parametrize(("before", "environment", "word"), LACKING.values(), ids=LACKING)
 def test_what_the_machine_does_not_have_is_one_line_with_a_remedy_and_3(
-    place: Place, before: tuple[str, ...], environment: dict[str, str], word: str
+    place: Place, before: tuple[str, ...], environment: dict[str, Any], word: str
 ) -> None:
     trace = place.trace()
     ended = place.latlab("run", place.scenario(), before=before, **environment)

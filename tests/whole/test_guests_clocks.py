@@ -13,6 +13,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import polars as pl
@@ -140,8 +141,8 @@ def test_every_packet_out_of_the_guest_left_it_before_the_host_saw_it_within_the
 
 def test_the_bound_is_far_below_what_the_clock_was_wrong_by(watched: Watched) -> None:
     for seen in (watched.down, watched.up):
-        assert 0 < seen["clock_bound_ns"].median() < 50_000
-        assert seen["clock_bound_ns"].max() < 1_000_000
+        assert 0 < median(seen["clock_bound_ns"]) < 50_000
+        assert max(seen["clock_bound_ns"]) < 1_000_000
 
 
 def test_the_latencies_are_those_of_the_same_packets_next_to_the_witness(watched: Watched) -> None:
@@ -156,17 +157,17 @@ def test_the_latencies_are_those_of_the_same_packets_next_to_the_witness(watched
 def test_as_read_every_packet_would_be_wrong_by_seconds(watched: Watched) -> None:
     down, up = watched.down, watched.up
     as_read = watched.guest_ahead_ns(down["witness_tai_ns"]).estimate_ns
-    assert (down["rx_soft_tai_ns"] + as_read - down["witness_tai_ns"]).min() > 3 * 10**9
-    assert (up["witness_tai_ns"] - up["tx_soft_tai_ns"]).max() < -3 * 10**9
+    assert min(down["rx_soft_tai_ns"] + as_read - down["witness_tai_ns"]) > 3 * 10**9
+    assert max(up["witness_tai_ns"] - up["tx_soft_tai_ns"]) < -3 * 10**9
 
 
 def test_with_one_offset_for_all_packets_left_the_guest_after_the_host_had_seen_them(watched: Watched) -> None:
     """The drift matters: the offset of the run's middle puts packets out of their order on the way."""
     up, down = watched.up, watched.down
     ahead = watched.guest_ahead_ns(up["witness_tai_ns"]).estimate_ns
-    middle = int(pl.Series(ahead).median())
+    middle = int(median(ahead))
     too_early = up["witness_tai_ns"] + middle - up["tx_soft_tai_ns"]
     of_down = watched.guest_ahead_ns(down["witness_tai_ns"]).estimate_ns
     arrived = down["rx_soft_tai_ns"] + of_down - middle
-    assert too_early.min() < -200_000
-    assert (arrived - down["witness_tai_ns"]).min() < -200_000
+    assert min(too_early) < -200_000
+    assert min(arrived - down["witness_tai_ns"]) < -200_000

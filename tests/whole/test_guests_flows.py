@@ -67,7 +67,7 @@ def test_a_flow_is_followed_from_a_host_into_a_guest_on_one_clock(images: Path, 
     path = streams["control"]["metrics"]["path"]
     assert whole["p50"] >= path["p50"] - bound - path["uncertainty_ns"]
     # In the sender's stack, in the receiver's, and from call to call.
-    for first, second in ((CALLS[0], AT[0]), (AT[3], CALLS[1]), CALLS):
-        figures = between(first, second)
+    for begin, end in ((CALLS[0], AT[0]), (AT[3], CALLS[1]), CALLS):
+        figures = between(begin, end)
         assert (figures["n"], figures["lost"]) == (COUNT, 0)
         assert figures["min"] >= -figures["uncertainty_ns"]

@@ -63,7 +63,7 @@ def _shaped(noise: Noise, n: int, rng: np.random.Generator) -> Float64:
         return noise.spread_ns * np.abs(rng.standard_t(noise.degrees, n))
     gaussian = correlated(n, -1 / np.log(noise.rho), rng) if noise.rho else rng.standard_normal(n)
     if noise.shape == "exponential":
-        from scipy.special import log_ndtr  # type: ignore[import-untyped] # it takes a while to import
+        from scipy.special import log_ndtr  # it takes a while to import
 
         return np.asarray(-noise.spread_ns * log_ndtr(-gaussian), np.float64)
     if noise.shape == "uniform":

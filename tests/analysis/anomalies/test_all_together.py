@@ -45,7 +45,7 @@ def test_packets_that_arrive_before_they_left_are_counted() -> None:
 def test_a_swing_is_the_clocks_if_a_record_of_them_shows_it(
     swing: dict[str, bool], context: dict[str, object], name: str, ptp: str, comparison: str
 ) -> None:
-    synthetic = stream(Swing(20 * SECOND, 20 * SECOND, 50_000, "hump", **swing), packets=LONG, **context)  # type: ignore[arg-type]
+    synthetic = stream(Swing(20 * SECOND, 20 * SECOND, 50_000, "hump", **swing), packets=LONG, **context)
     episode = only(found(synthetic))
     assert (episode.class_, episode.evidence["ptp"], episode.evidence["comparison"]) == (name, ptp, comparison)
     assert (", because of the clocks or of the path: no clock's record shows it" in episode.text) is (

@@ -128,6 +128,7 @@ def test_a_stream_without_the_talkers_timestamps_has_no_limit_of_its_own() -> No
 def test_the_result_says_whether_a_heavy_tail_puts_the_limit_where_it_is() -> None:
     heavy, plain = found(stream(noise=WIDE)).limits, found(stream()).limits
     assert heavy is not None and plain is not None
+    assert heavy.exponential_ns is not None and plain.exponential_ns is not None
     assert heavy.heavy and heavy.exponential_ns < heavy.above_ns.middle
     assert not plain.heavy and plain.exponential_ns >= plain.above_ns.middle
     document = heavy.document()
@@ -166,7 +167,7 @@ def test_an_exponential_tail_is_reckoned_from_its_spread() -> None:
 
 
 def test_a_step_is_no_drift_and_a_line_is_one() -> None:
-    at = np.arange(60) * 1e9
+    at = np.arange(60, dtype=np.float64) * 1e9
     noise = np.random.default_rng(14).normal(0, 100, 60)
     assert drift(1e-5 * at + noise, at) == pytest.approx(1e-5, rel=0.05)
     assert drift(-1e-5 * at + noise, at) == pytest.approx(-1e-5, rel=0.05)

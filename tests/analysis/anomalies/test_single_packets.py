@@ -64,7 +64,7 @@ def test_two_stalls_right_after_one_another_are_two() -> None:
 
 def test_a_stall_longer_than_a_second_is_one_stall() -> None:
     episode = only(found(stream(Stall(5 * SECOND, 1_500_000_000))))
-    assert (episode.class_, episode.packets) == ("stall", pytest.approx(1_500, abs=2))
+    assert episode.class_ == "stall" and episode.packets == pytest.approx(1_500, abs=2)
     assert episode.text.startswith("stall of 1.5 s: 150")
 
 

@@ -46,7 +46,7 @@ def recall_and_precision(anomalies: Anomalies, late: tuple[int, ...] | range) ->
     said, true = anomalies.class_of > 0, np.zeros(len(anomalies.class_of), np.bool_)
     true[list(late)] = True
     right = np.count_nonzero(said & true)
-    return right / len(late), right / max(np.count_nonzero(said), 1)
+    return right / len(late), right / max(int(np.count_nonzero(said)), 1)
 
 
 def wide(noise: Noise, *ingredients: object, **changes: object) -> Synthetic:

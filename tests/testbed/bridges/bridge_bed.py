@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 import sys
@@ -135,11 +136,15 @@ async def killed(bed: TestBed, *, with_switch: bool) -> list[str]:
 
 def assert_no_trace(before: Mapping[str, Any], journals: Path) -> None:
     """Nothing; interfaces are as they were (`dump`), and neither folder nor journal is left."""
-    assert settled(before) == before
+    assert settled(dict(before)) == before
     assert not Path(STATE, TAG).exists()
     assert list(journals.iterdir()) == []
 
 
 def switch_pids(bed: TestBed) -> Mapping[str, int]:
     """The daemons' pids by their titles."""
-    return {running._service.title: running._process.pid for running in bed._services.values()}
+    found = {}
+    for running in bed._services.values():
+        assert isinstance(running._process, asyncio.subprocess.Process)
+        found[running._service.title] = running._process.pid
+    return found

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from bridge_bed import PLAIN, TAG, joint_of, scenario, with_guest
+from bridge_bed import PLAIN, TAG, joint_of, with_guest
+from lab_machine import scenario
 
 from latlab.model.bridges import KINDS
 from latlab.testbed.bridges.table import BRIDGES

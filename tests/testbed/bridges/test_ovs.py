@@ -93,6 +93,7 @@ def test_a_connection_of_the_host_passes_the_switch_and_no_copy_of_it_is_answere
     listens = "import socket; s = socket.create_server(('', 5601)); print(flush=True); s.accept()[0].sendall(b'whole')"
     made = with_guest("ovs")
     device = OvsBridge().device(joint_of(made), here)
+    assert device
 
     async def session() -> str:
         async with await build(made, here) as bed:

@@ -14,7 +14,7 @@ from lab_machine import run
 from partial import partial
 
 from latlab.analysis.evidence import CHECKS, Evidence
-from latlab.analysis.trust import RULES
+from latlab.model.rules import RULES
 from latlab.recordings.cell import Bridge, RecordedCell
 from latlab.result.types import Stream
 from latlab.scenario import Scenario

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+from typing import Any
 
 from lab_machine import scenario
 from tuned import GUEST, tuned
@@ -18,7 +19,7 @@ SITE = Site("RUN")
 
 def everything() -> Scenario:
     """A scenario that tunes all there is, on a host and in its guest."""
-    host = {
+    host: dict[str, Any] = {
         "guests": {"vm1": {part: {"cpus": [0], "fifo": 5} for part in ("vcpus", "emulator", "vhost")}},
         "isolated": [1],
         "irq": {"lat0": {"cpus": [0], "queues": {0: [1]}}},
@@ -84,7 +85,7 @@ def test_a_guest_takes_its_settings_along_and_a_libvirt_domain_gets_its_former_o
 def test_every_command_can_be_pasted_into_a_shell() -> None:
     steps = [*before_guests_tuning(everything(), SITE), *guest_tuning(everything(), SITE)]
     for step in steps:
-        for argv in filter(None, (step.do, step.undo, step.present, step.check and step.check.argv)):
+        for argv in filter(None, (step.do, step.undo, step.present, step.check.argv if step.check else None)):
             line = LocalMachine("ecu").command_line(argv)
             subprocess.run(["sh", "-n"], input=line, text=True, check=True)
             if argv[:2] == ("sh", "-c"):
