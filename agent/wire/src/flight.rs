@@ -12,6 +12,33 @@ const LONGEST_NS: i64 = 1_000_000_000;
 /// Windows that may wait to be reported. They overlap where packets are many, and are then one.
 const WAITING: usize = 256;
 
+/// Windows that wait to be reported.
+pub(crate) struct Waiting(Vec<Window>);
+
+impl Waiting {
+    pub(crate) fn new() -> Self {
+        Self(Vec::with_capacity(WAITING))
+    }
+
+    /// Around a packet that began at one instant and ended at another, with so much before and after.
+    pub(crate) fn keep(&mut self, begun_ns: i64, ended_ns: i64, margin_ns: i64) {
+        let window = Window {
+            from_tai_ns: begun_ns.max(ended_ns.saturating_sub(LONGEST_NS)).saturating_sub(margin_ns),
+            to_tai_ns: ended_ns.saturating_add(margin_ns),
+        };
+        let full = self.0.len() >= WAITING;
+        match self.0.last_mut() {
+            Some(last) if full || last.meets(window) => *last = last.with(window),
+            _ => self.0.push(window),
+        }
+    }
+
+    /// Those that have come about since this was asked before, in order.
+    pub(crate) fn take(&mut self) -> Vec<Window> {
+        joined(self.0.drain(..).collect())
+    }
+}
+
 /// What of a packet is judged, by the names of the metrics.
 #[derive(Clone, Copy, Debug, JsonSchema, Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "snake_case")]
@@ -129,7 +156,7 @@ pub struct Judge {
     trigger: Trigger,
     tai_offset_ns: i64,
     streams: Vec<Stream>,
-    windows: Vec<Window>,
+    windows: Waiting,
     totals: JudgedTotals,
 }
 
@@ -141,7 +168,7 @@ impl Judge {
             trigger,
             tai_offset_ns: i64::from(tai_offset_s) * 1_000_000_000,
             streams: numbers.into_iter().map(stream).collect(),
-            windows: Vec::with_capacity(WAITING),
+            windows: Waiting::new(),
             totals: JudgedTotals::default(),
         }
     }
@@ -182,28 +209,17 @@ impl Judge {
             return;
         }
         let begun_ns = [launched_ns, soft_ns].into_iter().flatten().min().unwrap_or(user_ns).min(user_ns);
-        self.keep(Window {
-            from_tai_ns: begun_ns.max(user_ns.saturating_sub(LONGEST_NS)).saturating_sub(self.trigger.margin_ns),
-            to_tai_ns: user_ns.saturating_add(self.trigger.margin_ns),
-        });
+        self.windows.keep(begun_ns, user_ns, self.trigger.margin_ns);
     }
 
     /// The windows that have come about since this was asked before, in order.
     pub fn take(&mut self) -> Vec<Window> {
-        joined(self.windows.drain(..).collect())
+        self.windows.take()
     }
 
     /// What became of the packets so far.
     pub fn totals(&self) -> JudgedTotals {
         self.totals
-    }
-
-    fn keep(&mut self, window: Window) {
-        let full = self.windows.len() >= WAITING;
-        match self.windows.last_mut() {
-            Some(last) if full || last.meets(window) => *last = last.with(window),
-            _ => self.windows.push(window),
-        }
     }
 }
 
@@ -312,7 +328,7 @@ mod tests {
         let mut judge = judge(Judged::Latency);
         (0..2 * WAITING as i64).for_each(|n| judge.came(&packet(n * 10_000, 600, 700)));
         let found = judge.take();
-        assert_eq!((found.len(), judge.windows.capacity()), (WAITING, WAITING));
+        assert_eq!((found.len(), judge.windows.0.capacity()), (WAITING, WAITING));
         assert_eq!(found.last().unwrap().to_tai_ns, (2 * WAITING as i64 - 1) * 10_000 + 800);
     }
 

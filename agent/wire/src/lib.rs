@@ -21,6 +21,7 @@ pub mod launch;
 pub mod live;
 pub mod pace;
 pub mod page;
+pub mod passing;
 pub mod port;
 pub mod probe;
 pub mod prp;

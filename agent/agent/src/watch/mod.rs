@@ -15,12 +15,15 @@ use program::Programs;
 use std::time::{Duration, Instant};
 use sys::clock::tai_ns;
 use wire::event::{Done, Event, Failure, Live, OtherFlow, PointSeen, StreamProgress, WatchFound};
+use wire::passing::Passing;
 use wire::record::{MAX_SNAP, Watched, WatchedDrop};
 use wire::spec::{LaunchClock as Chosen, Watch as Spec};
 use wire::watch::Record;
 
 /// How long rings are left alone.
 const PAUSE: Duration = Duration::from_millis(5);
+/// How often late packets are reported, as `listen` does.
+const REPORTS_LATE: Duration = Duration::from_millis(20);
 /// So many rejected flows are named at most, for each point.
 const NAMED: usize = 8;
 
@@ -55,6 +58,7 @@ pub fn run() -> Result<(), Failure> {
         clock: LaunchClock::new(chosen),
         tap,
         seen: vec![[0; 2]; spec.points.len()],
+        passing: spec.trigger.map(|trigger| Passing::new(trigger, spec.payload())),
         drops: Drops { tap: drops_tap, names, count: 0 },
     };
     let recording = recorder.start();
@@ -62,10 +66,14 @@ pub fn run() -> Result<(), Failure> {
     let ready = session::ready("watch", realtime, Vec::new())?;
     emit(&Event::WatchReady { ready, watch: found_here, drops: found });
 
-    let mut told = Instant::now();
+    let (mut told, mut judged) = (Instant::now(), Instant::now());
     while !session.stopped() && !recording.broken() {
         std::thread::sleep(PAUSE);
         watch.pass(&recording);
+        if judged.elapsed() >= REPORTS_LATE {
+            judged = Instant::now();
+            watch.report_late();
+        }
         if told.elapsed() >= Duration::from_secs(1) {
             told = Instant::now();
             emit(&Event::Progress { tai_ns: tai_ns(), streams: watch.progress(), live: Live::default() });
@@ -73,6 +81,8 @@ pub fn run() -> Result<(), Failure> {
     }
     let end_tai_ns = tai_ns();
     watch.pass(&recording);
+    watch.report_late();
+    let judged = watch.passing.as_ref().map(Passing::totals);
     let (points, others, lost) = (watch.points(), watch.others(), watch.programs.lost());
     let drops = watch.drops.count;
     drop(watch);
@@ -82,6 +92,7 @@ pub fn run() -> Result<(), Failure> {
         points,
         drops,
         others,
+        judged,
         lost,
         ring_full: totals.ring_full,
         recorded: totals.recorded,
@@ -96,6 +107,8 @@ struct Watch {
     tap: Tap<Watched>,
     /// By point: packets that came in, and that left.
     seen: Vec<[u64; 2]>,
+    /// Where there is a trigger.
+    passing: Option<Passing>,
     drops: Drops,
 }
 
@@ -134,8 +147,19 @@ impl Watch {
             if let Some(seen) = self.seen.get_mut(usize::from(row.point)) {
                 seen[usize::from(row.out)] += 1;
             }
+            if let Some(passing) = &mut self.passing {
+                passing.seen(&row);
+            }
             // This thread may wait; what the kernel's ring then has no room for is counted there.
             self.tap.push_when_room(row, || !recording.broken());
+        }
+    }
+
+    /// Reports the windows around packets that were late since it was called before.
+    fn report_late(&mut self) {
+        let windows = self.passing.as_mut().map(Passing::take).unwrap_or_default();
+        if !windows.is_empty() {
+            emit(&Event::Late { tai_ns: tai_ns(), windows });
         }
     }
 

@@ -170,6 +170,9 @@ pub enum Done {
         drops: u64,
         /// The largest rejected flows, of points and directions where no packet was accepted.
         others: Vec<OtherFlow>,
+        /// Of a trigger; None: there was none.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        judged: Option<JudgedTotals>,
         /// Packets that a rule fitted and that were not recorded, as the kernel's ring was full.
         lost: u64,
         /// Rows lost because a ring was full.

@@ -167,7 +167,7 @@ pub enum Event {
         /// By port.
         ports: Vec<PortTotals>,
     },
-    /// Of `listen` with a trigger: of these intervals the kernel's events are to be kept.
+    /// Of `listen` or `watch` with a trigger: of these intervals the kernel's events are to be kept.
     Late {
         /// CLOCK_TAI now.
         tai_ns: i64,

@@ -98,7 +98,7 @@ pub struct Listen {
 }
 
 /// A trigger's durations are an hour at most.
-const LONGEST_NS: i64 = 3600 * 1_000_000_000;
+pub(super) const LONGEST_NS: i64 = 3600 * 1_000_000_000;
 
 impl Listen {
     /// Checks what the types cannot.

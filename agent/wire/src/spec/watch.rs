@@ -1,5 +1,6 @@
 //! What `watch` is asked for.
 
+use super::listen::LONGEST_NS;
 use super::{Mac, Realtime, Wrong, check_ring, default_ring_records, hexadecimal, wrong};
 use crate::record::MAX_SNAP;
 use schemars::JsonSchema;
@@ -16,6 +17,8 @@ pub(crate) const MAX_TESTS: usize = 48;
 const SNAP: usize = 128;
 /// The headers of a UDP datagram over IPv6 with two VLAN tags.
 const LEAST_SNAP: usize = 70;
+/// Of so many bytes of their payload at least packets are told apart by a trigger.
+const LEAST_PAYLOAD: usize = 16;
 
 /// `latlab-agent watch`.
 #[derive(Clone, Debug, JsonSchema, Deserialize)]
@@ -42,6 +45,9 @@ pub struct Watch {
     /// Whether packets of the flow that this kernel drops are recorded, too, wherever it drops them.
     #[serde(default)]
     pub drops: bool,
+    /// Which packets are late, so that the kernel's events around them are to be kept; None: none.
+    #[serde(default)]
+    pub trigger: Option<WatchTrigger>,
     /// Records that the kernel's ring holds until they are read, and the ring to the writer.
     #[serde(default = "default_ring_records")]
     pub ring_records: usize,
@@ -62,6 +68,30 @@ impl WatchPoint {
     pub fn is_sockets(&self) -> bool {
         self.ifindex == 0
     }
+}
+
+/// Packets that take longer than this from one point to another are late.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct WatchTrigger {
+    /// Where they are seen first.
+    pub from: Sight,
+    /// Where they are seen later.
+    pub to: Sight,
+    /// A packet that takes more than this, ns, is late.
+    pub above_ns: i64,
+    /// So much before it is seen first and after it is seen later is kept, ns.
+    pub margin_ns: i64,
+}
+
+/// A point, and which way packets pass it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Sight {
+    /// Number of the point.
+    pub point: u8,
+    /// They leave there; else they come in.
+    pub out: bool,
 }
 
 /// An expression about packets: `{"all": [{"is": {"protocol": 17}}, {"not": {"is": {"any_port": [53, 53]}}}]}`.
@@ -147,7 +177,31 @@ fn every_bit() -> Mac {
     Mac([0xff; 6])
 }
 
+impl WatchTrigger {
+    fn check(&self, points: usize) -> Result<(), Wrong> {
+        for (at, sight) in [("trigger.from.point", self.from), ("trigger.to.point", self.to)] {
+            if usize::from(sight.point) >= points {
+                return wrong(at, format!("{}; expected below {points}", sight.point));
+            }
+        }
+        if self.from == self.to {
+            return wrong("trigger.to", "is where packets are seen first");
+        }
+        for (at, ns) in [("trigger.above_ns", self.above_ns), ("trigger.margin_ns", self.margin_ns)] {
+            if !(0..=LONGEST_NS).contains(&ns) {
+                return wrong(at, format!("{ns}; expected 0 to {LONGEST_NS}"));
+            }
+        }
+        Ok(())
+    }
+}
+
 impl Watch {
+    /// So many bytes of a packet's payload are recorded at every point, whatever headers it has there.
+    pub fn payload(&self) -> usize {
+        self.snap.saturating_sub(LEAST_SNAP)
+    }
+
     /// Packets whose digest is below this are recorded; 0: all.
     pub fn sampled_below(&self) -> u32 {
         if self.sample <= 1 { 0 } else { u32::MAX / self.sample }
@@ -171,6 +225,12 @@ impl Watch {
         }
         if !(1..=MAX_SAMPLE).contains(&self.sample) {
             return wrong("sample", format!("expected 1 to {MAX_SAMPLE}"));
+        }
+        if let Some(trigger) = &self.trigger {
+            trigger.check(self.points.len())?;
+            if self.snap < LEAST_SNAP + LEAST_PAYLOAD {
+                return wrong("snap", format!("expected at least {} with a trigger", LEAST_SNAP + LEAST_PAYLOAD));
+            }
         }
         self.flow.check("flow")?;
         let tests = self.flow.tests().len();
@@ -219,6 +279,28 @@ impl Rule {
 mod tests {
     use super::*;
     use serde_json::json;
+
+    #[test]
+    fn a_trigger_is_between_two_points_that_are_there_and_has_payload_to_tell_packets_apart_by() {
+        let with = |snap: usize, from: u8, to: u8, above_ns: i64| {
+            let sight = |point: u8| json!({"point": point, "out": false});
+            let trigger = json!({"from": sight(from), "to": sight(to), "above_ns": above_ns, "margin_ns": 0});
+            let spec = json!({"run_id": "8f3c5e0d12ab34cd", "recording": "/x/watch-ecu", "realtime": {}, "snap": snap,
+                "points": [{"netns": 1, "ifindex": 2}, {"netns": 1, "ifindex": 3}], "flow": {"all": []},
+                "trigger": trigger});
+            serde_json::from_value::<Watch>(spec).unwrap().check().err().map(|wrong| wrong.at)
+        };
+        assert_eq!(with(86, 0, 1, 5), None);
+        for (found, at) in [
+            (with(85, 0, 1, 5), "snap"),
+            (with(128, 2, 1, 5), "trigger.from.point"),
+            (with(128, 0, 2, 5), "trigger.to.point"),
+            (with(128, 1, 1, 5), "trigger.to"),
+            (with(128, 0, 1, -1), "trigger.above_ns"),
+        ] {
+            assert_eq!(found.as_deref(), Some(at));
+        }
+    }
 
     #[test]
     fn points_are_there_once_and_values_fit_into_their_headers() {
