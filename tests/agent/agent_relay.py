@@ -107,6 +107,12 @@ class Relay:
         self._stop.set()
         self._thread.join()
 
+    @property
+    def thread(self) -> int:
+        """The kernel's number of the thread that gives packets on."""
+        assert self._thread.native_id
+        return self._thread.native_id
+
     def _run(self) -> None:
         order = itertools.count()
         while self._held or not self._stop.is_set():

@@ -20,7 +20,7 @@ from typing import Any
 import polars as pl
 import pytest
 from agent_bed import Bed
-from agent_relay import Relay, Rule, double, drop, hold
+from agent_relay import Relay, Rule, double, drop, hold, sequence_of
 from lab_machine import run
 from test_watched_frames import MACS, programs
 
@@ -30,6 +30,7 @@ from latlab.recordings.run_folder import RunFolder
 from latlab.report.result import make_result
 from latlab.run.events import Phase
 from latlab.run.watch import WatchRequest, finish_watch, is_unfinished_watch, watch
+from latlab.scenario.load import trigger_given
 
 pytestmark = [
     pytest.mark.real,
@@ -103,6 +104,19 @@ def send(talker: socket.socket, to: tuple[str, int], count: int = COUNT, gap_s: 
 
 def through(relay_bed: Bed, folder: Path, rule: Rule) -> RunFolder:
     """COUNT datagrams from `sensor` to a relay, which sends them on to `ecu` from another socket."""
+    at = ("ns:sensor/relay:out", "ns:relay/sensor:in", "ns:relay/ecu:out", "ns:ecu/relay:in")
+    return relayed(relay_bed, folder, rule, at)[0]
+
+
+def relayed(
+    relay_bed: Bed,
+    folder: Path,
+    rule: Rule,
+    at: tuple[str, ...] = ("ns:relay/sensor:in", "ns:relay/ecu:out"),
+    **asked: Any,
+) -> tuple[RunFolder, int]:
+    """The run, and the relay's thread."""
+    threads = []
     with (
         relay_bed.udp("sensor", "10.78.0.1") as talker,
         relay_bed.udp("relay", "10.78.0.2", PORT) as source,
@@ -113,12 +127,110 @@ def through(relay_bed: Bed, folder: Path, rule: Rule) -> RunFolder:
 
         def act() -> None:
             with Relay(source, sink, rule) as relay:
+                threads.append(relay.thread)
                 send(talker, ("10.78.0.2", PORT))
                 while len(relay.came) < COUNT:
                     time.sleep(0.01)
 
-        at = ("ns:sensor/relay:out", "ns:relay/sensor:in", "ns:relay/ecu:out", "ns:ecu/relay:in")
-        return watching(folder, act, at)
+        found = watching(folder, act, at, **asked)
+    return found, threads[0]
+
+
+def late(unlucky: Callable[[int], bool], for_ns: int) -> Rule:
+    """Packets with an unlucky sequence number go on after this time, all others at once."""
+    return lambda packet, came: [(packet, came + (for_ns if unlucky(sequence_of(packet)) else 0))]
+
+
+FROM_TO = "ns-relay-sensor-in-to-ns-relay-ecu-out"
+LATE_NS = 10 * MS
+
+
+def flights_of(cell: dict[str, Any]) -> dict[str, Any]:
+    """What was kept of the one kernel that was watched."""
+    (flight,) = cell["imported"]["flights"]
+    return dict(flight)
+
+
+def transit_rows(folder: RunFolder) -> pl.Series:
+    """How long each packet took in the relay, ns."""
+    (cell,) = folder.cells()
+    (number,) = (one.stream for one in cell.cell().streams if one.name == FROM_TO)
+    rows = cell.packets().filter(pl.col("stream") == number)
+    return rows["second_point_tai_ns"] - rows["first_point_tai_ns"]
+
+
+def windows_around(folder: RunFolder) -> list[tuple[int, int]]:
+    """From 1 ms before to 1 ms after each packet that took longer than LATE_NS in the relay; what meets is one."""
+    (cell,) = folder.cells()
+    (number,) = (one.stream for one in cell.cell().streams if one.name == FROM_TO)
+    rows = cell.packets().filter(
+        (pl.col("stream") == number) & (pl.col("second_point_tai_ns") - pl.col("first_point_tai_ns") > LATE_NS)
+    )
+    found: list[tuple[int, int]] = []
+    for begin, end in (
+        rows.select(pl.col("first_point_tai_ns") - MS, pl.col("second_point_tai_ns") + MS)
+        .sort("first_point_tai_ns")
+        .iter_rows()
+    ):
+        if found and begin <= found[-1][1]:
+            found[-1] = found[-1][0], max(end, found[-1][1])
+        else:
+            found.append((begin, end))
+    return found
+
+
+def recorded_windows(folder: RunFolder) -> pl.DataFrame:
+    """Those of the trace, in order, of which parts that meet are one."""
+    kept = read_recording(folder.path / "watch" / "watch-0.kept.arrow", "kept").table.sort("from_tai_ns")
+    apart = (pl.col("from_tai_ns") > pl.col("to_tai_ns").cum_max().shift(1) + 1).fill_null(True)
+    return (
+        kept.with_columns(one=apart.cum_sum())
+        .group_by("one", maintain_order=True)
+        .agg(pl.col("from_tai_ns").min(), pl.col("to_tai_ns").max(), pl.col("whole").all())
+    )
+
+
+def test_around_packets_above_the_threshold_alone_is_kept_what_the_process_that_delays_them_did(
+    relay_bed: Bed, tmp_path: Path
+) -> None:
+    # Others may be late on a busy machine, too: those that were are in the packet table.
+    unlucky = {20, 21, 45}
+    trigger = trigger_given("latency > 10ms")
+    folder, relay = relayed(relay_bed, tmp_path, late(unlucky.__contains__, 20 * MS), trigger=trigger)
+    expected, kept = windows_around(folder), recorded_windows(folder)
+    assert kept.select("from_tai_ns", "to_tai_ns").rows() == expected
+    assert len(expected) >= 1
+    trace = read_recording(folder.path / "watch" / "watch-0.trace.arrow", "trace").table
+    assert kept["whole"].all()
+    inside = [trace.filter(pl.col("tai_ns").is_between(begin, end)) for begin, end in expected]
+    # Nothing else is recorded.
+    assert sum(one.height for one in inside) == trace.height
+    for events in inside:
+        switched = events.filter((pl.col("event") == 12) & ((pl.col("pid") == relay) | (pl.col("subject") == relay)))
+        assert switched.height > 0
+    cell = cell_of(folder)
+    flight = flights_of(cell)
+    number_late = int((transit_rows(folder) > LATE_NS).sum())
+    assert number_late >= len(unlucky)
+    assert flight["judged"] == {"judged": COUNT, "late": number_late, "typical": 0, "unjudged": 0}
+    assert (flight["trigger"], flight["kept"]["overran"]) == ("latency > 10ms", 0)
+    assert sum(one["events"] for one in flight["windows"]) == trace.height
+    assert cell["verdict"] == "trusted"
+
+
+def test_without_a_packet_above_the_threshold_nothing_is_kept_and_copies_are_not_judged(
+    relay_bed: Bed, tmp_path: Path
+) -> None:
+    doubled = {5, 25}
+    trigger = trigger_given("latency > 1h")
+    folder, _ = relayed(relay_bed, tmp_path, double(doubled.__contains__), trigger=trigger)
+    assert recorded_windows(folder).is_empty()
+    assert read_recording(folder.path / "watch" / "watch-0.trace.arrow", "trace").table.is_empty()
+    flight = flights_of(cell_of(folder))
+    assert flight["judged"] == {"judged": COUNT, "late": 0, "typical": 0, "unjudged": len(doubled)}
+    assert flight["windows"] == []
+    said = f"{trigger.text}: 0 of {COUNT} packets late from the first point to the last, 2 not judged"
+    assert any(note.startswith(said) for note in cell_of(folder)["imported"]["notes"])
 
 
 def transit(cell: dict[str, Any], name: str) -> dict[str, Any]:

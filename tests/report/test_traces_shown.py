@@ -143,6 +143,29 @@ def test_the_worst_packet_is_reported_with_whom_its_interrupt_came_to(result: di
     assert f"worst: packet {LATE}, whose interrupt arrived in thread hog" in found[0].remarks[0]
 
 
+def test_what_was_kept_around_late_packets_of_other_programs_is_shown_of_each_kernel(result: dict[str, Any]) -> None:
+    window: dict[str, Any] = {"from_tai_ns": 2_500_000, "to_tai_ns": 5_700_000, "whole": False, "events": 412}
+    window |= {"ran": [{"comm": "dd", "ns": 2_900_000}, {"comm": None, "ns": 1_000}], "waited": []}
+    window |= {"interrupts_ns": 21_000, "softirqs_ns": 0}
+    judged = {"judged": 6000, "late": 1, "typical": 0, "unjudged": 3}
+    flights: list[dict[str, Any]] = [
+        {"judged": judged, "kept": {"windows": 1, "overran": 1, "overwritten": 9}, "windows": [window]},
+        {"judged": None, "kept": None, "windows": []},
+    ]
+    hosts = [one | {"host": host, "trigger": "latency > 500us"} for one, host in zip(flights, "ab", strict=True)]
+    unknown: dict[str, Any] = dict.fromkeys(("format", "tool", "version", "latency"), "")
+    imported = unknown | {"files": [], "clock_bound_ns": None, "notes": [], "left_out": [], "facts": {}}
+    result["cells"][0] |= {"start_tai_ns": 1_000_000, "imported": imported | {"flights": hosts}}
+    kept, around = trace_tables(typed(result))
+    assert [str(row[2]) for row in kept.rows] == ["a", "b"]
+    first, second = (tuple(map(str, row[3:])) for row in kept.rows)
+    assert first == ("latency > 500us", "6000", "1", "0", "3", "1", "1")
+    assert second == ("latency > 500us", "", "", "", "", "not said", "not said")
+    (row,) = around.rows
+    assert tuple(map(str, row[2:])) == ("a", "1.5", "3200.0", "412", "dd 2900.0, unknown 1.0", "", "21.0", "0.0")
+    assert isinstance(row[5], Toned)
+
+
 def test_what_was_not_traced_has_no_table(result: dict[str, Any]) -> None:
     assert trace_tables(typed(result)) == []
     assert (("control", RECEPTION) in chain_views(typed(result))) is False

@@ -10,7 +10,7 @@ import pytest
 from latlab.run import flight as module
 from latlab.run.agent import Agent
 from latlab.run.events import ClockBound, Event, Interval, LatePackets, Phase
-from latlab.run.flight import GUESSED_NS, Flight
+from latlab.run.flight import GUESSED_NS, Flight, WatchFlight
 from latlab.run.specs import ENTRIES, KEPT_KIB, MARGIN_NS, BedFacts, entry_spec, listen_spec, trace_spec
 from latlab.scenario import Scenario
 
@@ -141,3 +141,17 @@ def test_the_vm_host_of_a_guest_that_listens_keeps_windows_too(scenario: Make) -
     # A timer in it needs all of them.
     timed = scenario(**parts, probes={"late": {"probe": "timer", "on": "ecu", "trace": "threads"}})
     assert "windows_only" not in entry_spec(timed, "ecu", [1, 2], "8f3c5e0d12ab34cd", "/run/entry-ecu")
+
+
+def test_windows_of_watched_packets_reach_each_kernel_on_its_own_clock(
+    heard: list[Event], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "now_tai_ns", lambda agent: 700 if agent.host.name == "guest:vm1" else 0)
+    here, guest = Told("machine"), Told("guest:vm1", kernel="two")
+    flight = WatchFlight(heard.append)
+    flight.traces |= {"machine": here.agent(), "guest:vm1": guest.agent()}
+    flight.hear(LatePackets("machine", (WINDOW,)))
+    flight.hear(Phase("watching"))
+    assert here.kept == [WINDOW]
+    assert guest.kept == [(WINDOW[0] + 700 - GUESSED_NS, WINDOW[1] + 700 + GUESSED_NS)]
+    assert heard == [Phase("watching")]

@@ -5,19 +5,24 @@ from __future__ import annotations
 import io
 import subprocess
 import sys
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 import pytest
 import yaml
 from measured_cell import BASE, Bench
 from rich.console import Console
 
+from latlab.analysis.interrupts import SWITCH
+from latlab.recordings.arrow import read_recording
 from latlab.report.build import write_report
 from latlab.report.markdown import result_markdown
 from latlab.report.result import make_result
 from latlab.report.sections import default_metrics
 from latlab.report.terminal import print_answer
+from latlab.report.traces import trace_tables
 from latlab.result.types import Result
 from latlab.run.events import Event, Phase
 from latlab.run.matrix import plan
@@ -111,6 +116,30 @@ def test_a_delay_and_losses_are_found_between_the_interfaces_where_they_were_mad
     assert cell["streams"]["control"]["metrics"]["latency"]["min"] > inside["min"]
 
 
+def test_what_the_kernel_did_around_packets_that_a_trigger_of_a_flow_finds_late_is_kept(measure: Bench) -> None:
+    limit_ns = DELAY_NS // 4
+    flow = {"match": f"udp port {PORT}", "at": AT[1:3], "trigger": f"latency > {limit_ns}ns"}
+    cell, folder, run = measure.measured(narrow, **HOSTS, **DURATION, streams={"control": STREAM}, flows={"seen": flow})
+    assert cell["status"] == "ok"
+    packets = pl.read_parquet(folder.flow_packets_path("seen")).drop_nulls("second_point_tai_ns")
+    late = packets.filter(pl.col("second_point_tai_ns") - pl.col("first_point_tai_ns") > limit_ns)
+    assert late.height > 0
+    (found,) = cell["flows"]
+    (flight,) = found["flights"]
+    assert flight["judged"] == {"judged": packets.height, "late": late.height, "typical": 0, "unjudged": 0}
+    kept = read_recording(folder.path / "flow-seen-switch.kept.arrow", "kept").table
+    for begin, end in late.select(pl.col("first_point_tai_ns") - MS, pl.col("second_point_tai_ns") + MS).iter_rows():
+        # A window may come in parts that follow each other.
+        parts = kept.filter((pl.col("to_tai_ns") >= begin) & (pl.col("from_tai_ns") <= end)).sort("from_tai_ns")
+        instants = parts.rows()
+        assert instants[0][0] <= begin and instants[-1][1] >= end
+        assert all(after[0] - before[1] <= 1 for before, after in pairwise(instants))
+    trace = read_recording(folder.path / "flow-seen-switch.trace.arrow", "trace").table
+    assert trace.filter(pl.col("event") == SWITCH).height > 0
+    shown, windows = trace_tables(Result.model_validate(run.result()))
+    assert {row[2] for row in (*shown.rows, *windows.rows)} == {"switch, flow seen"}
+
+
 def test_a_flow_alone_is_measured_of_packets_that_another_program_sends(measure: Bench) -> None:
     sending: list[subprocess.Popen[bytes]] = []
 
@@ -174,8 +203,16 @@ def test_an_interface_that_is_not_there_fails_the_cell_and_is_named(measure: Ben
 
 def test_the_plan_has_every_agent_that_watches(tmp_path: Path) -> None:
     path = tmp_path / "planned.yaml"
-    flows = {"seen": {"match": "udp", "at": ["sensor.eth0:out", "ecu.eth0:in"]}}
+    flows: dict[str, Any] = {"seen": {"match": "udp", "at": ["sensor.eth0:out", "ecu.eth0:in"]}}
     path.write_text(yaml.safe_dump(BASE | DURATION | {"streams": {"control": STREAM}, "flows": flows}))
     lines = plan(load_scenario(path)).splitlines()
     place = lines.index("# sensor: watches flow seen")
     assert '"ifindex": "IFINDEX of eth0"' in lines[place + 1] and '"netns": "NETNS of ecu"' in lines[place + 1]
+    assert '"trigger"' not in lines[place + 1]
+    flows["seen"]["trigger"] = "latency > 5ms"
+    path.write_text(yaml.safe_dump(BASE | DURATION | {"streams": {"control": STREAM}, "flows": flows}))
+    lines = plan(load_scenario(path)).splitlines()
+    place = lines.index("# sensor: watches flow seen")
+    assert '"to": {"point": 1, "out": false}, "above_ns": 5000000' in lines[place + 1]
+    place = lines.index("# sensor: keeps what the kernel does around late packets of flow seen")
+    assert '"windows_only": true' in lines[place + 1]

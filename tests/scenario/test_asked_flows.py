@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from latlab.scenario import End, parse
-from latlab.scenario.watched import FlowPoint
+from latlab.scenario.watched import LEAST_SNAP, FlowPoint
 
 BASE: dict[str, Any] = {
     "name": "small",
@@ -74,6 +74,31 @@ def test_what_is_no_flow_is_one_finding(at: list[str], match: str, where: str, w
     (found,) = parse(of(at, match)).findings
     assert found.path[:3] == ("flows", "seen", where)
     assert found.what == what
+
+
+@pytest.mark.parametrize(
+    ("more", "what", "expected"),
+    [
+        ({"at": ["sensor.eth0", "ecu.eth1:in"]}, "sensor.eth0 has two directions", "sensor.eth0:in or sensor.eth0:out"),
+        ({"at": ["sensor.eth0:out"]}, "a latency is between two points", "two points"),
+        ({"snap": LEAST_SNAP - 1}, "85 bytes of a packet may be headers alone", "86 or more"),
+        ({"trigger": "delivery > 1ms"}, "delivery is not judged while packets are watched", "latency, from the first"),
+    ],
+)
+def test_a_trigger_of_what_cannot_be_judged_is_one_finding(more: dict[str, Any], what: str, expected: str) -> None:
+    flow = {"match": "udp", "at": ["sensor.eth0:out", "ecu.eth1:in"], "trigger": "latency > 500us"}
+    assert not parse(BASE | {"flows": {"seen": flow | {"snap": LEAST_SNAP}}}).findings
+    (finding,) = parse(BASE | {"flows": {"seen": flow | more}}).findings
+    assert finding.path == ("flows", "seen", "trigger")
+    assert what in finding.what and expected in finding.expected
+
+
+def test_a_trigger_of_a_flow_is_in_real_time() -> None:
+    board = {"kind": "board", "time": "virtual"}
+    flow = {"match": "udp", "at": ["sensor.eth0:out", "ecu.eth1:in"], "trigger": "latency > 500us"}
+    hosts = {"hosts": {"sensor": board, "ecu": board}, "guests": {}}
+    found = [one.what for one in parse(BASE | hosts | {"flows": {"seen": flow}}).findings]
+    assert any("is in virtual time, which does not wait for requests to keep events" in what for what in found)
 
 
 def test_a_guest_without_a_tap_has_none_to_watch() -> None:

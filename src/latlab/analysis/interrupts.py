@@ -50,7 +50,7 @@ them (docs/explanation/decisions.md).
 _HANDLER: Final = 0x08
 _SERVING: Final = 0x10
 # include/trace/events/sched.h, `prev_state`: in one of these a thread goes to sleep; in others it would run on.
-_ASLEEP: Final = 0xFF
+ASLEEP: Final = 0xFF
 
 _Places = NDArray[np.intp]
 
@@ -242,7 +242,7 @@ def _asleep(found: _Trace, thread: int, at_ns: NDArray[np.int64]) -> NDArray[np.
     """
     switches = found.places(SWITCH)
     left = switches[found.pid[switches] == thread]
-    gone = (found.detail[left] > 0) & ((found.detail[left] & _ASLEEP) > 0)
+    gone = (found.detail[left] > 0) & ((found.detail[left] & ASLEEP) > 0)
     come = (found.places(event, subject=thread) for event in (WAKING, SWITCH))
     slept, roused = left[gone], np.concatenate((left[~gone], *come, found.places(LOST)))
 

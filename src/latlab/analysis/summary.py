@@ -158,6 +158,7 @@ def _flows_watched(cell: RecordedCell) -> Iterator[FlowWatched]:
             packets=flow.packets,
             notes=flow.notes,
             left_out=flow.left_out,
+            flights=flow.flights,
         )
 
 

@@ -15,6 +15,7 @@ from latlab.cli.options import (
     Json,
     Runs,
     Strict,
+    Trigger,
     duration_ns,
 )
 from latlab.cli.output import open_console
@@ -109,6 +110,7 @@ def watch(
             help="Store no recording on machines over ssh: each is sent as it is written.",
         ),
     ] = False,
+    trigger: Trigger = None,
     name: Annotated[str, typer.Option("--name", metavar="NAME", rich_help_panel=FILES, help="Name of the run.")] = (
         "watch"
     ),
@@ -135,6 +137,8 @@ def watch(
         latlab watch --flow 'udp port 5000' --at eth0:in --at tap0:out --sample 100
         # From a program's send call to another program's receive call
         latlab watch --flow udp --at ns:mu/socket:out --at ns:bay/socket:in
+        # What the kernel did around packets that took longer between the two
+        latlab watch --flow udp --at eth0:in --at br0:out --trigger 'latency > 1ms'
         # Sampled values through two namespaces, until Ctrl-C
         latlab watch --flow 'ether proto sv' --at ns:merging/eth0 --at ns:bay/eth0
     """
@@ -144,6 +148,7 @@ def watch(
     from latlab.run.events import Phase
     from latlab.run.watch import WatchRequest
     from latlab.run.watch import watch as measure
+    from latlab.scenario.load import trigger_given
 
     asked = WatchRequest(
         flow,
@@ -155,6 +160,7 @@ def watch(
         None if clock_bound is None else duration_ns(clock_bound, "--clock-bound"),
         None if ssh_config is None else str(ssh_config),
         streamed,
+        None if trigger is None else trigger_given(trigger),
     )
     console = make_console(stderr=as_json) if as_json else open_console()
     until = "until Ctrl-C" if asked.for_ns is None else f"for {for_}"

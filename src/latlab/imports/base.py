@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from latlab.analysis.bins import Tally, bin_of_percentiles
 from latlab.model.errors import UsageError
 from latlab.model.rules import NAMES
-from latlab.recordings.cell import LeftOut, ToolInterval, WatchedLosses
+from latlab.recordings.cell import KeptAround, LeftOut, ToolInterval, WatchedLosses
 
 INT64: Final = 2**63
 """Values from here on fit no column."""
@@ -143,7 +143,7 @@ class ReadFiles:
 
     version: of the tool or of its format, as far as the file says it. latency: what the tool's latency is, in one
     sentence. notes: what to know when reading the figures. problems: what makes them doubtful. facts: what else the
-    files say of the measurement. by_latlab: no other program measured it.
+    files say of the measurement. by_latlab: no other program measured it. flights: what was kept around late packets.
     """
 
     tool: str
@@ -156,6 +156,7 @@ class ReadFiles:
     problems: tuple[ImportProblem, ...] = ()
     facts: Mapping[str, Any] = field(default_factory=dict)
     by_latlab: bool = False
+    flights: tuple[KeptAround, ...] = ()
 
 
 @dataclass(frozen=True)

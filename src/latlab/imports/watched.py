@@ -17,6 +17,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from latlab import __version__
+from latlab.analysis.around import kept_windows
 from latlab.analysis.counts import placed
 from latlab.analysis.words import counted
 from latlab.imports.base import ImportProblem, PacketStream, ReadFiles, Stamps
@@ -33,6 +34,8 @@ from latlab.model.units import MILLISECOND_NS, SECOND_NS
 from latlab.recordings.arrow import read_recording
 from latlab.recordings.cell import (
     ClockEdge,
+    JudgedPackets,
+    KeptAround,
     LeftOut,
     OtherFlow,
     PointTotals,
@@ -141,6 +144,9 @@ def read_watched(watch: Watched, folder: Path, clocks: Sequence[ClockEdge] | Non
         found, said = _at(one, watch.clock_bound_ns if clocks is None else None)
         streams += found
         notes += said
+    flights = list(_flights(watch, folder))
+    problems += filter(None, map(_overran, flights))
+    notes += [_judged_text(one.trigger, one.judged) for one in flights if one.judged]
     return ReadFiles(
         TOOL,
         __version__,
@@ -152,6 +158,7 @@ def read_watched(watch: Watched, folder: Path, clocks: Sequence[ClockEdge] | Non
         problems=tuple(problems),
         facts={"packets": {one.name: len(one.point.seen_ns) for one in seen}, "flow": watch.flow},
         by_latlab=True,
+        flights=tuple(flights),
     )
 
 
@@ -283,6 +290,48 @@ def _losses(stream: PacketStream, talker: _Seen, dropped: Sequence[_Dropped]) ->
         found.append(rows.filter(pl.col("sequence") >= 0).cast({"sequence": pl.UInt64}))
     missing = pl.DataFrame({"stream": np.zeros(len(lost), np.uint16), "sequence": lost.astype(np.uint64)})
     return WatchedLosses.model_validate(placed(missing, pl.concat(found)).document())
+
+
+def _flights(watch: Watched, folder: Path) -> Iterator[KeptAround]:
+    """What was kept of each kernel around late packets; nothing without a trigger."""
+    for kernel in watch.kernels:
+        if watch.trigger is None or kernel.trace is None:
+            continue
+        prefix = folder / kernel.recording
+        trace, tasks, kept = (
+            read_recording(Path(f"{prefix}.{table}.arrow"), table, run_id=watch.run_id).table
+            for table in ("trace", "tasks", "kept")
+        )
+        yield KeptAround(
+            host=kernel.host,
+            trigger=watch.trigger,
+            judged=kernel.totals.judged,
+            kept=kernel.trace.totals.kept,
+            windows=kept_windows(trace, tasks, kept),
+        )
+
+
+def _judged_text(trigger: str, judged: JudgedPackets) -> str:
+    """What is said of packets that were judged while they passed."""
+    return (
+        f"{trigger}: {judged.late} of {judged.judged} packets late from the first point to the last, "
+        f"{judged.unjudged} not judged (`latlab show stages`)"
+    )
+
+
+def _overran(flight: KeptAround) -> ImportProblem | None:
+    """What is doubtful of what was kept: windows without all of their events."""
+    if not (flight.kept and flight.kept.overran):
+        return None
+    return ImportProblem(
+        "trace-whole",
+        "the kernel's events around late packets were no longer held",
+        "suspect",
+        "every window whole",
+        f"{flight.kept.overran} of {counted(flight.kept.windows, 'window')} incomplete",
+        "keep other work off that machine, or raise the threshold of --trigger",
+        flight.host,
+    )
 
 
 def _not_recorded(kernel: WatchedBy) -> int:

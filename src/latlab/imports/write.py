@@ -196,6 +196,7 @@ def write_imported_cell(
                 problems=[one.as_dict() for one in imported.problems],
                 facts=dict(imported.facts),
                 by_latlab=imported.by_latlab,
+                flights=list(imported.flights),
                 figures=[figures_entry(one) for one in imported.figures],
             ),
         )

@@ -177,6 +177,57 @@ class ToolFound(Recorded):
     figures: list[ToolFigures]
 
 
+class JudgedPackets(Recorded):
+    """What a listener found of its packets by a trigger. typical: not late, and kept to be compared with."""
+
+    judged: int
+    late: int
+    typical: int
+    unjudged: int
+
+
+class KeptTotals(Recorded):
+    """What a trace kept of windows. overran: those of which events were no longer held."""
+
+    windows: int
+    overran: int
+    overwritten: int
+
+
+class ThreadTime(Recorded):
+    """How long a thread did something, ns. comm: its name; None: unknown."""
+
+    comm: str | None
+    ns: int
+
+
+class FlightWindow(Recorded):
+    """What a kernel did around late packets. whole: none of its events were lost. ran: threads that ran for longest;
+    waited: those that were ready for longest and did not run. interrupts_ns, softirqs_ns: of all CPUs together.
+    """
+
+    from_tai_ns: int
+    to_tai_ns: int
+    whole: bool
+    events: int
+    ran: list[ThreadTime]
+    waited: list[ThreadTime]
+    interrupts_ns: int
+    softirqs_ns: int
+
+
+class KeptAround(Recorded):
+    """What a flight recorder kept of a kernel while packets were watched. judged: None where another kernel judged
+    them. kept: None: its agent did not come to its end. windows: the longest.
+    """
+
+    host: str
+    trigger: str
+    judged: JudgedPackets | None
+    kept: KeptTotals | None
+    windows: list[FlightWindow]
+
+
 class ImportedFound(ToolFound):
     """Where an imported cell's figures come from. by_latlab: no other program measured it."""
 
@@ -186,6 +237,7 @@ class ImportedFound(ToolFound):
     files: list[str]
     clock_bound_ns: int | None
     by_latlab: bool = False
+    flights: list[KeptAround] = []
 
 
 class AskedOfProbe(Recorded):
@@ -345,23 +397,6 @@ class Programs(Recorded):
     compared: list[dict[str, int | str]] = []
 
 
-class JudgedPackets(Recorded):
-    """What a listener found of its packets by a trigger. typical: not late, and kept to be compared with."""
-
-    judged: int
-    late: int
-    typical: int
-    unjudged: int
-
-
-class KeptTotals(Recorded):
-    """What a trace kept of windows. overran: those of which events were no longer held."""
-
-    windows: int
-    overran: int
-    overwritten: int
-
-
 class PointTotals(Recorded):
     """Packets of the flow that came in at a point, and that left there, recorded or not. unread: of sockets, received
     before they could be read.
@@ -487,20 +522,21 @@ class WatchedBy(RecordedAgent):
     """A kernel, and the agent that watched it. recording: its file's name without the end that all such files have.
 
     from_tai_ns, until_tai_ns: by its clock; between them every kernel was watched, and what was seen had time to come
-    to any other point.
+    to any other point. trace: the agent that kept the kernel's events around late packets; None: none was started.
     """
 
     verb: str = "watch"
     recording: str
     from_tai_ns: int | None = None
     until_tai_ns: int | None = None
+    trace: RecordedAgent | None = None
 
 
 class Watched(Recorded):
     """Packets that were watched: `watch` of run.json. flow: the expression as it was written; filter: as agents have
     it. for_ns: None: until it was ended. snap: bytes of each packet that are kept. sample: of so many packets one was
     recorded, chosen by its digest. clock_bound_ns: how far the
-    clocks of two kernels differ at most, where that is stated. grace_ns: as GRACE_NS.
+    clocks of two kernels differ at most, where that is stated. trigger: which packets are late. grace_ns: as GRACE_NS.
     """
 
     flow: str
@@ -513,18 +549,20 @@ class Watched(Recorded):
     points: list[WatchedPoint]
     kernels: list[WatchedBy]
     notes: list[str] = []
+    trigger: str | None = None
     grace_ns: int = GRACE_NS
 
 
 class WatchedFlow(Watched):
     """A flow of a scenario, watched in its cell. problems: reasons not to trust its figures. packets: of each point and
-    direction; None: the recordings were not read.
+    direction; None: the recordings were not read. flights: of each kernel what was kept around late packets.
     """
 
     name: str
     left_out: list[LeftOut] = []
     problems: list[dict[str, str]] = []
     packets: dict[str, int] | None = None
+    flights: list[KeptAround] = []
 
 
 # Clocks

@@ -54,6 +54,7 @@ def imported_result(folder: CellFolder, cell: RecordedCell) -> JudgedCell:
         left_out=imported.left_out,
         facts=imported.facts,
         by_latlab=imported.by_latlab,
+        flights=imported.flights,
     )
     result = cell_of(cell, streams).model_copy(update={"ptp": [], "imported": told})
     recorded = {name: block for name, block in streams.items() if _has_packets(cell, name)}

@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from latlab.analysis.interrupt_way import EMULATED, NOT_TRACED
 from latlab.analysis.reception import Instants, VmHost, receptions, timer_wakings
-from latlab.recordings.cell import JudgedPackets, RecordedCell
+from latlab.model.units import MILLISECOND_NS
+from latlab.recordings.cell import FlightWindow, JudgedPackets, KeptAround, RecordedCell, ThreadTime
 from latlab.recordings.clock_offset import offset_between
 from latlab.recordings.run_folder import CellFolder
 from latlab.recordings.traces import Traced, read_timer_traces, read_traces
@@ -36,6 +37,11 @@ FLIGHT_TITLE: Final = "Flight recorder: kept parts of traces"
 FLIGHT_HEADINGS: Final = (
     *("cell", "repeat", "host", "trigger", "packets judged", "late", "kept as typical", "not judged"),
     *("windows kept", "incomplete windows"),
+)
+AROUND_TITLE: Final = "Around late packets: the longest windows, all CPUs together, µs"
+AROUND_HEADINGS: Final = (
+    *("cell", "repeat", "host", "from, ms", "length", "events", "threads that ran", "threads ready and not running"),
+    *("interrupts", "softirqs"),
 )
 _FIGURES: Final = ("min", "mean", "p50", "p99", "max")
 _NAMED: Final = 3
@@ -101,24 +107,64 @@ def _not_entered(traced: Traced, cell: RecordedCell) -> str | None:
 
 def trace_tables(result: Result) -> list[Table]:
     """The tables of all cells; none where nothing was traced. That of reasons only where a breakdown is not whole."""
-    found = list(_traced(result))
-    if not found:
-        return []
+    found, around = list(_traced(result)), list(_around(result))
     told = tuple(_row(*one) for one in found)
     intervals = tuple(row for place, trace, _ in found for row in _intervals(place, trace))
     missing = tuple(row for place, trace, _ in found for row in _missing(place, trace))
+    flights = (*_flights(found), *((*place, one.trigger, *_judged(one), *_counts_of(one)) for place, one, _ in around))
+    windows = [(*place, *_window(window, start)) for place, one, start in around for window in one.windows]
     label = label_text(result)
-    flights = tuple(_flights(found))
+    tables = (
+        (FLIGHT_HEADINGS, flights, range(4, len(FLIGHT_HEADINGS)), FLIGHT_TITLE),
+        (AROUND_HEADINGS, windows, (3, 4, 5, 8, 9), AROUND_TITLE),
+        (HEADINGS, told, range(3, 7), TITLE),
+        (MISSING_HEADINGS, missing, range(3, 5), MISSING_TITLE),
+        (INTERVAL_HEADINGS, intervals, range(6, len(INTERVAL_HEADINGS)), INTERVAL_TITLE),
+    )
     return [
-        *(
-            [Table(FLIGHT_HEADINGS, flights, range(4, len(FLIGHT_HEADINGS)), f"{FLIGHT_TITLE} · {label}")]
-            if flights
-            else []
-        ),
-        Table(HEADINGS, told, range(3, 7), f"{TITLE} · {label}"),
-        *([Table(MISSING_HEADINGS, missing, range(3, 5), f"{MISSING_TITLE} · {label}")] if missing else []),
-        Table(INTERVAL_HEADINGS, intervals, range(6, len(INTERVAL_HEADINGS)), f"{INTERVAL_TITLE} · {label}"),
+        Table(headings, rows_of, right, f"{title} · {label}")
+        for headings, rows_of, right, title in tables
+        if rows_of or (found and title == INTERVAL_TITLE)
     ]
+
+
+def _around(result: Result) -> Iterator[tuple[tuple[str, str, str], KeptAround, int]]:
+    """((cell, repetition, host), what was kept there around late packets that were watched, when the cell began)."""
+    for cell in rows.ordered_cells(result):
+        place, start = (cell_title(cell), str(cell.repeat)), cell.start_tai_ns or 0
+        for one in cell.imported.flights if cell.imported else ():
+            yield (*place, one.host), one, start
+        for flow in cell.flows:
+            yield from (((*place, f"{one.host}, flow {flow.name}"), one, start) for one in flow.flights)
+
+
+def _judged(one: KeptAround) -> tuple[str, ...]:
+    """Of packets; blank where another kernel judged them."""
+    if not (judged := one.judged):
+        return ("",) * 4
+    told = (str(count) for count in (judged.judged, judged.late, judged.typical))
+    return (*told, bad_if(judged.unjudged, str(judged.unjudged)))
+
+
+def _counts_of(one: KeptAround) -> tuple[str, str]:
+    """Of windows."""
+    return (str(one.kept.windows), bad_if(one.kept.overran, str(one.kept.overran))) if one.kept else ("not said",) * 2
+
+
+def _window(window: FlightWindow, start_tai_ns: int) -> tuple[str, ...]:
+    return (
+        f"{(window.from_tai_ns - start_tai_ns) / MILLISECOND_NS:.1f}",
+        microseconds(window.to_tai_ns - window.from_tai_ns) or "",
+        bad_if(not window.whole, str(window.events)),
+        _times(window.ran),
+        _times(window.waited),
+        microseconds(window.interrupts_ns) or "",
+        microseconds(window.softirqs_ns) or "",
+    )
+
+
+def _times(found: Iterable[ThreadTime]) -> str:
+    return ", ".join(f"{one.comm or 'unknown'} {microseconds(one.ns)}" for one in found)
 
 
 def whom_text(whom: CameTo) -> str:

@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from latlab.model.part import DocumentPart, Failure, Keys, Status, Verdict
 from latlab.model.rules import IDS, Severity
-from latlab.recordings.cell import Bridge, Guest, LeftOut, Load
+from latlab.recordings.cell import Bridge, Guest, KeptAround, LeftOut, Load
 from latlab.result.anomalies import (
     Anomaly,
     Beside,
@@ -318,7 +318,8 @@ class PtpPort(DocumentPart):
 
 class Imported(DocumentPart):
     """Where an imported cell's figures come from. latency: what the tool's latency is, in one sentence. by_latlab: it
-    was watched, and no other program measured it."""
+    was watched, and no other program measured it. flights: of each kernel what was kept around late packets.
+    """
 
     format: str
     tool: str
@@ -330,11 +331,13 @@ class Imported(DocumentPart):
     left_out: list[LeftOut]
     facts: dict[str, Any]
     by_latlab: bool = False
+    flights: list[KeptAround] = []
 
 
 class FlowWatched(DocumentPart):
     """A flow whose packets were watched. flow: which, as the scenario has it. hosts: of each kernel the one whose agent
-    watched. packets: seen at each point, by direction; None: the recordings were not read.
+    watched. packets: seen at each point, by direction; None: the recordings were not read. flights: of each kernel what
+    was kept around late packets.
     """
 
     name: str
@@ -343,6 +346,7 @@ class FlowWatched(DocumentPart):
     packets: dict[str, int] | None
     notes: list[str]
     left_out: list[LeftOut]
+    flights: list[KeptAround] = []
 
 
 class CoreUse(DocumentPart):

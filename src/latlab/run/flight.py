@@ -77,13 +77,41 @@ class Flight:
             agent.keep(self._moved(late.windows, judging, agent))
 
     def _moved(self, windows: Iterable[Interval], judging: Agent, keeping: Agent) -> Iterator[Interval]:
-        """The windows on the clock of who keeps them, longer by what that is not known to."""
-        here, there = judging.host, keeping.host
-        if here.shared_kernel == there.shared_kernel:
-            ahead_ns, off_ns = 0, 0
-        elif known := self._ahead(there.name, here.name):
-            ahead_ns, off_ns = known
-        else:
-            ahead_ns, off_ns = now_tai_ns(keeping) - now_tai_ns(judging), GUESSED_NS
-        for begin, end in windows:
-            yield begin + ahead_ns - off_ns, end + ahead_ns + off_ns
+        return moved(windows, judging, keeping, self._ahead(keeping.host.name, judging.host.name))
+
+
+def moved(
+    windows: Iterable[Interval], judging: Agent, keeping: Agent, known: tuple[int, int] | None = None
+) -> Iterator[Interval]:
+    """The windows on the clock of who keeps them, longer by what that is not known to. known: by how much it is ahead
+    of the judge's, and ± that; None: nothing has compared the two.
+    """
+    if judging.host.shared_kernel == keeping.host.shared_kernel:
+        ahead_ns, off_ns = 0, 0
+    elif known:
+        ahead_ns, off_ns = known
+    else:
+        ahead_ns, off_ns = now_tai_ns(keeping) - now_tai_ns(judging), GUESSED_NS
+    for begin, end in windows:
+        yield begin + ahead_ns - off_ns, end + ahead_ns + off_ns
+
+
+class WatchFlight:
+    """Listens to the agents that watch, and passes the windows of the one that judges on to those that trace.
+
+    traces: by host, each ready before the first agent watches.
+    """
+
+    def __init__(self, listener: Listener) -> None:
+        self.traces: dict[str, Agent] = {}
+        self._listener = listener
+
+    def hear(self, event: Event) -> None:
+        """Take an event: of late packets it is this, all others are passed on."""
+        if not isinstance(event, LatePackets):
+            self._listener(event)
+            return
+        # Its kernel's clock is that of the agent that traces there.
+        judging = self.traces[event.host]
+        for agent in self.traces.values():
+            agent.keep(moved(event.windows, judging, agent))

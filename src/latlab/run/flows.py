@@ -17,12 +17,26 @@ from latlab.recordings.cell import ClockEdge, Guest, RecordedStream, WatchedFlow
 from latlab.recordings.run_folder import CellFolder, publishing
 from latlab.run.agent import Agent
 from latlab.run.drops import drops_watched_on, emulated_of
+from latlab.run.events import ignore
 from latlab.run.fetch import Recordings
-from latlab.run.watching import SOCKETS, Keep, KernelOfPoints, find, merged, notes_of, points_of
+from latlab.run.flight import WatchFlight
+from latlab.run.watching import (
+    SOCKETS,
+    FoundInterface,
+    Keep,
+    KernelOfPoints,
+    find,
+    judged_between,
+    merged,
+    notes_of,
+    points_of,
+    trigger_spec,
+)
 from latlab.scenario import Scenario
-from latlab.scenario.watched import SOCKET, TAP, FlowAsked, FlowPoint, parse_flow
+from latlab.scenario.watched import SOCKET, TAP, FlowAsked, FlowPoint, of_two_kernels, parse_flow
 from latlab.testbed.apply import TestBed
 from latlab.testbed.places import Places
+from latlab.testbed.step import Spec
 
 TOOL = "latlab watch"
 """What `tool` of a stream of cell.json is, whose packets were watched."""
@@ -60,12 +74,19 @@ class FlowWatch:
         emulated = emulated_of(guests)
         for flow in self._flows:
             flow.kernels = await self._kernels(flow)
+            flight = WatchFlight(ignore)
+            for kernel in flow.kernels if flow.asked.trigger else ():
+                local = self._folder.path / kernel.recording
+                prefix = self._recordings.prefix(kernel.host, local)
+                await self._recordings.receive(kernel.host, "trace", local, ("kept",))
+                flight.traces[kernel.host.name] = await kernel.start_tracing(self._bed, run_id, prefix)
+                await self._recordings.follow(kernel.host, "trace", local, ("kept",))
             for kernel in flow.kernels:
                 local = self._folder.path / kernel.recording
                 keep = keep_of(flow.asked, drops=drops_watched_on(self._scenario, kernel.host.name, emulated))
                 prefix = self._recordings.prefix(kernel.host, local)
                 await self._recordings.receive(kernel.host, "watch", local, keep.tables)
-                await kernel.start(self._bed, run_id, prefix, parse_flow(flow.asked.match), keep)
+                await kernel.start(self._bed, run_id, prefix, parse_flow(flow.asked.match), keep, flight.hear)
                 await self._recordings.follow(kernel.host, "watch", local, keep.tables)
 
     @property
@@ -91,6 +112,14 @@ class FlowWatch:
             try:
                 await kernel.stop(self._bed)
                 await kernel.look_again()
+            except LabError as error:
+                failure = failure or error
+        # After the last late packet has been reported.
+        for kernel in (kernel for flow in self._flows for kernel in flow.kernels if kernel.tracing):
+            if self._bed.is_gone(kernel.host.name):
+                continue
+            try:
+                await kernel.stop_tracing(self._bed)
             except LabError as error:
                 failure = failure or error
         if failure:
@@ -128,6 +157,7 @@ class FlowWatch:
             run_id=self._run_id,
             points=points_of(flow.kernels),
             kernels=known,
+            trigger=asked.trigger.text if asked.trigger else None,
             notes=notes_of(flow.kernels),
             grace_ns=grace_ns,
         )
@@ -135,6 +165,7 @@ class FlowWatch:
     async def _kernels(self, flow: _Flow) -> list[KernelOfPoints]:
         """The kernels of a flow's points, with the interfaces that are there."""
         found: dict[str, KernelOfPoints] = {}
+        trigger, ends = flow.asked.trigger, list[FoundInterface]()
         for point in flow.asked.at:
             name = self._scenario.watched_on(point)
             host = self._bed.hosts[name]
@@ -143,11 +174,19 @@ class FlowWatch:
             where = f"flows.{flow.name}"
             try:
                 interface = flow_device(self._places, point)
-                kernel.found.append(await find(point.name, host, interface, point.directions, where))
+                ends.append(await find(point.name, host, interface, point.directions, where))
+                kernel.found.append(ends[-1])
             except UsageError as error:
                 raise LabError(error.what, where=f"{where}: {error.where}", remedy=error.remedy) from None
         for kernel in found.values():
             kernel.found = merged(kernel.found)
+        if trigger:
+            kernels = [self._bed.hosts[self._scenario.watched_on(point)].shared_kernel for point in flow.asked.at]
+            if mistake := of_two_kernels(flow.asked.at, kernels):
+                what, remedy = mistake
+                raise LabError(what, where=f"flows.{flow.name}: trigger", remedy=remedy)
+            judging = found[kernels[0]]
+            judging.trigger = trigger_spec(trigger, judging.found, (ends[0], ends[-1]))
         return list(found.values())
 
 
@@ -171,6 +210,14 @@ def planned_point(scenario: Scenario, places: Places, point: FlowPoint) -> tuple
     """What stands in a plan for the network namespace and the number of an interface."""
     host, device = scenario.watched_on(point), flow_device(places, point)
     return f"NETNS of {host}", SOCKETS if device == SOCKET else f"IFINDEX of {device}"
+
+
+def planned_trigger(asked: FlowAsked, points: Sequence[FlowPoint]) -> Spec | None:
+    """By what the agent that watches these points judges packets in a plan; None: it does not."""
+    if not asked.trigger or points[0] != asked.at[0] or points[-1] != asked.at[-1]:
+        return None
+    first, last = ((number, points[number].directions[0]) for number in (0, len(points) - 1))
+    return judged_between(asked.trigger, first, last)
 
 
 def flow_kernels(scenario: Scenario, hosts: Mapping[str, Host], asked: FlowAsked) -> dict[str, list[FlowPoint]]:
@@ -215,6 +262,7 @@ def read_flows(
             "notes": list(found.notes),
             "left_out": list(found.left_out),
             "problems": [one.as_dict() for one in found.problems],
+            "flights": list(found.flights),
             "packets": dict(found.facts.get("packets", {})),
         }
         told.append(flow.model_copy(update=read))

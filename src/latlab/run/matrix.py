@@ -40,10 +40,20 @@ from latlab.run.events import (
     Waiting,
     ignore,
 )
-from latlab.run.flows import flow_kernels, flow_recording, keep_of, planned_point
+from latlab.run.flows import flow_kernels, flow_recording, keep_of, planned_point, planned_trigger
 from latlab.run.probe_specs import ping_spec, pings, pong_spec, timer_spec, timers, verb_of
 from latlab.run.room import available_memory, check_room
-from latlab.run.specs import BedFacts, entry_spec, listen_spec, listeners, talk_spec, talkers, trace_spec, waking_spec
+from latlab.run.specs import (
+    BedFacts,
+    around_spec,
+    entry_spec,
+    listen_spec,
+    listeners,
+    talk_spec,
+    talkers,
+    trace_spec,
+    waking_spec,
+)
 from latlab.run.watching import watch_spec
 from latlab.scenario import BoardHost, Loaded, MatrixCell, MatrixRun, Scenario, cells, runs
 from latlab.scenario.watched import parse_flow
@@ -311,6 +321,18 @@ def _planned(cell: MatrixCell) -> PlannedCell:
     agents += [
         Command(
             host,
+            (places.agent(host), "trace"),
+            f"keeps what the kernel does around late packets of flow {name}",
+            around_spec(ANY_RUN, flow_recording(name, host)),
+            seconds=seconds,
+        )
+        for name, asked in scenario.watched.items()
+        for host in flow_kernels(scenario, hosts, asked)
+        if asked.trigger
+    ]
+    agents += [
+        Command(
+            host,
             (places.agent(host), "watch"),
             f"watches flow {name}",
             watch_spec(
@@ -319,6 +341,7 @@ def _planned(cell: MatrixCell) -> PlannedCell:
                 [planned_point(scenario, places, point) for point in points],
                 parse_flow(asked.match),
                 keep_of(asked, drops=drops_watched_on(scenario, host, emulated)),
+                planned_trigger(asked, points),
             ),
             seconds=seconds,
         )

@@ -329,6 +329,20 @@ def trace_spec(scenario: Scenario, host: str, threads: Sequence[int | str], run_
     }
 
 
+def around_spec(run_id: str, recording: Path | str) -> Spec:
+    """The spec of `latlab-agent trace` that keeps what a kernel does around late packets of other programs: whose they
+    are is not known, so all threads, interrupts and softirqs count.
+    """
+    return {
+        "run_id": run_id,
+        "recording": str(recording),
+        "realtime": {"lock_memory": False},
+        "events": list(EVENTS),
+        "windows_only": True,
+        "buffer_kib": KEPT_KIB,
+    }
+
+
 def waking_spec(threads: Sequence[int | str], run_id: str, recording: Path | str) -> Spec:
     """The spec of `latlab-agent trace` next to a timer; threads: the one that waits for it."""
     return {

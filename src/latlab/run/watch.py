@@ -23,6 +23,7 @@ from latlab.recordings.run_folder import RUN_FORMAT, CellFolder, RunFolder
 from latlab.run.agent import Agent
 from latlab.run.events import Listener, Phase, ignore
 from latlab.run.fetch import Recordings
+from latlab.run.flight import WatchFlight
 from latlab.run.matrix import until_told
 from latlab.run.watching import (
     EVERY,
@@ -35,8 +36,10 @@ from latlab.run.watching import (
     merged,
     notes_of,
     points_of,
+    trigger_spec,
 )
-from latlab.scenario.watched import Flow, WatchPoint, parse_flow, parse_point
+from latlab.scenario.limits import Trigger
+from latlab.scenario.watched import Flow, WatchPoint, not_judged, of_two_kernels, parse_flow, parse_point
 from latlab.testbed.agent_binary import find_agent, find_agents
 from latlab.testbed.apply import TestBed
 from latlab.testbed.guests.running import running_guest
@@ -57,7 +60,8 @@ class WatchRequest:
     """What is to be watched: the flow and the points as they were written, for how long, ns, None: until Ctrl-C; bytes
     of each packet that are kept; records that the kernel's ring holds; of how many packets one is recorded; how far
     clocks of machines differ at most, ns; the configuration of ssh, None: the user's; whether machines over ssh send
-    what they record as it is written, and store nothing.
+    what they record as it is written, and store nothing; which packets are late, from the first point to the last,
+    None: that is not judged.
     """
 
     flow: str
@@ -69,6 +73,7 @@ class WatchRequest:
     clock_bound_ns: int | None = None
     ssh_config: str | None = None
     streamed: bool = False
+    trigger: Trigger | None = None
 
 
 async def watch(asked: WatchRequest, root: Path, listener: Listener = ignore, *, name: str = "watch") -> RunFolder:
@@ -81,11 +86,14 @@ async def watch(asked: WatchRequest, root: Path, listener: Listener = ignore, *,
     points = [parse_point(text) for text in asked.at]
     if not points:
         raise UsageError("no interface is named", where="latlab watch", remedy="latlab watch --at eth0 --at br0")
+    if asked.trigger:
+        check_trigger(asked.trigger, points, asked.snap)
     if os.geteuid() != 0:
         raise LabError("packets are watched by BPF programs, which takes root", remedy="run with sudo")
     folder = RunFolder.create(root, name)
     try:
-        folder.write_watch({"flow": asked.flow, "at": list(asked.at), "for_ns": asked.for_ns})
+        request = {"flow": asked.flow, "at": list(asked.at), "for_ns": asked.for_ns}
+        folder.write_watch(request | ({"trigger": asked.trigger.text} if asked.trigger else {}))
         with folder.alive():
             await _watched(asked, flow, points, folder, listener)
             finish_watch(folder)
@@ -133,8 +141,11 @@ async def _watched(
             name = f"watch-{len(by_host)}"
             kernel = by_host.setdefault(point.machine, KernelOfPoints(host, host.agent or str(own), name))
             kernel.found.append(await _find(point, host))
+        ends = [by_host[point.machine].found[place] for point, place in ((points[0], 0), (points[-1], -1))]
         for kernel in by_host.values():
             kernel.found = merged(kernel.found)
+        if asked.trigger:
+            by_host[points[0].machine].trigger = trigger_spec(asked.trigger, by_host[points[0].machine].found, ends)
         await _record(asked, flow, list(by_host.values()), bed, folder, listener)
 
 
@@ -196,16 +207,23 @@ async def _record(
     """Record what passes, until the time is over or a signal comes; run.json has it all."""
     run_id, keep = secrets.token_hex(8), Keep(asked.snap, asked.ring, asked.sample, drops=True)
     recordings = Recordings(bed, CellFolder(folder.path / "watch"))
+    flight = WatchFlight(listener)
     run = {**folder.run(), "format": RUN_FORMAT, "description": f"Watched: {asked.flow}"}
     run["versions"] = {"latlab": latlab.__version__}
     status = "interrupted"
     try:
         try:
+            for kernel in kernels if asked.trigger else ():
+                here = folder.path / "watch" / kernel.recording
+                prefix = recordings.prefix(kernel.host, here.resolve())
+                await recordings.receive(kernel.host, "trace", here, ("kept",))
+                flight.traces[kernel.host.name] = await kernel.start_tracing(bed, run_id, prefix)
+                await recordings.follow(kernel.host, "trace", here, ("kept",))
             for kernel in kernels:
                 here = folder.path / "watch" / kernel.recording
                 prefix = recordings.prefix(kernel.host, here.resolve())
                 await recordings.receive(kernel.host, "watch", here, keep.tables)
-                await kernel.start(bed, run_id, prefix, flow, keep, listener)
+                await kernel.start(bed, run_id, prefix, flow, keep, flight.hear)
                 await recordings.follow(kernel.host, "watch", here, keep.tables)
             folder.write_run({**run, "watch": _known(asked, flow, run_id, kernels).document()})
             listener(Phase(WATCHING))
@@ -213,6 +231,8 @@ async def _record(
                 status = "ended"
         finally:
             await asyncio.gather(*(kernel.stop(bed) for kernel in kernels if kernel.agent))
+            # After the last late packet has been reported.
+            await asyncio.gather(*(kernel.stop_tracing(bed) for kernel in kernels))
             for kernel in kernels:
                 await kernel.look_again()
             await recordings.fetch()
@@ -245,11 +265,20 @@ def _known(asked: WatchRequest, flow: Flow, run_id: str, kernels: Sequence[Kerne
         snap=asked.snap,
         sample=asked.sample,
         clock_bound_ns=asked.clock_bound_ns,
+        trigger=asked.trigger.text if asked.trigger else None,
         run_id=run_id,
         points=points_of(kernels),
         kernels=known,
         notes=notes_of(kernels),
     )
+
+
+def check_trigger(trigger: Trigger, points: Sequence[WatchPoint], snap: int) -> None:
+    """Do nothing. UsageError: packets cannot be judged by it at these points while they pass."""
+    found = not_judged(trigger, points, snap) or of_two_kernels(points, [point.machine for point in points])
+    if found:
+        what, remedy = found
+        raise UsageError(what, where="--trigger", remedy=remedy)
 
 
 async def _wait(agents: Sequence[Agent], for_ns: int | None) -> None:

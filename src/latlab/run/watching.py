@@ -14,6 +14,8 @@ from latlab.model.errors import UsageError
 from latlab.recordings.cell import Totals, WatchedBy, WatchedPoint
 from latlab.run.agent import Agent
 from latlab.run.events import Listener, ignore
+from latlab.run.specs import MARGIN_NS, around_spec
+from latlab.scenario.limits import Trigger
 from latlab.scenario.watched import SOCKET, Flow
 from latlab.testbed.apply import TestBed
 from latlab.testbed.step import Spec
@@ -70,13 +72,16 @@ class FoundInterface:
 @dataclass
 class KernelOfPoints:
     """A kernel whose packets are watched, by one agent. recording: its file's name. done_at: the event loop's time when
-    that had ended.
+    that had ended. trigger: by which its agent judges packets; None: it does not. tracing: the agent that keeps the
+    kernel's events around late packets; None: there is none.
     """
 
     host: Host
     agent_path: str
     recording: str
     found: list[FoundInterface] = field(default_factory=list)
+    trigger: Spec | None = None
+    tracing: Agent | None = None
     agent: Agent | None = None
     done: Totals | None = None
     done_at: float = 0.0
@@ -84,7 +89,10 @@ class KernelOfPoints:
     def known(self, **instants: int) -> WatchedBy:
         """What is known of it. instants: from_tai_ns and until_tai_ns."""
         said = {"ready": self.agent.known.ready if self.agent else None, "done": self.done}
-        return WatchedBy.model_validate({"host": self.host.name, "recording": self.recording, **said, **instants})
+        trace = {"trace": self.tracing.known} if self.tracing else {}
+        return WatchedBy.model_validate(
+            {"host": self.host.name, "recording": self.recording, **said, **trace, **instants}
+        )
 
     async def start(
         self,
@@ -96,7 +104,8 @@ class KernelOfPoints:
         tell: Listener = ignore,
     ) -> None:
         """Watch from now on. LabError: the kernel does not allow watching, or the agent does not start."""
-        spec = watch_spec(run_id, recording, [(one.netns, one.ifindex) for one in self.found], flow, keep)
+        points = [(one.netns, one.ifindex) for one in self.found]
+        spec = watch_spec(run_id, recording, points, flow, keep, self.trigger)
         self.agent = await Agent.start(bed, self.host, self.agent_path, "watch", spec, tell)
 
     async def stop(self, bed: TestBed) -> None:
@@ -104,6 +113,17 @@ class KernelOfPoints:
         assert self.agent
         self.done = await self.agent.stop(bed)
         self.done_at = asyncio.get_running_loop().time()
+
+    async def start_tracing(self, bed: TestBed, run_id: str, recording: Path | str) -> Agent:
+        """Hold the kernel's latest events from now on. LabError: it does not allow tracing."""
+        spec = around_spec(run_id, recording)
+        self.tracing = await Agent.start(bed, self.host, self.agent_path, "trace", spec)
+        return self.tracing
+
+    async def stop_tracing(self, bed: TestBed) -> None:
+        """Have the agent that traces write what it is to keep."""
+        if self.tracing:
+            await self.tracing.stop(bed)
 
     async def look_again(self) -> None:
         """See what has become of the interfaces."""
@@ -116,6 +136,7 @@ def watch_spec(
     points: Iterable[tuple[int | str, int | str]],
     flow: Flow,
     keep: Keep,
+    trigger: Spec | None = None,
 ) -> Spec:
     """The spec of `latlab-agent watch`. points: network namespaces, and the numbers of interfaces in them."""
     # An agent of an older image knows no other keys than it needs.
@@ -128,8 +149,22 @@ def watch_spec(
         "flow": flow,
         "snap": keep.snap,
         **more,
+        **({"trigger": trigger} if trigger else {}),
         "ring_records": keep.ring,
     }
+
+
+def trigger_spec(trigger: Trigger, found: Sequence[FoundInterface], ends: Sequence[FoundInterface]) -> Spec:
+    """By what the agent judges packets. found: the points of its kernel, each once; ends: the first and the last."""
+    numbers = {(one.netns, one.ifindex): number for number, one in enumerate(found)}
+    first, last = ((numbers[end.netns, end.ifindex], end.directions[0]) for end in ends)
+    return judged_between(trigger, first, last)
+
+
+def judged_between(trigger: Trigger, first: tuple[int, str], last: tuple[int, str]) -> Spec:
+    """`trigger` of the spec of `latlab-agent watch`, from a point and direction to another."""
+    ends = [{"point": number, "out": direction == "out"} for number, direction in (first, last)]
+    return {"from": ends[0], "to": ends[1], "above_ns": trigger.above_ns, "margin_ns": MARGIN_NS}
 
 
 def points_of(kernels: Sequence[KernelOfPoints]) -> list[WatchedPoint]:

@@ -24,6 +24,7 @@ from latlab.scenario.probes import Between, OnOne, TimerProbe
 from latlab.scenario.sketch import Sketch, known, where_known
 from latlab.scenario.streams import PAIR, Stream, launches, launches_between
 from latlab.scenario.units import format_duration
+from latlab.scenario.watched import not_judged
 
 
 def limits_are_statistics(sketch: Sketch) -> Iterator[Mistake]:
@@ -165,15 +166,26 @@ def trigger_has_streams(sketch: Sketch) -> Iterator[Mistake]:
     """Where there is a trigger a listener judges packets, in some cell at least."""
     if sketch.top.trigger is None or sketch.names.get("streams", ("unknown",)):
         return
-    yield Mistake(_PATH, "there is no stream whose listener could apply the trigger", "a stream; or no trigger")
+    what = "there is no stream whose listener could apply the trigger"
+    yield Mistake(_PATH, what, "a stream; or no trigger; or `trigger` of a flow")
+
+
+def flow_trigger_judges(sketch: Sketch) -> Iterator[Mistake]:
+    """What a flow's trigger judges passes two points in one direction each, and shows its payload."""
+    for name, flow in where_known(sketch.top.watched, lambda _, flow: flow):
+        if flow.trigger and (found := not_judged(flow.trigger, flow.at, flow.snap)):
+            yield Mistake(("flows", name, "trigger"), *found)
 
 
 def trigger_is_in_real_time(sketch: Sketch) -> Iterator[Mistake]:
     """The lab passes on what is to be kept in real time: a board in virtual time does not wait for it."""
-    if sketch.top.trigger is None:
+    flows = where_known(sketch.top.watched, lambda _, flow: flow)
+    path: Path | None = _PATH if sketch.top.trigger else None
+    path = path or next((("flows", name, "trigger") for name, flow in flows if flow.trigger), None)
+    if path is None:
         return
     boards = {name: host for name, host in sketch.hosts.items() if isinstance(host, BoardHost)}
     virtual = [name for name, time in where_known(boards, lambda _, board: board.time) if time == "virtual"]
     if virtual:
         what = f"{virtual[0]} is in virtual time, which does not wait for requests to keep events"
-        yield Mistake(_PATH, what, "trace: true of its listener; or no trigger")
+        yield Mistake(path, what, "trace: true of its listener; or no trigger")

@@ -9,7 +9,7 @@ import select
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import yaml
 from pydantic_core import PydanticCustomError
@@ -17,7 +17,7 @@ from pydantic_core import PydanticCustomError
 from latlab.model.errors import UsageError
 from latlab.scenario.findings import Mistake, Problem, Raw, ScenarioErrors, show_path, shown
 from latlab.scenario.findings import Path as Place
-from latlab.scenario.limits import parse_trigger
+from latlab.scenario.limits import Trigger, parse_trigger
 from latlab.scenario.matrix import MatrixCell, expand
 from latlab.scenario.models import Scenario
 from latlab.scenario.parse import parse
@@ -263,16 +263,23 @@ def load_text(text: str, path: Path) -> Loaded:
     return Loaded(path, text, raw, parsed.scenario, tuple(combinations), document)
 
 
+_TRIGGER: Final = "--trigger"
+
+
+def trigger_given(expression: str) -> Trigger:
+    """The trigger of the command line. UsageError: it is none."""
+    try:
+        return parse_trigger(expression)
+    except PydanticCustomError as error:
+        context = error.context or {}
+        raise UsageError(context["what"], where=_TRIGGER, remedy=context["expected"]) from None
+
+
 def with_trigger(loaded: Loaded, expression: str) -> Loaded:
     """The scenario with this trigger, in its text too: that is what a run keeps. UsageError: it is no trigger, or has
     no place in the text. ScenarioErrors: as of `load_scenario`.
     """
-    where = "--trigger"
-    try:
-        trigger = parse_trigger(expression)
-    except PydanticCustomError as error:
-        context = error.context or {}
-        raise UsageError(context["what"], where=where, remedy=context["expected"]) from None
+    trigger = trigger_given(expression)
     line = f"trigger: {trigger.text}"
     given = loaded.document.positions.get(("trigger",))
     if isinstance(loaded.raw.get("trigger"), str) and given and _is_line(loaded.text, given, loaded.raw["trigger"]):
@@ -283,7 +290,7 @@ def with_trigger(loaded: Loaded, expression: str) -> Loaded:
         text = f"{loaded.text.rstrip()}\n{line}\n"
     if (read_yaml(text).data or {}) != {**loaded.raw, "trigger": trigger.text}:
         remedy = f"write it into the scenario: {line}"
-        raise UsageError(f"it cannot be added to {loaded.path} as a line", where=where, remedy=remedy)
+        raise UsageError(f"it cannot be added to {loaded.path} as a line", where=_TRIGGER, remedy=remedy)
     return load_text(text, loaded.path)
 
 

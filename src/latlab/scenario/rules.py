@@ -330,6 +330,7 @@ RULES: tuple[Rule, ...] = (
     limits.windows_are_apart,
     limits.trigger_has_streams,
     limits.trigger_is_in_real_time,
+    limits.flow_trigger_judges,
     limits.limits_are_statistics,
     limits.limits_can_be_measured,
 )

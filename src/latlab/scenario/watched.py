@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from ipaddress import ip_interface, ip_network
-from typing import Annotated, Any, Final, NamedTuple
+from itertools import combinations
+from typing import Annotated, Any, Final, NamedTuple, Protocol
 
 from pydantic import AfterValidator, Field, PlainSerializer, PlainValidator, WithJsonSchema
 
 from latlab.model.errors import UsageError
 from latlab.scenario.findings import shown, wrong
+from latlab.scenario.limits import Trigger, TriggerText
 from latlab.scenario.parts import END, End, Listed, Part, parse_end
 
 # Which packets are watched: an expression such as `udp port 5000`, a part of pcap-filter(7), as the agent has it.
@@ -356,6 +358,49 @@ def parse_point(text: str) -> WatchPoint:
     return WatchPoint(interface, (direction,) if colon else ("in", "out"), machine, namespace)
 
 
+class _Point(Protocol):
+    """A point, of `latlab watch` or of a flow."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def directions(self) -> tuple[str, ...]: ...
+
+
+def not_judged(trigger: Trigger, points: Sequence[_Point], snap: int) -> tuple[str, str] | None:
+    """Why packets cannot be judged from the first point to the last while they pass, and what can be; None: they can.
+
+    snap: bytes of each that are kept.
+    """
+    first, last = points[0], points[-1]
+    if trigger.metric != "latency":
+        expected = "latency, from the first point to the last"
+        return f"{trigger.metric} is not judged while packets are watched", expected
+    if (first.name, first.directions) == (last.name, last.directions):
+        return "a latency is between two points", "two points"
+    if both := next((point.name for point in (first, last) if len(point.directions) > 1), None):
+        return f"{both} has two directions, and packets are judged in one", f"{both}:in or {both}:out"
+    if snap < LEAST_SNAP:
+        return f"{snap} bytes of a packet may be headers alone", f"snap {LEAST_SNAP} or more"
+    return None
+
+
+def of_two_kernels(points: Sequence[_Point], kernels: Sequence[Hashable]) -> tuple[str, str] | None:
+    """Why packets cannot be judged from the first point to the last: one agent judges those of its own kernel; and the
+    pairs of points that are of one. None: they can be. kernels: of the points.
+    """
+    if kernels[0] == kernels[-1]:
+        return None
+    names = [point.name for point in points]
+    pairs = [
+        f"{names[one]} and {names[other]}"
+        for one, other in combinations(range(len(points)), 2)
+        if kernels[one] == kernels[other]
+    ]
+    what = f"{names[0]} and {names[-1]} are points of two kernels, and an agent judges packets of one"
+    return what, f"in one kernel are {'; '.join(pairs)}: name one pair first and last" if pairs else "name two of one"
+
+
 def _wrong(text: str, what: str) -> UsageError:
     remedy = "eth0, br0:in, ns:NAMESPACE/eth0, guest:vm1/eth0, root@board1/eth0:out or board1/ns:NAMESPACE/eth0"
     return UsageError(f"{text!r} is not a place to watch: {what}", where="--at", remedy=remedy)
@@ -373,6 +418,8 @@ SOCKET = "socket"
 TAP = "tap"
 """Of a guest: not an interface in it, but the tap of its virtual network card on its host."""
 BOTH = ("in", "out")
+LEAST_SNAP: Final = 86
+"""By so many bytes packets can be judged: as LEAST_SNAP and LEAST_PAYLOAD of agent/wire/src/spec/watch.rs."""
 
 
 class FlowPoint(NamedTuple):
@@ -446,4 +493,9 @@ class FlowAsked(Part):
         ge=1,
         le=SAMPLE_MAX,
         description="of so many packets one is recorded, on average, the same ones at every point",
+    )
+    trigger: TriggerText | None = Field(
+        default=None,
+        description="flight recorder: which packets are late from the first point to the last, such as latency > "
+        "500us; the kernels' events around these packets are kept",
     )
