@@ -82,4 +82,3 @@ class Experiment:
 
 
 MICROSECONDS = "Virtual time compares cells; its microseconds are not those of the author's hardware."
-EMULATED_CARD = "The emulated card has no line rate: no frame waits for the wire, and CPUs alone hold a sender up."

@@ -24,8 +24,9 @@ def _offset(row: str) -> Of:
     return Of(_SENT[row], "latency", "s")
 
 
-_EARLY_NS: Final = {row: 0 if row.startswith("plain") else 200_000 for row in _SENT}
+_DELTA_NS: Final = 200_000
 """How much before its launch time etf sends a packet: the scenario's `delta`."""
+_EARLY_NS: Final = {row: 0 if row.startswith("plain") else _DELTA_NS for row in _SENT}
 _PLAIN, _TIMED, _FAST = (_offset(row) for row in _SENT)
 _FIFO: Final = Of("streams=plain 1 ms, fifo=SCHED_FIFO", "latency", "s")
 _DRAWN: Final = (
@@ -33,14 +34,13 @@ _DRAWN: Final = (
     Row("ours: plain, ordinary process", _PLAIN, COLOURS[0]),
     Row("ours: plain, SCHED_FIFO", _FIFO, COLOURS[1]),
     Span("published: SO_TXTIME", (472, 507, 568)),
-    Row("ours: SO_TXTIME", _TIMED, COLOURS[2], 200_000),
+    Row("ours: SO_TXTIME", _TIMED, COLOURS[2], _DELTA_NS),
     Span("published: 250 µs", (472, 507, 576)),
-    Row("ours: 250 µs", _FAST, COLOURS[2], 200_000),
+    Row("ours: 250 µs", _FAST, COLOURS[2], _DELTA_NS),
 )
 _IN_KERNEL: Final = (
     "No card of the board launches packets: etf does, in the kernel, woken by a timer's interrupt, and rx_soft is the "
-    "kernel's "
-    "timestamp. The i210 launches and stamps in hardware."
+    "kernel's timestamp. The i210 launches and stamps in hardware."
 )
 
 _POLICIES: Final = {

@@ -61,9 +61,9 @@ In [virtual time](../reference/machines.md#virtual-time) the board's clock count
 execute. Figures compare configurations, and say nothing about the speed of any hardware.
 
 **The clock counts the instructions of all CPUs.** Two busy CPUs each run at half speed. So load, or
-a thread that polls, slows a stream on *another* CPU, too. Some claims need a CPU whose time is its
-own, as for a pinned virtual machine or a poll-mode thread. Others need a real card and minutes, as
-for stalls and clock swings. These are *not testable here*; their figures are shown all the same.
+a thread that polls, slows a stream on *another* CPU, too. Claims that need a CPU whose time is its
+own, as for a pinned virtual machine or a poll-mode thread, are *not testable here*; their figures
+are shown all the same.
 
 ## Claims
 
@@ -77,7 +77,7 @@ interval by Student's t, widened by the clock error. All intervals of a claim ho
 - **yes**: every interval lies within the test.
 - **no**: an interval lies outside.
 - **not shown**: an interval is too wide to decide, something was not measured, or it did not occur.
-- **not testable here**: the emulated board does not have what the claim is about.
+- **not testable here**: the claim needs a CPU whose time is its own.
 """
 _ANSWERS: Final[tuple[Agrees, ...]] = get_args(Agrees)
 
@@ -340,7 +340,7 @@ def _summary(pages: Path) -> str:
         hours=hours,
         cpus=os.cpu_count(),
         unmeasured=unmeasured,
-        table="\n".join(_markdown(("claims that agree", *_ANSWERS), rows)),
+        table="\n".join(_markdown(("experiment", *_ANSWERS), rows)),
         verdicts=f"latlab's verdict of every run is *trusted*{f', but {others}' if others else ''}.",
     )
     return "\n".join([head.rstrip("\n"), *lines, ""])
