@@ -46,7 +46,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def run(part: Part, runs: Path) -> int:
     """Measure the scenario and write its page. Return the exit code: 0, or 3 where not everything was measured.
 
-    Then the page stays as it was, of a run that was whole.
+    A page is only written from a complete run.
     """
     for image in part.images:
         build = ["image", "build", *image.split()]
@@ -69,7 +69,7 @@ def latlab(*arguments: str) -> int:
 def failed(part: Part, command: Sequence[str], code: int) -> int:
     """Print which command failed, and what measures the scenario again. Return the exit code, 3."""
     again = f"tools/experiments.py --only {part.scenario}"
-    what = f"latlab {' '.join(command)} exited with {code}"
+    what = f"latlab {' '.join(command)} exited with {code}; its page is unchanged"
     print(f"experiments: {part.scenario}: {what} (`{again}` runs it again)", file=sys.stderr)
     return 3
 

@@ -18,9 +18,10 @@ import polars as pl
 
 from latlab.analysis.comparison.effect import ALPHA, Effect, over_repetitions, paired
 from latlab.analysis.statistics import statistics
+from latlab.model.units import MICROSECOND_NS
 from latlab.notebook import Run
 
-US: Final = 1_000
+US: Final = MICROSECOND_NS
 MISSED: Final = "missed_slot"
 """The class of packets that left after their gate window."""
 Agrees = Literal["yes", "no", "not shown", "not testable here"]
