@@ -4,8 +4,9 @@ use std::path::Path;
 use std::process::Command;
 
 const FOLDER: &str = "../bpf";
-/// What they share.
-const HEADERS: [&str; 4] = ["drop_place", "kernel", "probe", "records"];
+/// What they share, or are made of.
+const HEADERS: [&str; 8] =
+    ["drop_place", "kernel", "probe", "records", "watch_packet", "watch_sample", "watch_sockets", "watch_tests"];
 const PROGRAMS: [&str; 4] = ["bridge", "drops", "stages", "watch"];
 
 fn main() {

@@ -11,7 +11,7 @@ use std::net::IpAddr;
 const MAX_POINTS: usize = 64;
 /// Most packets of which one is recorded.
 const MAX_SAMPLE: u32 = 1_000_000;
-/// Most tests of a packet; as there.
+/// Most tests of a packet; as in `agent/bpf/watch_tests.h`.
 pub(crate) const MAX_TESTS: usize = 48;
 /// Bytes of a packet that are kept where nothing else is asked for.
 const SNAP: usize = 128;
