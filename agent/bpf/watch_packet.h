@@ -42,13 +42,16 @@ struct head {
 	__u32 end; /* where IP says that the packet ends: padding may follow; 0: it does not say */
 };
 
-/* One for each program, as one may interrupt the other: of what comes in, of what leaves, of what is dropped, of what a program
- * sends, of what comes to a socket, and of what lies there when a program has received. */
+/* One for each BPF program, as one may interrupt the other, or, at a function of the kernel, be preempted: of what comes in, of what
+ * leaves, of what is dropped, of what is sent by a socket, of what comes to one, of what is next there when a receive call is done,
+ * and of the datagrams and the other packets that receive calls take. */
 #define OF_DROPS 2
 #define OF_SENT 3
 #define OF_QUEUED 4
 #define OF_RECEIVED 5
-#define HEADS 6
+#define OF_DATAGRAMS 6
+#define OF_PACKETS 7
+#define HEADS 8
 
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);

@@ -113,10 +113,10 @@ int BPF_PROG(watch_sent, struct sk_buff *skb)
 }
 
 /* A receive call is done with a packet that it has copied. */
-static __always_inline int taken(const struct sock *sk, const struct sk_buff *skb)
+static __always_inline int taken(const struct sock *sk, const struct sk_buff *skb, __u32 program)
 {
 	const volatile __u32 *point = point_of(sk);
-	__u32 program = OF_RECEIVED, bytes;
+	__u32 bytes;
 	struct head *head = bpf_map_lookup_elem(&heads, &program);
 	struct packet packet = {};
 	struct record *record;
@@ -144,14 +144,14 @@ static __always_inline int taken(const struct sock *sk, const struct sk_buff *sk
 SEC("fentry/skb_consume_udp")
 int BPF_PROG(taken_datagram, const struct sock *sk, const struct sk_buff *skb, int length)
 {
-	return length < 0 ? 0 : taken(sk, skb);
+	return length < 0 ? 0 : taken(sk, skb, OF_DATAGRAMS);
 }
 
 /* Of other sockets. What was only looked at is in the queue, too. */
 SEC("fentry/skb_free_datagram")
 int BPF_PROG(taken_packet, const struct sock *sk, const struct sk_buff *skb)
 {
-	return BPF_CORE_READ(skb, users.refs.counter) > 1 ? 0 : taken(sk, skb);
+	return BPF_CORE_READ(skb, users.refs.counter) > 1 ? 0 : taken(sk, skb, OF_PACKETS);
 }
 
 /*
