@@ -6,14 +6,12 @@
 
 use crate::flight::{JudgedTotals, Waiting, Window};
 use crate::record::Watched;
-use crate::spec::{Sight, WatchTrigger};
+use crate::spec::{HOLD_NS, Sight, WatchTrigger};
 use std::collections::{HashMap, VecDeque};
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-/// Packets that were seen first, and are remembered, at most.
+/// Packets that were seen first, and are remembered for `HOLD_NS`, at most.
 const MOST: usize = 1 << 16;
-/// So long they are: a packet that takes longer is not judged.
-const HOLD_NS: i64 = 10_000_000_000;
 
 /// What is known of packets with one digest.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -22,7 +20,7 @@ enum Known {
     Once(i64),
     /// It has come to the second.
     Came,
-    /// Several were seen at the first point.
+    /// Several were seen at the first point, or another one at the second.
     Ambiguous,
 }
 
@@ -95,9 +93,16 @@ impl Passing {
             self.totals.unjudged += 1;
             return;
         };
+        let took_ns = tai_ns.saturating_sub(since_ns);
+        if !(0..=HOLD_NS).contains(&took_ns) {
+            // None takes less than no time: it is another one, and so may the next be.
+            *known = Known::Ambiguous;
+            self.totals.unjudged += 1;
+            return;
+        }
         *known = Known::Came;
         self.totals.judged += 1;
-        if tai_ns.saturating_sub(since_ns) > self.trigger.above_ns {
+        if took_ns > self.trigger.above_ns {
             self.totals.late += 1;
             self.windows.keep(since_ns, tai_ns, self.trigger.margin_ns);
         }
@@ -276,6 +281,32 @@ mod tests {
         seen(&mut passing, FIRST, 4 * hold, 7);
         seen(&mut passing, SECOND, 4 * hold + 6, 7);
         assert_eq!((passing.totals().late, passing.take()), (1, vec![window(4 * hold - 1, 4 * hold + 7)]));
+    }
+
+    #[test]
+    fn a_packet_that_takes_longer_than_it_is_remembered_is_not_judged() {
+        let mut passing = passing();
+        let hold = HOLD_NS / MS;
+        seen(&mut passing, FIRST, 0, 7);
+        seen(&mut passing, FIRST, 0, 8);
+        seen(&mut passing, SECOND, hold, 7);
+        seen(&mut passing, SECOND, hold + 1, 8);
+        assert_eq!(passing.take(), vec![window(-1, hold + 1)]);
+        assert_eq!(passing.totals(), JudgedTotals { judged: 1, late: 1, typical: 0, unjudged: 1 });
+    }
+
+    #[test]
+    fn what_the_second_point_saw_before_the_first_is_another_packet_and_so_may_the_next_be() {
+        let mut passing = passing();
+        seen(&mut passing, FIRST, 10, 7);
+        seen(&mut passing, SECOND, 9, 7);
+        seen(&mut passing, SECOND, 20, 7);
+        assert_eq!(passing.take(), vec![]);
+        assert_eq!(passing.totals(), JudgedTotals { judged: 0, late: 0, typical: 0, unjudged: 2 });
+        // At one instant, as a clock that is coarse has it.
+        seen(&mut passing, FIRST, 10, 8);
+        seen(&mut passing, SECOND, 10, 8);
+        assert_eq!(passing.totals().judged, 1);
     }
 
     #[test]

@@ -29,7 +29,7 @@ pub use talk::{
 };
 pub use timer::{How, Timer, Trace};
 pub use trace::{Absent, Tracing};
-pub(crate) use watch::MAX_TESTS;
+pub(crate) use watch::{HOLD_NS, MAX_TESTS};
 pub use watch::{Flow, Macs, Network, Rule, Sight, Watch, WatchPoint, WatchTrigger};
 
 use crate::flight::{Ahead, Window};

@@ -19,6 +19,8 @@ const SNAP: usize = 128;
 const LEAST_SNAP: usize = 70;
 /// Of so many bytes of their payload at least packets are told apart by a trigger.
 const LEAST_PAYLOAD: usize = 16;
+/// So long, ns, a trigger remembers a packet: one that takes longer is not judged.
+pub(crate) const HOLD_NS: i64 = 10_000_000_000;
 
 /// `latlab-agent watch`.
 #[derive(Clone, Debug, JsonSchema, Deserialize)]
@@ -187,9 +189,11 @@ impl WatchTrigger {
         if self.from == self.to {
             return wrong("trigger.to", "is where packets are seen first");
         }
-        for (at, ns) in [("trigger.above_ns", self.above_ns), ("trigger.margin_ns", self.margin_ns)] {
-            if !(0..=LONGEST_NS).contains(&ns) {
-                return wrong(at, format!("{ns}; expected 0 to {LONGEST_NS}"));
+        for (at, ns, most) in
+            [("trigger.above_ns", self.above_ns, HOLD_NS - 1), ("trigger.margin_ns", self.margin_ns, LONGEST_NS)]
+        {
+            if !(0..=most).contains(&ns) {
+                return wrong(at, format!("{ns}; expected 0 to {most}"));
             }
         }
         Ok(())
@@ -290,13 +294,14 @@ mod tests {
                 "trigger": trigger});
             serde_json::from_value::<Watch>(spec).unwrap().check().err().map(|wrong| wrong.at)
         };
-        assert_eq!(with(86, 0, 1, 5), None);
+        assert_eq!((with(86, 0, 1, 5), with(86, 0, 1, HOLD_NS - 1)), (None, None));
         for (found, at) in [
             (with(85, 0, 1, 5), "snap"),
             (with(128, 2, 1, 5), "trigger.from.point"),
             (with(128, 0, 2, 5), "trigger.to.point"),
             (with(128, 1, 1, 5), "trigger.to"),
             (with(128, 0, 1, -1), "trigger.above_ns"),
+            (with(128, 0, 1, HOLD_NS), "trigger.above_ns"),
         ] {
             assert_eq!(found.as_deref(), Some(at));
         }
