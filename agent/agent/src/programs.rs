@@ -51,6 +51,25 @@ pub fn start(object: &mut Ebpf, (name, tracepoint): (&str, &str), kernel: &Btf) 
     program.attach().map(drop).map_err(refused)
 }
 
+/// Attaches these programs to their tracepoints, in order, or none of them: one alone would cost time for nothing.
+///
+/// # Errors
+/// The kernel refuses one.
+pub fn start_all(object: &mut Ebpf, programs: &[(&str, &str)], kernel: &Btf) -> Result<(), String> {
+    for (started, one) in programs.iter().enumerate() {
+        if let Err(refused) = start(object, *one, kernel) {
+            for (name, _) in &programs[..started] {
+                let program = object.program_mut(name).map(<&mut BtfTracePoint>::try_from);
+                if let Some(Ok(program)) = program {
+                    program.unload().map_err(|error| why(&error))?;
+                }
+            }
+            return Err(refused);
+        }
+    }
+    Ok(())
+}
+
 /// Loads a program and attaches it to where a function of the kernel begins.
 ///
 /// # Errors

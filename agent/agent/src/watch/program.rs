@@ -1,6 +1,6 @@
 //! The BPF programs that see packets come in and leave: loaded, told the points and tests, attached, their records read.
 
-use crate::programs::{Records, kernel_types, map, ring_bytes, skipped, start, start_at_function, why};
+use crate::programs::{Records, kernel_types, map, ring_bytes, skipped, start, start_all, start_at_function, why};
 use aya::maps::{HashMap, MapData, PerCpuArray};
 use aya::{Btf, EbpfLoader};
 use aya_obj::btf::BtfKind;
@@ -11,12 +11,13 @@ use wire::watch::{DROP_BYTES, OTHER_BYTES, Other, RECORD_BYTES, Record, slot_tab
 static OBJECT: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/watch.bpf.o"));
 
 const PROGRAMS: [(&str, &str); 2] = [("watch_in", "netif_receive_skb"), ("watch_out", "net_dev_start_xmit")];
-/// What programs send.
-const OF_SENT: [(&str, &str); 2] = [("watch_call", "sys_enter"), ("watch_sent", "net_dev_queue")];
+/// What programs send. Every system call passes the last one: it is not attached where the other cannot be.
+const OF_SENT: [(&str, &str); 2] = [("watch_sent", "net_dev_queue"), ("watch_call", "sys_enter")];
 /// What they receive, by functions of the kernel.
 const OF_TAKEN: [(&str, &str); 2] = [("taken_datagram", "skb_consume_udp"), ("taken_packet", "skb_free_datagram")];
-/// The same where the kernel lets no program there, by tracepoints, which are there from Linux 6.3 on.
-const OF_RECEIVED: [(&str, &str); 2] = [("watch_queued", "sk_data_ready"), ("watch_received", "sock_recv_length")];
+/// The same where the kernel lets no program there, by tracepoints, which are there from Linux 6.3 on. Every packet that comes to a
+/// socket passes the last one.
+const OF_RECEIVED: [(&str, &str); 2] = [("watch_received", "sock_recv_length"), ("watch_queued", "sk_data_ready")];
 /// What the tracepoint tells grew over time: with the socket that was to receive (6.11), with the reason (5.17), with neither.
 const OF_DROPS: [(&str, &str); 3] =
     [("dropped_at_socket", "kfree_skb"), ("dropped_for_reason", "kfree_skb"), ("dropped_somewhere", "kfree_skb")];
@@ -125,13 +126,13 @@ impl Programs {
 
 /// Attaches the programs that see what programs send and receive; what of it is not seen, and why.
 fn start_sockets(object: &mut aya::Ebpf, kernel: &Btf) -> Vec<String> {
-    let sent = OF_SENT.into_iter().try_for_each(|one| start(object, one, kernel));
+    let sent = start_all(object, &OF_SENT, kernel);
     let [datagrams, others] = OF_TAKEN;
     let received = match start_at_function(object, datagrams, kernel) {
-        Ok(()) => start_at_function(object, others, kernel),
-        Err(_) => OF_RECEIVED.into_iter().try_for_each(|one| start(object, one, kernel)),
+        Ok(()) => ("receive, but for UDP,", start_at_function(object, others, kernel)),
+        Err(_) => ("receive", start_all(object, &OF_RECEIVED, kernel)),
     };
-    let refused = [("send", sent), ("receive", received)];
+    let refused = [("send", sent), received];
     let refused = refused.into_iter().filter_map(|(what, result)| Some((what, result.err()?)));
     refused.map(|(what, why)| format!("what programs {what} is not seen: {why}")).collect()
 }
