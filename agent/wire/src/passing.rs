@@ -5,6 +5,7 @@
 //! digest none is judged: one must not keep a window for the other's delay.
 
 use crate::flight::{JudgedTotals, Waiting, Window};
+use crate::prp::without_trailer;
 use crate::record::Watched;
 use crate::spec::{HOLD_NS, Sight, WatchTrigger};
 use std::collections::{HashMap, VecDeque};
@@ -51,9 +52,12 @@ impl Passing {
         if !(first || second) {
             return;
         }
-        let digest =
-            row.bytes.get(..usize::from(row.captured)).and_then(|bytes| digest(bytes, row.ethernet, self.payload));
-        match digest {
+        let captured = row.bytes.get(..usize::from(row.captured)).map(|bytes| {
+            // One of the points may be in a LAN of PRP, and the other in none.
+            let is_whole_frame = row.ethernet && row.length as usize == bytes.len();
+            if is_whole_frame { without_trailer(bytes) } else { bytes }
+        });
+        match captured.and_then(|bytes| digest(bytes, row.ethernet, self.payload)) {
             Some(digest) if first => self.began(digest, row.tai_ns),
             Some(digest) => self.came(digest, row.tai_ns),
             None if second => self.totals.unjudged += 1,
@@ -185,7 +189,9 @@ fn untagged(frame: &[u8]) -> Option<([u8; 2], &[u8])> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::prp::trailer;
     use crate::record::MAX_SNAP;
+    use crate::spec::Lan;
     use proptest::prelude::*;
 
     const MS: i64 = 1_000_000;
@@ -356,6 +362,24 @@ mod tests {
             of(&framed(&[0x88, 0xba], &[&[1, 2][..], &[0; 44]].concat()), true)
         );
         assert_eq!(of(&datagram([10, 0, 0, 1], [1, 2, 3, 4], &[]), false), None);
+    }
+
+    #[test]
+    fn a_frame_is_recognised_with_a_trailer_of_prp_and_without() {
+        let plain = framed(&[0x88, 0xba], &[9; 50]);
+        let with_trailer = [plain.clone(), trailer(Lan::A, 50).to_vec()].concat();
+        let late = |first: &[u8], second: &[u8]| {
+            let mut passing = passing();
+            passing.seen(&row(FIRST, 0, first, true));
+            passing.seen(&row(SECOND, 6, second, true));
+            passing.totals().late
+        };
+        assert_eq!((late(&plain, &with_trailer), late(&with_trailer, &plain)), (1, 1));
+        let mut passing = passing();
+        // Where the frame goes on, it ends with no trailer.
+        passing.seen(&Watched { length: 80, ..row(FIRST, 0, &with_trailer, true) });
+        passing.seen(&row(SECOND, 6, &plain, true));
+        assert_eq!(passing.totals(), JudgedTotals { judged: 0, late: 0, typical: 0, unjudged: 1 });
     }
 
     proptest! {
