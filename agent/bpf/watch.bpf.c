@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Packets of anybody's traffic at chosen interfaces: when each came in or left, and its first bytes. Nothing is changed.
+ * Packets of anybody's traffic: when each came in or left at chosen interfaces, was sent or received by the sockets of chosen
+ * namespaces, or was dropped, and its first bytes. Nothing is changed.
  *
  * A packet is recorded if the tests accept it; where a sample is asked for, if its digest is in it, too: the same packets at
  * every point. Of what the tests reject only the number is kept, by flow, as long as nothing
@@ -16,7 +17,7 @@
 #include "drop_place.h"
 #include "watch_sample.h"
 
-/* The numbers and layouts up to the maps are those of wire::watch. */
+/* The numbers and layouts up to the maps, and those of tests (watch_tests.h) and headers (watch_packet.h), are those of wire::watch. */
 #define MAX_POINTS 64
 #define MAX_SNAP 256
 #define MAX_OTHERS 4096

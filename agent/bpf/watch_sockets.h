@@ -92,7 +92,11 @@ int BPF_PROG(watch_call, const void *regs, long number)
 	return 0;
 }
 
-/* A packet of that call is queued at an interface: it is still in the call. Interfaces below the first one have it again. */
+/*
+ * A packet of that call is queued at an interface. Interfaces below the first one have it again. That it is still in the call is not
+ * checked: what waited for a neighbour's address (ARP) is queued by a softirq, and has the instant of a later call if it
+ * interrupts the same thread once that has sent again by the same socket.
+ */
 SEC("tp_btf/net_dev_queue")
 int BPF_PROG(watch_sent, struct sk_buff *skb)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* The headers of a packet, and the tests that say which packets are wanted. Numbers and layouts of tests are those of wire::watch. */
+/* The headers of a packet, and the tests that say which packets are wanted. */
 #ifndef LATLAB_WATCH_TESTS_H
 #define LATLAB_WATCH_TESTS_H
 

@@ -274,7 +274,7 @@ def _known(asked: WatchRequest, flow: Flow, run_id: str, kernels: Sequence[Kerne
 
 
 def check_trigger(trigger: Trigger, points: Sequence[WatchPoint], snap: int) -> None:
-    """Do nothing. UsageError: packets cannot be judged by it at these points while they pass."""
+    """Check that packets can be judged by it at these points while they pass. UsageError: they cannot."""
     found = not_judged(trigger, points, snap) or of_two_kernels(points, [point.machine for point in points])
     if found:
         what, remedy = found

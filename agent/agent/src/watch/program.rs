@@ -1,4 +1,5 @@
-//! The BPF programs that see packets come in and leave: loaded, told the points and tests, attached, their records read.
+//! The BPF programs that see packets come in and leave, be sent and received, and dropped: loaded, told the points and tests,
+//! attached, their records read.
 
 use crate::programs::{Records, kernel_types, map, ring_bytes, skipped, start, start_all, start_at_function, why};
 use aya::maps::{HashMap, MapData, PerCpuArray};
