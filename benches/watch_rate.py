@@ -34,6 +34,7 @@ SIZE = 64
 RING = 1 << 17
 REALTIME = {"fifo": None, "cpus": None, "lock_memory": False, "cpu_dma_latency_us": None, "timer_slack_ns": 1}
 MATCH_NS, PASS_BY_NS = 200, 60
+OURS = ("watch_", "taken_", "dropped_")
 
 
 def points(bed: TestBed) -> list[dict[str, int]]:
@@ -50,7 +51,7 @@ def points(bed: TestBed) -> list[dict[str, int]]:
 def programs() -> dict[str, float]:
     """Mean ns of a run of each program of `watch`."""
     listed = json.loads(subprocess.run(["bpftool", "--json", "prog", "show"], capture_output=True, check=True).stdout)
-    ours = [one for one in listed if one.get("name", "").startswith("watch_") and one.get("run_cnt")]
+    ours = [one for one in listed if one.get("name", "").startswith(OURS) and one.get("run_cnt")]
     return {one["name"]: one["run_time_ns"] / one["run_cnt"] for one in ours}
 
 
