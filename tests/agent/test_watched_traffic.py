@@ -233,6 +233,42 @@ def test_without_a_packet_above_the_threshold_nothing_is_kept_and_copies_are_not
     assert any(note.startswith(said) for note in cell_of(folder)["imported"]["notes"])
 
 
+def tracer(folder: Path) -> int:
+    """The process that has the trace below this folder open."""
+    (found,) = {
+        int(one.parts[2])
+        for one in Path("/proc").glob("[0-9]*/fd/*")
+        if (file := target(one)) is not None and file.is_relative_to(folder) and file.name == "watch-0.trace.arrow"
+    }
+    return found
+
+
+def target(link: Path) -> Path | None:
+    """What a link of /proc leads to; None: its process has ended."""
+    try:
+        return link.readlink()
+    except OSError:
+        return None
+
+
+def test_a_flight_recorder_that_is_killed_costs_no_figure_of_packets(relay_bed: Bed, tmp_path: Path) -> None:
+    killed = []
+
+    def rule(packet: bytes, came: int) -> list[tuple[bytes, int]]:
+        if not killed:
+            killed.append(tracer(tmp_path))
+            os.kill(killed[0], signal.SIGKILL)
+        return hold(20 * MS)(packet, came)
+
+    folder, _ = relayed(relay_bed, tmp_path, rule, trigger=trigger_given("latency > 10ms"))
+    cell = cell_of(folder)
+    assert (transit(cell, FROM_TO)["n"], transit(cell, FROM_TO)["lost"]) == (COUNT, 0)
+    assert flights_of(cell)["judged"] == {"judged": COUNT, "late": COUNT, "typical": 0, "unjudged": 0}
+    assert flights_of(cell)["kept"] is None
+    assert cell["verdict"] == "suspect"
+    assert reasons(folder)["trace-whole"].startswith("`latlab-agent trace` ended unexpectedly with status -9")
+
+
 def transit(cell: dict[str, Any], name: str) -> dict[str, Any]:
     return dict(cell["streams"][name]["metrics"]["transit"])
 

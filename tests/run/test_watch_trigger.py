@@ -11,15 +11,20 @@ import pytest
 from latlab.hosts import LocalMachine
 from latlab.model.errors import LabError, UsageError
 from latlab.run import flows
+from latlab.run.agent import Agent
 from latlab.run.flows import FlowWatch
 from latlab.run.specs import EVENTS, KEPT_KIB, MARGIN_NS, around_spec
 from latlab.run.watch import check_trigger
-from latlab.run.watching import FoundInterface, merged, trigger_spec
+from latlab.run.watching import FoundInterface, KernelOfPoints, merged, trigger_spec
 from latlab.scenario import parse
 from latlab.scenario.load import trigger_given
 from latlab.scenario.watched import LEAST_SNAP, parse_point
 
 TRIGGER = trigger_given("latency > 500us")
+ETH0, BR0 = (
+    FoundInterface(name, LocalMachine("machine"), name, ("in",), 1, number)
+    for name, number in (("eth0", 2), ("br0", 3))
+)
 
 
 def refused(*at: str, trigger: str = "latency > 500us", snap: int = 128) -> str:
@@ -82,6 +87,29 @@ def test_a_flow_of_two_kernels_is_refused_before_any_agent_starts(monkeypatch: p
     assert "in one kernel are sensor.eth0 and sensor.socket" in caught.value.remedy
 
 
+def test_a_kernel_that_does_not_allow_tracing_ends_a_watch_only_where_packets_are_judged(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def refused(*_: object) -> Agent:
+        raise LabError("this kernel has no tracefs", where="vm1")
+
+    monkeypatch.setattr(Agent, "start", refused)
+    kernel = KernelOfPoints(LocalMachine("vm1"), "latlab-agent", "watch-1")
+
+    async def traced() -> Agent | None:
+        found = await kernel.start_tracing(cast(Any, None), "8f3c5e0d12ab34cd", "/run/watch-1")
+        await kernel.stop_tracing(cast(Any, None))
+        return found
+
+    assert asyncio.run(traced()) is None
+    trace = kernel.known().trace
+    assert trace and trace.error
+    assert (trace.host, trace.verb, trace.error.what) == ("vm1", "trace", "this kernel has no tracefs")
+    kernel.trigger = trigger_spec(TRIGGER, [ETH0, BR0], (ETH0, BR0))
+    with pytest.raises(LabError, match="no tracefs"):
+        asyncio.run(traced())
+
+
 def test_an_expression_that_is_no_trigger_is_refused_as_that_of_a_scenario() -> None:
     with pytest.raises(UsageError, match="no duration after >") as caught:
         trigger_given("latency >")
@@ -91,8 +119,8 @@ def test_an_expression_that_is_no_trigger_is_refused_as_that_of_a_scenario() -> 
 def test_the_agent_gets_the_numbers_of_the_first_and_the_last_point() -> None:
     here = LocalMachine("machine")
     every = [
-        FoundInterface("eth0", here, "eth0", ("in",), 1, 2),
-        FoundInterface("br0", here, "br0", ("in",), 1, 3),
+        ETH0,
+        BR0,
         FoundInterface("ns:b/eth0", here, "eth0", ("in",), 9, 2),
         FoundInterface("eth0", here, "eth0", ("out",), 1, 2),
     ]

@@ -31,7 +31,7 @@ from latlab.imports.packets import clock_problems, usual_gap_ns, went_back_ns
 from latlab.imports.prp_ends import PrpEnd, Watching, prp_ends
 from latlab.model.errors import LabError
 from latlab.model.units import MILLISECOND_NS, SECOND_NS
-from latlab.recordings.arrow import read_recording
+from latlab.recordings.arrow import no_recording, read_recording
 from latlab.recordings.cell import (
     ClockEdge,
     JudgedPackets,
@@ -144,8 +144,10 @@ def read_watched(watch: Watched, folder: Path, clocks: Sequence[ClockEdge] | Non
         found, said = _at(one, watch.clock_bound_ns if clocks is None else None)
         streams += found
         notes += said
-    flights = list(_flights(watch, folder))
-    problems += filter(None, map(_overran, flights))
+    flights = list[KeptAround]()
+    for flight, ended in _flights(watch, folder):
+        flights.append(flight)
+        problems += filter(None, (ended, _overran(flight)))
     notes += [_judged_text(one.trigger, one.judged) for one in flights if one.judged]
     return ReadFiles(
         TOOL,
@@ -292,23 +294,40 @@ def _losses(stream: PacketStream, talker: _Seen, dropped: Sequence[_Dropped]) ->
     return WatchedLosses.model_validate(placed(missing, pl.concat(found)).document())
 
 
-def _flights(watch: Watched, folder: Path) -> Iterator[KeptAround]:
-    """What was kept of each kernel around late packets; nothing without a trigger."""
+def _flights(watch: Watched, folder: Path) -> Iterator[tuple[KeptAround, ImportProblem | None]]:
+    """What was kept of each kernel around late packets, and why not all of it was; nothing without a trigger."""
     for kernel in watch.kernels:
-        if watch.trigger is None or kernel.trace is None:
+        if watch.trigger is None or (agent := kernel.trace) is None:
             continue
-        prefix = folder / kernel.recording
-        trace, tasks, kept = (
-            read_recording(Path(f"{prefix}.{table}.arrow"), table, run_id=watch.run_id).table
-            for table in ("trace", "tasks", "kept")
-        )
-        yield KeptAround(
+        why = agent.error.what if agent.error else "" if agent.done else "it reported no end"
+        tables = list[pl.DataFrame]()
+        for table in ("trace", "tasks", "kept"):
+            path = folder / f"{kernel.recording}.{table}.arrow"
+            try:
+                tables.append(read_recording(path, table, run_id=watch.run_id).table)
+            except LabError as error:
+                why = why or f"{path.name}: {error.what}"
+                tables.append(no_recording(table).table)
+        flight = KeptAround(
             host=kernel.host,
             trigger=watch.trigger,
             judged=kernel.totals.judged,
-            kept=kernel.trace.totals.kept,
-            windows=kept_windows(trace, tasks, kept),
+            kept=agent.totals.kept,
+            windows=kept_windows(*tables),
         )
+        yield flight, _ended_early(kernel.host, why) if why else None
+
+
+def _ended_early(host: str, why: str) -> ImportProblem:
+    return ImportProblem(
+        "trace-whole",
+        "the flight recorder ended early",
+        "suspect",
+        "a trace from the beginning to the end",
+        why,
+        "figures of packets are right without it; to see what that kernel did, watch again",
+        host,
+    )
 
 
 def _judged_text(trigger: str, judged: JudgedPackets) -> str:

@@ -485,9 +485,10 @@ RULES: Final[tuple[Rule, ...]] = (
         "suspect",
         finding="the kernel lost events of a trace",
         when=DURING,
-        looks_at="`lost` and `kept.overran` of agents that trace",
+        looks_at="`lost`, `kept.overran` and `error` of agents that trace",
         broken_when=(
             "above 0: a buffer of the kernel was full, or a window was requested after its events had been overwritten"
+            "; or a flight recorder of watched packets did not start, or ended early"
         ),
         remedy=(
             "latencies are not affected, but for packets of those times the stages from the interrupt to the thread "

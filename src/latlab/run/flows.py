@@ -79,8 +79,9 @@ class FlowWatch:
                 local = self._folder.path / kernel.recording
                 prefix = self._recordings.prefix(kernel.host, local)
                 await self._recordings.receive(kernel.host, "trace", local, ("kept",))
-                flight.traces[kernel.host.name] = await kernel.start_tracing(self._bed, run_id, prefix)
-                await self._recordings.follow(kernel.host, "trace", local, ("kept",))
+                if tracing := await kernel.start_tracing(self._bed, run_id, prefix):
+                    flight.traces[kernel.host.name] = tracing
+                    await self._recordings.follow(kernel.host, "trace", local, ("kept",))
             for kernel in flow.kernels:
                 local = self._folder.path / kernel.recording
                 keep = keep_of(flow.asked, drops=drops_watched_on(self._scenario, kernel.host.name, emulated))
@@ -115,13 +116,9 @@ class FlowWatch:
             except LabError as error:
                 failure = failure or error
         # After the last late packet has been reported.
-        for kernel in (kernel for flow in self._flows for kernel in flow.kernels if kernel.tracing):
-            if self._bed.is_gone(kernel.host.name):
-                continue
-            try:
+        for kernel in (kernel for flow in self._flows for kernel in flow.kernels):
+            if not self._bed.is_gone(kernel.host.name):
                 await kernel.stop_tracing(self._bed)
-            except LabError as error:
-                failure = failure or error
         if failure:
             raise failure
 

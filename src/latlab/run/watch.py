@@ -217,8 +217,9 @@ async def _record(
                 here = folder.path / "watch" / kernel.recording
                 prefix = recordings.prefix(kernel.host, here.resolve())
                 await recordings.receive(kernel.host, "trace", here, ("kept",))
-                flight.traces[kernel.host.name] = await kernel.start_tracing(bed, run_id, prefix)
-                await recordings.follow(kernel.host, "trace", here, ("kept",))
+                if tracing := await kernel.start_tracing(bed, run_id, prefix):
+                    flight.traces[kernel.host.name] = tracing
+                    await recordings.follow(kernel.host, "trace", here, ("kept",))
             for kernel in kernels:
                 here = folder.path / "watch" / kernel.recording
                 prefix = recordings.prefix(kernel.host, here.resolve())

@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from latlab.hosts import Host, NamespaceHost
-from latlab.model.errors import UsageError
-from latlab.recordings.cell import Totals, WatchedBy, WatchedPoint
+from latlab.model.errors import LabError, UsageError
+from latlab.model.part import Failure
+from latlab.recordings.cell import RecordedAgent, Totals, WatchedBy, WatchedPoint
 from latlab.run.agent import Agent
 from latlab.run.events import Listener, ignore
 from latlab.run.specs import MARGIN_NS, around_spec
@@ -73,7 +74,7 @@ class FoundInterface:
 class KernelOfPoints:
     """A kernel whose packets are watched, by one agent. recording: its file's name. done_at: the event loop's time when
     that had ended. trigger: by which its agent judges packets; None: it does not. tracing: the agent that keeps the
-    kernel's events around late packets; None: there is none.
+    kernel's events around late packets; None: there is none. not_traced: why there is none, or why it ended early.
     """
 
     host: Host
@@ -82,6 +83,7 @@ class KernelOfPoints:
     found: list[FoundInterface] = field(default_factory=list)
     trigger: Spec | None = None
     tracing: Agent | None = None
+    not_traced: Failure | None = None
     agent: Agent | None = None
     done: Totals | None = None
     done_at: float = 0.0
@@ -89,7 +91,7 @@ class KernelOfPoints:
     def known(self, **instants: int) -> WatchedBy:
         """What is known of it. instants: from_tai_ns and until_tai_ns."""
         said = {"ready": self.agent.known.ready if self.agent else None, "done": self.done}
-        trace = {"trace": self.tracing.known} if self.tracing else {}
+        trace = {"trace": self._trace()} if self.tracing or self.not_traced else {}
         return WatchedBy.model_validate(
             {"host": self.host.name, "recording": self.recording, **said, **trace, **instants}
         )
@@ -114,16 +116,34 @@ class KernelOfPoints:
         self.done = await self.agent.stop(bed)
         self.done_at = asyncio.get_running_loop().time()
 
-    async def start_tracing(self, bed: TestBed, run_id: str, recording: Path | str) -> Agent:
-        """Hold the kernel's latest events from now on. LabError: it does not allow tracing."""
+    async def start_tracing(self, bed: TestBed, run_id: str, recording: Path | str) -> Agent | None:
+        """Hold the kernel's latest events from now on; None: it does not allow tracing, `not_traced` says why.
+
+        LabError: it does not, and its agent is to judge packets.
+        """
         spec = around_spec(run_id, recording)
-        self.tracing = await Agent.start(bed, self.host, self.agent_path, "trace", spec)
+        try:
+            self.tracing = await Agent.start(bed, self.host, self.agent_path, "trace", spec)
+        except LabError as error:
+            if self.trigger:
+                raise
+            self.not_traced = Failure.of(error)
         return self.tracing
 
     async def stop_tracing(self, bed: TestBed) -> None:
-        """Have the agent that traces write what it is to keep."""
-        if self.tracing:
-            await self.tracing.stop(bed)
+        """Have the agent that traces write what it is to keep. What was watched counts without it, too: where it has
+        ended early, `not_traced` says why.
+        """
+        try:
+            if self.tracing:
+                await self.tracing.stop(bed)
+        except LabError as error:
+            self.not_traced = Failure.of(error)
+
+    def _trace(self) -> RecordedAgent:
+        """What is known of the agent that traces, or was to."""
+        known = self.tracing.known if self.tracing else RecordedAgent(host=self.host.name, verb="trace")
+        return known.model_copy(update={"error": known.error or self.not_traced})
 
     async def look_again(self) -> None:
         """See what has become of the interfaces."""
