@@ -24,6 +24,7 @@ from agent_relay import Relay, Rule, double, drop, hold, sequence_of
 from lab_machine import run
 from test_watched_frames import MACS, programs
 
+from latlab.analysis.around import joined
 from latlab.model.errors import LabError, UsageError
 from latlab.recordings.arrow import read_recording
 from latlab.recordings.run_folder import RunFolder
@@ -181,13 +182,7 @@ def windows_around(folder: RunFolder) -> list[tuple[int, int]]:
 
 def recorded_windows(folder: RunFolder) -> pl.DataFrame:
     """Those of the trace, in order, of which parts that meet are one."""
-    kept = read_recording(folder.path / "watch" / "watch-0.kept.arrow", "kept").table.sort("from_tai_ns")
-    apart = (pl.col("from_tai_ns") > pl.col("to_tai_ns").cum_max().shift(1) + 1).fill_null(True)
-    return (
-        kept.with_columns(one=apart.cum_sum())
-        .group_by("one", maintain_order=True)
-        .agg(pl.col("from_tai_ns").min(), pl.col("to_tai_ns").max(), pl.col("whole").all())
-    )
+    return joined(read_recording(folder.path / "watch" / "watch-0.kept.arrow", "kept").table)
 
 
 def test_around_packets_above_the_threshold_alone_is_kept_what_the_process_that_delays_them_did(

@@ -73,3 +73,11 @@ def test_the_longest_windows_are_described_in_order_of_time() -> None:
     found = kept_windows(trace(), TASKS, kept(*every))
     assert [one.from_tai_ns for one in found] == [begin for begin, _, _ in every[5:]]
     assert {(one.events, one.interrupts_ns) for one in found} == {(0, 0)}
+
+
+def test_parts_of_a_window_that_meet_are_one_window_which_is_whole_if_all_are() -> None:
+    # The second begins where the first ends, the third is inside it; the last is apart by more than an instant.
+    parts = ((151, 200, True), (100, 150, True), (160, 170, False), (202, 210, True))
+    found = kept_windows(trace((140, 0, SWITCH, DD, RELAY, ASLEEP)), TASKS, kept(*parts))
+    assert [(one.from_tai_ns, one.to_tai_ns, one.whole) for one in found] == [(100, 200, False), (202, 210, True)]
+    assert [(one.comm, one.ns) for one in found[0].ran] == [("relay", 60), ("dd", 40)]

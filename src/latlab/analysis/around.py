@@ -19,9 +19,11 @@ _IDLE: Final = 0
 
 
 def kept_windows(trace: pl.DataFrame, tasks: pl.DataFrame, kept: pl.DataFrame) -> list[FlightWindow]:
-    """The longest windows, in order of time. trace, tasks, kept: as recorded; windows do not overlap."""
+    """The longest windows, in order of time. trace, tasks, kept: as recorded."""
     names = dict(zip(tasks["pid"].to_list(), tasks["comm"].to_list(), strict=True))
-    longest = kept.sort(pl.col("to_tai_ns") - pl.col("from_tai_ns"), descending=True).head(MOST).sort("from_tai_ns")
+    longest = (
+        joined(kept).sort(pl.col("to_tai_ns") - pl.col("from_tai_ns"), descending=True).head(MOST).sort("from_tai_ns")
+    )
     found = []
     for begin, end, whole in longest.select("from_tai_ns", "to_tai_ns", "whole").iter_rows():
         inside = trace.filter(pl.col("tai_ns").is_between(begin, end) & (pl.col("event") != LOST)).sort("tai_ns")
@@ -39,6 +41,17 @@ def kept_windows(trace: pl.DataFrame, tasks: pl.DataFrame, kept: pl.DataFrame) -
             )
         )
     return found
+
+
+def joined(kept: pl.DataFrame) -> pl.DataFrame:
+    """The windows in order of time, of which parts that meet are one: whole if all of them are."""
+    rows = kept.sort("from_tai_ns")
+    apart = (pl.col("from_tai_ns") > pl.col("to_tai_ns").cum_max().shift(1) + 1).fill_null(True)
+    return (
+        rows.group_by(apart.cum_sum().alias("window"), maintain_order=True)
+        .agg(pl.col("from_tai_ns").min(), pl.col("to_tai_ns").max(), pl.col("whole").all())
+        .drop("window")
+    )
 
 
 def _most(times: Counter[int], names: dict[int, str | None]) -> list[ThreadTime]:
