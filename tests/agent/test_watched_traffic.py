@@ -247,7 +247,7 @@ def target(link: Path) -> Path | None:
 
 
 def test_a_flight_recorder_that_is_killed_costs_no_figure_of_packets(relay_bed: Bed, tmp_path: Path) -> None:
-    killed = []
+    killed = list[int]()
 
     def rule(packet: bytes, came: int) -> list[tuple[bytes, int]]:
         if not killed:

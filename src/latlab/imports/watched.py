@@ -207,7 +207,7 @@ def _seen(watch: Watched, folder: Path) -> tuple[list[_Seen], list[_Dropped], li
             for name, direction in zip(point.each, point.directions, strict=True):
                 rows = table.filter((pl.col("point") == point.number) & (pl.col("out") == (direction == "out")))
                 # A send call is recorded when its packet is queued: of two threads the later one may be first.
-                if not point.is_sockets:
+                if not (point.is_sockets and direction == "out"):
                     problems += clock_problems(name, went_back_ns(rows["tai_ns"].to_numpy()), 0)
                 rows = rows.sort("tai_ns", maintain_order=True)
                 unread = _totals(watch, point).unread if direction == "in" else 0
