@@ -224,6 +224,7 @@ def test_without_a_packet_above_the_threshold_nothing_is_kept_and_copies_are_not
     flight = flights_of(cell_of(folder))
     assert flight["judged"] == {"judged": COUNT, "late": 0, "typical": 0, "unjudged": len(doubled)}
     assert flight["windows"] == []
+    assert reasons(folder)["trace-whole"] == f"{len(doubled)} of {COUNT + len(doubled)} not judged"
     said = f"{trigger.text}: 0 of {COUNT} packets late from the first point to the last, 2 not judged"
     assert any(note.startswith(said) for note in cell_of(folder)["imported"]["notes"])
 

@@ -80,3 +80,26 @@ def test_a_clock_that_is_stepped_back_is_a_problem(tmp_path: Path, sockets: bool
 
 def test_send_calls_of_two_threads_are_recorded_in_any_order(tmp_path: Path) -> None:
     assert problems(tmp_path, at_ms=(0, 50, 20), sockets=True, direction="out") == []
+
+
+@pytest.mark.parametrize(("judged", "unjudged"), [(990, 10), (1, 0)])
+def test_up_to_1_percent_of_packets_may_be_unjudged(tmp_path: Path, judged: int, unjudged: int) -> None:
+    counts = JUDGED | {"judged": judged, "unjudged": unjudged}
+    assert flight(tmp_path, {"done": {"kept": KEPT}}, judged=counts) == []
+
+
+@pytest.mark.parametrize(
+    ("judged", "unjudged", "actual"),
+    [
+        (989, 11, "11 of 1000 not judged"),
+        (0, 5, "5 of 5 not judged"),
+        (0, 0, "no packet came to the last point"),
+    ],
+)
+def test_a_flight_recorder_that_judged_too_few_packets_is_one_problem(
+    tmp_path: Path, judged: int, unjudged: int, actual: str
+) -> None:
+    counts = JUDGED | {"judged": judged, "unjudged": unjudged}
+    (found,) = flight(tmp_path, {"done": {"kept": KEPT}}, judged=counts)
+    assert (found.id, found.severity, found.actual) == ("trace-whole", "suspect", actual)
+    assert "within 10 s" in found.remedy and "more than 65,536" in found.remedy

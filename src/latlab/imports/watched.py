@@ -53,6 +53,8 @@ LATENCY: Final = (
     "one way, from the first point to the second, as the kernel saw the packet at each: what lies before and after the "
     "two is not in any figure, and the schedule of the packets is not known"
 )
+_MOST_UNJUDGED: Final = 0.01
+"""Of the packets at the last point."""
 _SMALLER_SAMPLE: Final = "sample less sparsely (a smaller --sample), or watch for longer"
 _PUBLISHER: Final = "publisher"
 _ETHERNET: Final = 1
@@ -147,7 +149,7 @@ def read_watched(watch: Watched, folder: Path, clocks: Sequence[ClockEdge] | Non
     flights = list[KeptAround]()
     for flight, ended in _flights(watch, folder):
         flights.append(flight)
-        problems += filter(None, (ended, _overran(flight)))
+        problems += filter(None, (ended, _overran(flight), _unjudged(flight)))
     notes += [_judged_text(one.trigger, one.judged) for one in flights if one.judged]
     return ReadFiles(
         TOOL,
@@ -349,6 +351,25 @@ def _overran(flight: KeptAround) -> ImportProblem | None:
         "every window whole",
         f"{flight.kept.overran} of {counted(flight.kept.windows, 'window')} incomplete",
         "keep other work off that machine, or raise the threshold of --trigger",
+        flight.host,
+    )
+
+
+def _unjudged(flight: KeptAround) -> ImportProblem | None:
+    """What is doubtful of late packets that were found: others, of packets that were not judged, may be missing."""
+    if not (judged := flight.judged):
+        return None
+    total = judged.judged + judged.unjudged
+    if judged.judged and judged.unjudged <= total * _MOST_UNJUDGED:
+        return None
+    return ImportProblem(
+        "trace-whole",
+        "the flight recorder judged too few packets",
+        "suspect",
+        f"at least {1 - _MOST_UNJUDGED:.0%} of the packets at the last point judged",
+        f"{judged.unjudged} of {total} not judged" if total else "no packet came to the last point",
+        "packets are not judged that have no payload or one that came again within 10 s, nor if more than 65,536 are "
+        "between the points: keep more of each packet (`snap`), narrow the flow, or choose points closer together",
         flight.host,
     )
 

@@ -488,7 +488,7 @@ RULES: Final[tuple[Rule, ...]] = (
         looks_at="`lost`, `kept.overran` and `error` of agents that trace",
         broken_when=(
             "above 0: a buffer of the kernel was full, or a window was requested after its events had been overwritten"
-            "; or a flight recorder of watched packets did not start, or ended early"
+            "; or a flight recorder of watched packets did not start, ended early, or judged too few"
         ),
         remedy=(
             "latencies are not affected, but for packets of those times the stages from the interrupt to the thread "
