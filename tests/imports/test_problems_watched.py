@@ -103,3 +103,9 @@ def test_a_flight_recorder_that_judged_too_few_packets_is_one_problem(
     (found,) = flight(tmp_path, {"done": {"kept": KEPT}}, judged=counts)
     assert (found.id, found.severity, found.actual) == ("trace-whole", "suspect", actual)
     assert "within 10 s" in found.remedy and "more than 65,536" in found.remedy
+
+
+def test_incomplete_windows_are_a_problem_whose_remedy_holds_for_a_flow_of_a_scenario(tmp_path: Path) -> None:
+    (found,) = flight(tmp_path, {"done": {"kept": KEPT | {"windows": 3, "overran": 2}}})
+    assert (found.id, found.actual) == ("trace-whole", "2 of 3 windows incomplete")
+    assert "--" not in found.remedy

@@ -327,7 +327,7 @@ def _ended_early(host: str, why: str) -> ImportProblem:
         "suspect",
         "a trace from the beginning to the end",
         why,
-        "figures of packets are right without it; to see what that kernel did, watch again",
+        "figures of packets are right without it; to see what that kernel did, repeat the measurement",
         host,
     )
 
@@ -350,7 +350,7 @@ def _overran(flight: KeptAround) -> ImportProblem | None:
         "suspect",
         "every window whole",
         f"{flight.kept.overran} of {counted(flight.kept.windows, 'window')} incomplete",
-        "keep other work off that machine, or raise the threshold of --trigger",
+        "keep other work off that machine, or raise the trigger's threshold",
         flight.host,
     )
 
