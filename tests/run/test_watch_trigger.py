@@ -18,7 +18,7 @@ from latlab.run.watch import check_trigger
 from latlab.run.watching import FoundInterface, KernelOfPoints, merged, trigger_spec
 from latlab.scenario import parse
 from latlab.scenario.load import trigger_given
-from latlab.scenario.watched import LEAST_SNAP, parse_point
+from latlab.scenario.watched import LEAST_JUDGED_SNAP, parse_point
 
 TRIGGER = trigger_given("latency > 500us")
 ETH0, BR0 = (
@@ -37,7 +37,7 @@ def refused(*at: str, trigger: str = "latency > 500us", snap: int = 128) -> str:
 
 def test_two_directions_of_one_kernel_are_judged() -> None:
     for at in (("eth0:in", "br0", "tap0:out"), ("eth0:in", "guest:vm1/eth0", "eth0:out"), ("b/x:in", "b/ns:n/y:in")):
-        check_trigger(TRIGGER, [parse_point(one) for one in at], LEAST_SNAP)
+        check_trigger(TRIGGER, [parse_point(one) for one in at], LEAST_JUDGED_SNAP)
 
 
 def test_points_of_two_kernels_are_refused_with_the_pairs_that_work() -> None:
@@ -54,7 +54,11 @@ def test_points_of_two_kernels_are_refused_with_the_pairs_that_work() -> None:
         (("eth0:in", "tap0"), {}, "tap0 has two directions"),
         (("eth0:in",), {}, "a latency is between two points"),
         (("eth0:in", "br0", "eth0:in"), {}, "a latency is between two points"),
-        (("eth0:in", "br0:out"), {"snap": LEAST_SNAP - 1}, "bytes of a packet may be headers alone; snap 86 or more"),
+        (
+            ("eth0:in", "br0:out"),
+            {"snap": LEAST_JUDGED_SNAP - 1},
+            "bytes of a packet may be headers alone; snap 86 or more",
+        ),
         (("eth0:in", "br0:out"), {"trigger": "delivery > 1ms"}, "delivery is not judged while packets are watched"),
     ],
 )

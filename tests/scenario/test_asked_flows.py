@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from latlab.scenario import End, parse
-from latlab.scenario.watched import LEAST_SNAP, FlowPoint
+from latlab.scenario.watched import LEAST_JUDGED_SNAP, LEAST_PAYLOAD, LEAST_SNAP, FlowPoint
 
 BASE: dict[str, Any] = {
     "name": "small",
@@ -81,16 +83,22 @@ def test_what_is_no_flow_is_one_finding(at: list[str], match: str, where: str, w
     [
         ({"at": ["sensor.eth0", "ecu.eth1:in"]}, "sensor.eth0 has two directions", "sensor.eth0:in or sensor.eth0:out"),
         ({"at": ["sensor.eth0:out"]}, "a latency is between two points", "two points"),
-        ({"snap": LEAST_SNAP - 1}, "85 bytes of a packet may be headers alone", "86 or more"),
+        ({"snap": LEAST_JUDGED_SNAP - 1}, "85 bytes of a packet may be headers alone", "86 or more"),
         ({"trigger": "delivery > 1ms"}, "delivery is not judged while packets are watched", "latency, from the first"),
     ],
 )
 def test_a_trigger_of_what_cannot_be_judged_is_one_finding(more: dict[str, Any], what: str, expected: str) -> None:
     flow = {"match": "udp", "at": ["sensor.eth0:out", "ecu.eth1:in"], "trigger": "latency > 500us"}
-    assert not parse(BASE | {"flows": {"seen": flow | {"snap": LEAST_SNAP}}}).findings
+    assert not parse(BASE | {"flows": {"seen": flow | {"snap": LEAST_JUDGED_SNAP}}}).findings
     (finding,) = parse(BASE | {"flows": {"seen": flow | more}}).findings
     assert finding.path == ("flows", "seen", "trigger")
     assert what in finding.what and expected in finding.expected
+
+
+def test_the_least_snap_is_the_agents() -> None:
+    source = Path(__file__).parents[2] / "agent" / "wire" / "src" / "spec" / "watch.rs"
+    constants = dict(re.findall(r"^const (\w+): usize = (\d+);", source.read_text(encoding="utf-8"), re.MULTILINE))
+    assert (LEAST_SNAP, LEAST_PAYLOAD) == (int(constants["LEAST_SNAP"]), int(constants["LEAST_PAYLOAD"]))
 
 
 def test_a_trigger_of_a_flow_is_in_real_time() -> None:

@@ -380,8 +380,8 @@ def not_judged(trigger: Trigger, points: Sequence[_Point], snap: int) -> tuple[s
         return "a latency is between two points", "two points"
     if both := next((point.name for point in (first, last) if len(point.directions) > 1), None):
         return f"{both} has two directions, and packets are judged in one", f"{both}:in or {both}:out"
-    if snap < LEAST_SNAP:
-        return f"{snap} bytes of a packet may be headers alone", f"snap {LEAST_SNAP} or more"
+    if snap < LEAST_JUDGED_SNAP:
+        return f"{snap} bytes of a packet may be headers alone", f"snap {LEAST_JUDGED_SNAP} or more"
     return None
 
 
@@ -418,8 +418,11 @@ SOCKET = "socket"
 TAP = "tap"
 """Of a guest: not an interface in it, but the tap of its virtual network card on its host."""
 BOTH = ("in", "out")
-LEAST_SNAP: Final = 86
-"""By so many bytes packets can be judged: as LEAST_SNAP and LEAST_PAYLOAD of agent/wire/src/spec/watch.rs."""
+LEAST_SNAP: Final = 70
+"""The headers of a UDP datagram over IPv6 with two VLAN tags: as in agent/wire/src/spec/watch.rs."""
+LEAST_PAYLOAD: Final = 16
+"""By so many bytes of their payload packets are distinguished by a trigger, as there."""
+LEAST_JUDGED_SNAP: Final = LEAST_SNAP + LEAST_PAYLOAD
 
 
 class FlowPoint(NamedTuple):
@@ -486,7 +489,10 @@ class FlowAsked(Part):
         "host; host.socket is what its programs send and receive",
     )
     snap: int = Field(
-        default=128, ge=70, le=SNAP_MAX, description="bytes of each packet that are kept, and by which it is recognised"
+        default=128,
+        ge=LEAST_SNAP,
+        le=SNAP_MAX,
+        description="bytes of each packet that are kept, and by which it is recognised",
     )
     sample: int = Field(
         default=1,
