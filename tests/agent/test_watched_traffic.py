@@ -217,7 +217,7 @@ def test_without_a_packet_above_the_threshold_nothing_is_kept_and_copies_are_not
     relay_bed: Bed, tmp_path: Path
 ) -> None:
     doubled = {5, 25}
-    trigger = trigger_given("latency > 1h")
+    trigger = trigger_given("latency > 9s")
     folder, _ = relayed(relay_bed, tmp_path, double(doubled.__contains__), trigger=trigger)
     assert recorded_windows(folder).is_empty()
     assert read_recording(folder.path / "watch" / "watch-0.trace.arrow", "trace").table.is_empty()

@@ -40,6 +40,10 @@ def test_two_directions_of_one_kernel_are_judged() -> None:
         check_trigger(TRIGGER, [parse_point(one) for one in at], LEAST_JUDGED_SNAP)
 
 
+def test_a_latency_below_10_s_is_judged() -> None:
+    check_trigger(trigger_given("latency > 9999ms"), [parse_point("eth0:in"), parse_point("br0:in")], LEAST_JUDGED_SNAP)
+
+
 def test_points_of_two_kernels_are_refused_with_the_pairs_that_work() -> None:
     found = refused("eth0:in", "tap0:out", "guest:vm1/eth0:in", "guest:vm1/socket:in")
     assert "eth0 and guest:vm1/socket are points of two kernels" in found
@@ -59,6 +63,8 @@ def test_points_of_two_kernels_are_refused_with_the_pairs_that_work() -> None:
             {"snap": LEAST_JUDGED_SNAP - 1},
             "bytes of a packet may be headers alone; snap 86 or more",
         ),
+        (("eth0:in", "br0:out"), {"trigger": "latency > 10s"}, "each is remembered for 10 s; a duration below 10 s"),
+        (("eth0:in", "br0:out"), {"trigger": "latency >= 10s"}, "each is remembered for 10 s; a duration below 10 s"),
         (("eth0:in", "br0:out"), {"trigger": "delivery > 1ms"}, "delivery is not judged while packets are watched"),
     ],
 )

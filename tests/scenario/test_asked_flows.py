@@ -84,6 +84,7 @@ def test_what_is_no_flow_is_one_finding(at: list[str], match: str, where: str, w
         ({"at": ["sensor.eth0", "ecu.eth1:in"]}, "sensor.eth0 has two directions", "sensor.eth0:in or sensor.eth0:out"),
         ({"at": ["sensor.eth0:out"]}, "a latency is between two points", "two points"),
         ({"snap": LEAST_JUDGED_SNAP - 1}, "85 bytes of a packet may be headers alone", "86 or more"),
+        ({"trigger": "latency > 1min"}, "no packet is found late by latency > 60s", "a duration below 10 s"),
         ({"trigger": "delivery > 1ms"}, "delivery is not judged while packets are watched", "latency, from the first"),
     ],
 )
@@ -98,7 +99,7 @@ def test_a_trigger_of_what_cannot_be_judged_is_one_finding(more: dict[str, Any],
 def test_the_least_snap_is_the_agents() -> None:
     source = Path(__file__).parents[2] / "agent" / "wire" / "src" / "spec" / "watch.rs"
     constants = dict(re.findall(r"^const (\w+): usize = (\d+);", source.read_text(encoding="utf-8"), re.MULTILINE))
-    assert (LEAST_SNAP, LEAST_PAYLOAD) == (int(constants["LEAST_SNAP"]), int(constants["LEAST_PAYLOAD"]))
+    assert [int(constants[name]) for name in ("LEAST_SNAP", "LEAST_PAYLOAD")] == [LEAST_SNAP, LEAST_PAYLOAD]
 
 
 def test_a_trigger_of_a_flow_is_in_real_time() -> None:

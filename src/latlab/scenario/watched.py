@@ -12,6 +12,7 @@ from typing import Annotated, Any, Final, NamedTuple, Protocol
 from pydantic import AfterValidator, Field, PlainSerializer, PlainValidator, WithJsonSchema
 
 from latlab.model.errors import UsageError
+from latlab.model.units import SECOND_NS
 from latlab.scenario.findings import shown, wrong
 from latlab.scenario.limits import Trigger, TriggerText
 from latlab.scenario.parts import END, End, Listed, Part, parse_end
@@ -376,6 +377,9 @@ def not_judged(trigger: Trigger, points: Sequence[_Point], snap: int) -> tuple[s
     if trigger.metric != "latency":
         expected = "latency, from the first point to the last"
         return f"{trigger.metric} is not judged while packets are watched", expected
+    # The least late packet takes 1 ns more than that.
+    if trigger.above_ns + 1 >= REMEMBERED_NS:
+        return f"no packet is found late by {trigger.text}: each is remembered for 10 s", "a duration below 10 s"
     if (first.name, first.directions) == (last.name, last.directions):
         return "a latency is between two points", "two points"
     if both := next((point.name for point in (first, last) if len(point.directions) > 1), None):
@@ -423,6 +427,8 @@ LEAST_SNAP: Final = 70
 LEAST_PAYLOAD: Final = 16
 """By so many bytes of their payload packets are distinguished by a trigger, as there."""
 LEAST_JUDGED_SNAP: Final = LEAST_SNAP + LEAST_PAYLOAD
+REMEMBERED_NS: Final = 10 * SECOND_NS
+"""So long an agent remembers a packet of the first point: as HOLD_NS of agent/wire/src/passing.rs."""
 
 
 class FlowPoint(NamedTuple):
