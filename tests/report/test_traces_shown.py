@@ -85,7 +85,7 @@ def test_how_packets_woke_the_thread_and_whom_interrupts_came_to_is_in_one_row(r
         "0",
     )
     assert said["interrupts arrived in"] == f"vCPU CPU 0/KVM {COUNT - 1}, thread hog 1"
-    assert said["lost"] == "not said"
+    assert said["lost"] == "not reported"
     assert [heading for number, heading in enumerate(table.headings) if isinstance(row[number], Toned)] == ["lost"]
 
 
@@ -160,10 +160,15 @@ def test_what_was_kept_around_late_packets_of_other_programs_is_shown_of_each_ke
     assert [str(row[2]) for row in kept.rows] == ["a", "b"]
     first, second = (tuple(map(str, row[3:])) for row in kept.rows)
     assert first == ("latency > 500us", "6000", "1", "0", "3", "1", "1")
-    assert second == ("latency > 500us", "", "", "", "", "not said", "not said")
+    assert second == ("latency > 500us", "", "", "", "", "not reported", "not reported")
     (row,) = around.rows
     assert tuple(map(str, row[2:])) == ("a", "1.5", "3200.0", "412", "dd 2900.0, unknown 1.0", "", "21.0", "0.0")
     assert isinstance(row[5], Toned)
+
+
+def test_the_table_of_intervals_is_there_without_a_row_if_something_was_traced(result: dict[str, Any]) -> None:
+    _, intervals = trace_tables(typed(with_trace(result, intervals=[])))
+    assert intervals.title.startswith(INTERVAL_TITLE) and not intervals.rows
 
 
 def test_what_was_not_traced_has_no_table(result: dict[str, Any]) -> None:

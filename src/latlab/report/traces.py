@@ -119,13 +119,13 @@ def trace_tables(result: Result) -> list[Table]:
         (AROUND_HEADINGS, windows, (3, 4, 5, 8, 9), AROUND_TITLE),
         (HEADINGS, told, range(3, 7), TITLE),
         (MISSING_HEADINGS, missing, range(3, 5), MISSING_TITLE),
-        (INTERVAL_HEADINGS, intervals, range(6, len(INTERVAL_HEADINGS)), INTERVAL_TITLE),
     )
-    return [
-        Table(headings, rows_of, right, f"{title} · {label}")
-        for headings, rows_of, right, title in tables
-        if rows_of or (found and title == INTERVAL_TITLE)
-    ]
+    shown = [Table(headings, of_it, right, f"{title} · {label}") for headings, of_it, right, title in tables if of_it]
+    # Of whatever was traced, even where no interval is known.
+    if found:
+        right = range(6, len(INTERVAL_HEADINGS))
+        shown.append(Table(INTERVAL_HEADINGS, intervals, right, f"{INTERVAL_TITLE} · {label}"))
+    return shown
 
 
 def _around(result: Result) -> Iterator[tuple[tuple[str, str, str], KeptAround, int]]:
@@ -148,7 +148,9 @@ def _judged(one: KeptAround) -> tuple[str, ...]:
 
 def _counts_of(one: KeptAround) -> tuple[str, str]:
     """Of windows."""
-    return (str(one.kept.windows), bad_if(one.kept.overran, str(one.kept.overran))) if one.kept else ("not said",) * 2
+    return (
+        (str(one.kept.windows), bad_if(one.kept.overran, str(one.kept.overran))) if one.kept else ("not reported",) * 2
+    )
 
 
 def _window(window: FlightWindow, start_tai_ns: int) -> tuple[str, ...]:
@@ -221,7 +223,7 @@ def _row(place: tuple[str, str, str], trace: Trace, entry: str) -> tuple[str, ..
         woken += f", {trace.shared} of them together with an earlier one"
     whom = _counted([(whom_text(one), one.n or 0) for one in trace.interrupted])
     asked = _counted([(one.comm or "unknown", one.n or 0) for one in trace.raised_by])
-    events, lost = ("not said" if one is None else str(one) for one in (trace.events, trace.lost))
+    events, lost = ("not reported" if one is None else str(one) for one in (trace.events, trace.lost))
     return (
         *place,
         str(trace.n),
