@@ -83,6 +83,10 @@ def both_ends() -> list[dict[str, int]]:
     return points
 
 
+ATTACHED = {"watch_in", "watch_out", "watch_call", "watch_sent"}
+"""The programs of interfaces, and those of sends."""
+
+
 def watched(bed: Bed, folder: Path, **changes: Any) -> Agent:
     """An agent that watches both ends of the cable."""
     spec = {"run_id": new_run_id(), "recording": str(folder / "watch"), "realtime": ORDINARY, "points": both_ends()}
@@ -362,21 +366,24 @@ def test_a_kernel_that_lets_nobody_watch_is_one_error(
 
 
 def test_nothing_stays_attached_when_it_is_killed(bed: Bed, tmp_path: Path) -> None:
-    agent = watched(bed, tmp_path, flow=parse_flow("udp"))
+    points = both_ends()
+    before = programs()
+    agent = watched(bed, tmp_path, flow=parse_flow("udp"), points=[*points, {**points[0], "ifindex": 0}])
     agent.until("ready")
-    assert {"watch_in", "watch_out"} <= programs()
+    own = programs().items() - before.items()
+    assert {name for _, name in own} >= ATTACHED
     agent.kill()
     deadline = time.monotonic() + 10
-    while {"watch_in", "watch_out"} & programs() and time.monotonic() < deadline:
+    while own & programs().items() and time.monotonic() < deadline:
         time.sleep(0.05)
-    assert not {"watch_in", "watch_out"} & programs()
+    assert not own & programs().items()
 
 
-def programs() -> set[str]:
-    """The names of the BPF programs that the kernel has (bpf(2), BPF_PROG_GET_NEXT_ID and BPF_OBJ_GET_INFO_BY_FD)."""
+def programs() -> dict[int, str]:
+    """{id: name} of the BPF programs that the kernel has (bpf(2), BPF_PROG_GET_NEXT_ID and BPF_OBJ_GET_INFO_BY_FD)."""
     bpf = ctypes.CDLL(None, use_errno=True).syscall
     number = {"x86_64": 321, "aarch64": 280}[os.uname().machine]
-    found: set[str] = set()
+    found: dict[int, str] = {}
     at = 0
     while True:
         attribute = ctypes.create_string_buffer(struct.pack("II", at, 0), 128)
@@ -390,5 +397,5 @@ def programs() -> set[str]:
         info = ctypes.create_string_buffer(232)
         attribute = ctypes.create_string_buffer(struct.pack("IIQ", descriptor, 232, ctypes.addressof(info)), 128)
         if not bpf(number, 15, attribute, 16):
-            found.add(info.raw[64:80].split(b"\0")[0].decode())
+            found[at] = info.raw[64:80].split(b"\0")[0].decode()
         os.close(descriptor)

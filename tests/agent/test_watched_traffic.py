@@ -22,7 +22,7 @@ import pytest
 from agent_bed import Bed
 from agent_relay import Relay, Rule, double, drop, hold, sequence_of
 from lab_machine import run
-from test_watched_frames import MACS, programs
+from test_watched_frames import ATTACHED, MACS, programs
 
 from latlab.analysis.around import joined
 from latlab.model.errors import LabError, UsageError
@@ -801,7 +801,9 @@ def test_a_run_whose_lab_was_killed_is_analysed_later(bed: Bed, tmp_path: Path) 
 
 def test_a_lab_that_is_killed_leaves_nothing_attached_and_a_run_to_report(bed: Bed, tmp_path: Path) -> None:
     latlab = str(Path(sys.executable).with_name("latlab"))
-    words = ("watch", "--flow", FLOW, "--at", "ns:sensor/ecu:out", "--at", "ns:ecu/sensor:in", "--runs", str(tmp_path))
+    at = ("--at", "ns:sensor/socket", "--at", "ns:sensor/ecu:out", "--at", "ns:ecu/sensor:in")
+    words = ("watch", "--flow", FLOW, *at, "--runs", str(tmp_path))
+    before = programs()
     with (
         bed.udp("sensor", "10.78.0.1") as talker,
         bed.udp("ecu", "10.78.0.2", PORT),
@@ -809,13 +811,15 @@ def test_a_lab_that_is_killed_leaves_nothing_attached_and_a_run_to_report(bed: B
     ):
         assert lab.stdout
         assert lab.stdout.readline() == f"Watching {FLOW} until Ctrl-C\n"
+        own = programs().items() - before.items()
         # A recording has its first batch after a second.
         send(talker, ("10.78.0.2", PORT), gap_s=0.05)
         lab.kill()
     deadline = time.monotonic() + 20
-    while {"watch_in", "watch_out"} & programs() and time.monotonic() < deadline:
+    while own & programs().items() and time.monotonic() < deadline:
         time.sleep(0.05)
-    assert not {"watch_in", "watch_out"} & programs()
+    assert {name for _, name in own} >= ATTACHED
+    assert not own & programs().items()
     said = subprocess.run(
         (latlab, "report", "--runs", str(tmp_path), "--picture", "none", "--json"), capture_output=True, check=False
     )
