@@ -17,7 +17,7 @@ from latlab.scenario.loads import LOAD_MODELS, LoadBetween, LoadOn
 SENT: Final = [
     kind for kind, model in LOAD_MODELS.items() if issubclass(model, LoadBetween) and "rate" in model.model_fields
 ]
-ON_ONE: Final = {kind: model.drafted for kind, model in LOAD_MODELS.items() if issubclass(model, LoadOn)}
+ON_ONE: Final = {kind: model for kind, model in LOAD_MODELS.items() if issubclass(model, LoadOn)}
 LOADS: Final = (*SENT, *ON_ONE)
 """The kinds of load that a draft can have: those with a rate, and those that are sent nowhere."""
 DIRECTIONS: Final = ("down", "up", "both")
@@ -159,8 +159,8 @@ def _loads(draft: Draft) -> Iterator[str]:
     yield "# Background load. `matrix` says in which cells it runs."
     yield "loads:"
     for kind in dict.fromkeys(draft.loads):
-        if kind in ON_ONE:
-            yield f"  {kind}: {{kind: {kind}, on: ecu, {ON_ONE[kind]}"
+        if model := ON_ONE.get(kind):
+            yield f"  {kind}: {{kind: {kind}, on: ecu, {model.drafted}}}     # {model.drafted_note}"
         else:
             for way in _ways(draft):
                 ends = ("sensor", draft.names[0]) if way == "down" else (draft.names[0], "sensor")

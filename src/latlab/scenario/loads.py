@@ -108,7 +108,9 @@ class LoadOn(Part):
     """Whether latlab's own agent makes it, which ends on request."""
 
     drafted: ClassVar[str]
-    """Its keys, and a comment, in a scenario that `latlab init` writes."""
+    """Its keys in a scenario that `latlab init` writes."""
+    drafted_note: ClassVar[str]
+    """The comment there."""
 
     on: Reference = Field(description="the host or guest that it runs on")
     workers: Instances = Field(default=1, description="how many run at the same time, 1 to 32")
@@ -125,7 +127,8 @@ class Busy(LoadOn):
     is_ours: ClassVar[bool] = True
     worker_size: ClassVar[int | None] = None
     folder: ClassVar[str | None] = None
-    drafted: ClassVar[str] = "what: calls}     # calls the kernel"
+    drafted: ClassVar[str] = "what: calls"
+    drafted_note: ClassVar[str] = "calls the kernel"
 
     kind: Literal["busy"]
     what: Literal["exits", "calls"] = Field(
@@ -141,7 +144,8 @@ class Busy(LoadOn):
 class StressNg(LoadOn):
     """stress-ng, as fast as it goes."""
 
-    drafted: ClassVar[str] = "what: cpu}     # computes"
+    drafted: ClassVar[str] = "what: cpu"
+    drafted_note: ClassVar[str] = "computes"
 
     kind: Literal["stress-ng"]
     what: Literal["cpu", "memory", "io"] = Field(
