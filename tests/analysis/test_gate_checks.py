@@ -7,6 +7,7 @@ from math import lcm
 from typing import Any
 
 import pytest
+from examples import examples
 from gate_schedules import EXPERIMENT_1, SCHEDULES
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -73,7 +74,7 @@ def test_departures_are_as_far_apart_as_gates_leave_them(first: int, second: int
     assert nearest_departures_ns(port(), one, other) == apart
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(SCHEDULES, *(st.integers(0, 40) for _ in range(2)), *(st.integers(1, 40) for _ in range(2)))
 def test_the_nearest_departures_are_the_nearest_of_all(
     schedule: Schedule, first: int, second: int, period: int, other_period: int

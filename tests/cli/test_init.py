@@ -23,7 +23,7 @@ from latlab.cli import app
 from latlab.cli.init import DEFAULTS, QUESTIONS
 from latlab.model.errors import EXIT_OK, EXIT_USAGE
 from latlab.scenario import BRIDGES, Loaded, load_scenario, load_text
-from latlab.scenario.draft import DIRECTIONS, LOADS, ON_ONE, SENT, Draft, DraftMachine, draft_text
+from latlab.scenario.draft import DIRECTIONS, LOADS, Draft, DraftMachine, draft_text
 
 LATLAB = Path(sys.executable).with_name("latlab")
 SSH = ("--sensor", "root@board1:eth1", "--ecu", "board2:enp3s0")
@@ -76,7 +76,7 @@ def test_every_combination_is_a_scenario(machines: str, guests: int) -> None:
         ways = 2 if direction == "both" else 1
         assert len(loaded.scenario.streams) == ways * max(guests, 1)
         assert len(loaded.scenario.guests) == guests
-        named = ways * len({*with_loads} & {*SENT}) + len({*with_loads} & {*ON_ONE})
+        named = ways * len({*with_loads} & {"flood", "iperf3"}) + len({*with_loads} & {"stress-ng", "busy"})
         assert len(loaded.combinations) == max(len(with_bridges), 1) * (named + 1 if with_loads else 1)
 
 
@@ -87,6 +87,12 @@ def test_what_stands_in_it_as_a_comment_is_right_too(guests: int) -> None:
     whole = re.sub(r"^# (?=(?:tuning|matrix|accept):$|  )", "", text, flags=re.MULTILINE)
     loaded = load_text(whole.replace("cpus: [2]", "cpus: [0]").replace("cpus: [3]", "cpus: [0]"), Path("lab.yaml"))
     assert len(loaded.combinations) == 2 and loaded.scenario.accept
+
+
+def test_loads_on_one_host_have_their_keys_and_what_they_do() -> None:
+    lines = draft_text(Draft("lab", loads=("busy", "stress-ng"))).splitlines()
+    assert "  busy: {kind: busy, on: ecu, what: calls}     # calls the kernel" in lines
+    assert "  stress-ng: {kind: stress-ng, on: ecu, what: cpu}     # computes" in lines
 
 
 def test_options_stand_in_the_scenario() -> None:

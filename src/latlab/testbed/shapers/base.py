@@ -90,7 +90,7 @@ class ShaperKind(ABC):
     """A kind of shaper.
 
     use: what it is for, in words. tried: its arguments for a veth with two queues, with which doctor tries whether the
-    kernel has it; empty: it does not.
+    kernel has it; empty: doctor does not try it.
     """
 
     use: ClassVar[str]
