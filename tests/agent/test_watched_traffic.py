@@ -21,7 +21,7 @@ import polars as pl
 import pytest
 from agent_bed import Bed
 from agent_relay import Relay, Rule, double, drop, hold, sequence_of
-from lab_machine import run
+from lab_machine import run, writers
 from test_watched_frames import ATTACHED, MACS, programs
 
 from latlab.analysis.around import joined
@@ -229,30 +229,13 @@ def test_without_a_packet_above_the_threshold_nothing_is_kept_and_copies_are_not
     assert any(note.startswith(said) for note in cell_of(folder)["imported"]["notes"])
 
 
-def tracer(folder: Path) -> int:
-    """The process that has the trace below this folder open."""
-    (found,) = {
-        int(one.parts[2])
-        for one in Path("/proc").glob("[0-9]*/fd/*")
-        if (file := target(one)) is not None and file.is_relative_to(folder) and file.name == "watch-0.trace.arrow"
-    }
-    return found
-
-
-def target(link: Path) -> Path | None:
-    """What a link of /proc leads to; None: its process has ended."""
-    try:
-        return link.readlink()
-    except OSError:
-        return None
-
-
 def test_a_flight_recorder_that_is_killed_costs_no_figure_of_packets(relay_bed: Bed, tmp_path: Path) -> None:
     killed = list[int]()
 
     def rule(packet: bytes, came: int) -> list[tuple[bytes, int]]:
         if not killed:
-            killed.append(tracer(tmp_path))
+            (tracer,) = writers(tmp_path, "watch-0.trace.arrow")
+            killed.append(tracer)
             os.kill(killed[0], signal.SIGKILL)
         return hold(20 * MS)(packet, came)
 

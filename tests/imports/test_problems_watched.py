@@ -93,7 +93,7 @@ def test_up_to_1_percent_of_packets_may_be_unjudged(tmp_path: Path, judged: int,
     [
         (989, 11, "11 of 1000 not judged"),
         (0, 5, "5 of 5 not judged"),
-        (0, 0, "no packet came to the last point"),
+        (0, 0, "no packet reached the last point"),
     ],
 )
 def test_a_flight_recorder_that_judged_too_few_packets_is_one_problem(

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -11,6 +13,7 @@ from typing import Any
 import polars as pl
 import pytest
 import yaml
+from lab_machine import writers
 from measured_cell import BASE, Bench
 from rich.console import Console
 
@@ -134,6 +137,23 @@ def test_what_the_kernel_did_around_packets_that_a_trigger_of_a_flow_finds_late_
     assert trace.filter(pl.col("event") == SWITCH).height > 0
     shown, windows = trace_tables(Result.model_validate(run.result()))
     assert {row[2] for row in (*shown.rows, *windows.rows)} == {"switch, flow seen"}
+
+
+def test_a_flight_recorder_that_is_killed_costs_a_cell_no_figure(measure: Bench) -> None:
+    def kill(event: Event) -> None:
+        if namespace(event, "switch"):
+            (tracer,) = writers(measure.folder, "flow-seen-switch.trace.arrow")
+            os.kill(tracer, signal.SIGKILL)
+
+    flow = {"match": f"udp port {PORT}", "at": AT[1:3], "trigger": "latency > 9s"}
+    cell, _, run = measure.measured(kill, **HOSTS, **DURATION, streams={"control": STREAM}, flows={"seen": flow})
+    assert cell["status"] == "ok"
+    assert (transit(cell, AT[1], AT[2])["n"], transit(cell, AT[1], AT[2])["lost"]) == (COUNT, 0)
+    (reason,) = (one for one in make_result(run).document()["reasons"] if one["id"] == "trace-whole")
+    assert (reason["severity"], reason["actual"].partition(" with ")[0]) == (
+        "suspect",
+        "`latlab-agent trace` ended unexpectedly",
+    )
 
 
 def test_a_flow_alone_is_measured_of_packets_that_another_program_sends(measure: Bench) -> None:

@@ -9,6 +9,7 @@ import os
 import subprocess
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 from latlab.scenario import Scenario, parse
@@ -50,6 +51,18 @@ def private_network() -> Iterator[None]:
             _call(LIBC.setns, descriptor, flag)
             os.close(descriptor)
         os.chdir(directory)
+
+
+def writers(folder: Path, name: str) -> set[int]:
+    """The processes that have a file of this name open below the folder."""
+    found = set()
+    for link in Path("/proc").glob("[0-9]*/fd/*"):
+        # A process that ends has no links any more.
+        with contextlib.suppress(OSError):
+            file = link.readlink()
+            if file.name == name and file.is_relative_to(folder):
+                found.add(int(link.parts[2]))
+    return found
 
 
 def alive(pid: int) -> bool:

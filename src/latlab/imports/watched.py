@@ -367,7 +367,7 @@ def _unjudged(flight: KeptAround) -> ImportProblem | None:
         "the flight recorder judged too few packets",
         "suspect",
         f"at least {1 - _MOST_UNJUDGED:.0%} of the packets at the last point judged",
-        f"{judged.unjudged} of {total} not judged" if total else "no packet came to the last point",
+        f"{judged.unjudged} of {total} not judged" if total else "no packet reached the last point",
         "packets are not judged that have no payload or one that came again within 10 s, nor if more than 65,536 are "
         "between the points: keep more of each packet (`snap`), narrow the flow, or choose points closer together",
         flight.host,
