@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-sys.path.append(str(Path(__file__).parents[1] / "testbed"))
+sys.path += [str(Path(__file__).parents[1] / folder) for folder in ("testbed", "agent")]
 
 from machine_fixtures import journals, machine
 
