@@ -609,19 +609,22 @@ def test_packets_that_a_filter_drops_have_its_interface_and_reason(relay_bed: Be
 
 def test_packets_that_a_full_queue_drops_are_placed_at_its_interface(relay_bed: Bed, tmp_path: Path) -> None:
     forwarding(relay_bed)
-    rate = ("tbf", "rate", "200kbit", "burst", "200", "limit", "400")
-    run("ip", "netns", "exec", "relay", "tc", "qdisc", "add", "dev", "ecu", "root", *rate)
+    # Each is larger than the queue.
+    full = ("tbf", "rate", "200kbit", "burst", "200", "limit", "20")
     with relay_bed.udp("sensor", "10.78.0.1") as talker, relay_bed.udp("ecu", "10.78.1.2", PORT):
 
         def act() -> None:
-            send(talker, ("10.78.1.2", PORT), gap_s=0.0002)
+            for number in range(COUNT):
+                if number == COUNT // 3:
+                    run("tc", "-n", "relay", "qdisc", "add", "dev", "ecu", "root", *full)
+                talker.sendto(payload(number), ("10.78.1.2", PORT))
 
         folder = watching(
             tmp_path, act, ("ns:sensor/relay:out", "ns:relay/sensor:in", "ns:relay/ecu:out", "ns:ecu/relay:in")
         )
     cell = cell_of(folder)
     lost = transit(cell, "ns-relay-sensor-in-to-ns-relay-ecu-out")["lost"]
-    assert 0 < lost < COUNT
+    assert lost == COUNT - COUNT // 3
     for name in ("ns-relay-sensor-in-to-ns-relay-ecu-out", "ns-sensor-relay-out-to-ns-ecu-relay-in"):
         ((place, reason), packets), *others = lost_at(cell, name).items()
         assert (place, reason.partition("_")[0], packets, others) == ("at ecu of ns:relay", "QDISC", lost, [])
