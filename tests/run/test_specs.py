@@ -43,7 +43,7 @@ def test_a_talker_is_reported_its_streams_and_how_to_run(scenario: Make) -> None
             "timer_slack_ns": 1,
         },
         "busy_wait_ns": 0,
-        "stamps": {"sched": True, "software": True, "hardware": False, "key": "auto", "by": "socket"},
+        "stamps": {"sched": True, "software": True, "hardware": False, "key": "auto", "by": "auto"},
         "streams": [
             {
                 "stream": 1,
@@ -77,7 +77,7 @@ def test_a_listener_is_reported_the_same_streams_from_its_side(scenario: Make) -
         "mode": "block",
         "busy_poll_us": None,
         "hardware_stamps": False,
-        "stamps_by": "socket",
+        "stamps_by": "auto",
         "streams": [
             {
                 "stream": 1,

@@ -98,8 +98,8 @@ def test_sockperfs_observations_are_rows_and_its_round_trip_is_reported_with_wha
 def test_sockperf_at_a_rate_sends_that_many(measure: Measure) -> None:
     cell, folder, _ = measure(probes={"ul": SOCKPERF | {"period": "2ms"}})
     figures = cell["streams"]["ul"]["metrics"]["round_trip"]
-    # Of its second sockperf leaves out 400 ms of warm-up and 50 ms at the end.
-    assert 200 <= figures["n"] <= 300
+    # Of its second sockperf leaves out 400 ms of warm-up and 50 ms at the end, and sends later what it had no time for.
+    assert 200 <= figures["n"] <= 500
     assert "a message every 2 ms" in cell["streams"]["ul"]["probe"]["told"]
     assert "--mps 500" in folder.cell().document()["probes"][0]["commands"][1]
 

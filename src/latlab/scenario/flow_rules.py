@@ -22,6 +22,7 @@ from latlab.scenario.tuning import Tuning
 from latlab.scenario.units import format_duration, format_size
 
 PACKETS_MAX = 2**32 - 1
+ONLY_BY_PROGRAMS = ("ebpf", "both")
 
 Judge = Callable[[Sketch, Path, Any], Iterator[Mistake]]
 
@@ -129,8 +130,8 @@ def copy_is_the_same(sketch: Sketch, path: Path, stream: Stream) -> Iterator[Mis
         yield Mistake(where, "the frames of both LANs go to one address", "a group, as 01:0c:cd:04:00:01")
     if stream.via is None or stream.via == first.via:
         yield Mistake((*path, "via"), f"a copy goes by another link than {stream.prp}", "the talker's other interface")
-    if sketch.top.timestamps.by != "socket":
-        yield Mistake(where, "BPF programs do not recognise both copies", "timestamps: {by: socket}")
+    if sketch.top.timestamps.by in ONLY_BY_PROGRAMS:
+        yield Mistake(where, "BPF programs do not recognise both copies", "timestamps: {by: auto}")
 
 
 def port_goes_with_udp(_: Sketch, path: Path, stream: Stream | PingProbe) -> Iterator[Mistake]:
@@ -160,9 +161,9 @@ def payload_has_its_frames(sketch: Sketch, path: Path, stream: Stream) -> Iterat
     if not least <= stream.size <= most:
         expected = f"{least}B" if least == most else f"{least}B to {most}B"
         yield Mistake((*path, "size"), f"{stream.payload} has no room for {format_size(stream.size)}", expected)
-    if sketch.top.timestamps.by != "socket":
+    if sketch.top.timestamps.by in ONLY_BY_PROGRAMS:
         what = f"BPF programs do not recognise probes in {stream.payload}"
-        yield Mistake((*path, "payload"), what, "timestamps: {by: socket}")
+        yield Mistake((*path, "payload"), what, "timestamps: {by: auto}")
 
 
 def timestamps_are_of_packets(_: Sketch, path: Path, probe: PingProbe) -> Iterator[Mistake]:

@@ -157,10 +157,10 @@ class Timestamping(Part):
     """How the kernel's own timestamps of packets are taken; those of network cards come from the socket in any case."""
 
     by: StampsBy = Field(
-        default="socket",
-        description="ebpf: programs at the kernel's tracepoints; socket: the socket's error queue, which costs each "
-        "packet more; auto: ebpf where the kernel and the privilege allow it, else socket; both: both for the same "
-        "packets, to compare them",
+        default="auto",
+        description="ebpf: BPF programs at the kernel's tracepoints; socket: the socket's error queue, which costs each "
+        "packet more; auto: ebpf where the kernel and the privilege allow it and programs recognise the packets, else "
+        "socket; both: both for the same packets, to compare them",
     )
 
 

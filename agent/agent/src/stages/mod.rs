@@ -38,7 +38,14 @@ pub enum Load {
     Datagrams { size: usize, ipv6: bool },
     /// Frames of this many bytes.
     Frames { size: usize },
+    /// Frames in which no program recognises the probe: what they are.
+    Unrecognised(&'static str),
 }
+
+/// Frames of a protocol that has its own place for the probe.
+pub const OF_IEC61850: Load = Load::Unrecognised("probes in frames of IEC 61850");
+/// The frames of one copy have the number of the other's stream.
+pub const OF_PRP: Load = Load::Unrecognised("which copy of a PRP pair a frame is");
 
 /// What is asked for.
 #[derive(Clone, Copy, Debug)]
@@ -186,6 +193,7 @@ fn unseen(stage: Stage, interface: &str, load: Load) -> Option<String> {
         (_, Load::Frames { size }) => (size > LARGEST_FRAME)
             .then(|| format!("a frame of {size} bytes is not in one piece in memory; {LARGEST_FRAME} are")),
         (Stage::TxSched | Stage::TxSoft, Load::Datagrams { .. }) => None,
+        (_, Load::Unrecognised(what)) => Some(format!("programs do not recognise {what}")),
     }
 }
 

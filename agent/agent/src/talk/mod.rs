@@ -9,7 +9,7 @@ use crate::sending::lane::Lane;
 use crate::sending::sender::Sender;
 use crate::sending::stamps::{Collector, Queue, Wanted, ids_in_use};
 use crate::session::{self, Session, died, emit, refused};
-use crate::stages::{Asked, Fed, Load, Stages, Taps};
+use crate::stages::{Asked, Fed, Load, OF_IEC61850, OF_PRP, Stages, Taps};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::sync::mpsc::channel;
@@ -145,6 +145,8 @@ pub fn run() -> Result<(), Failure> {
 fn open_stages(spec: &Talk) -> Result<Stages, Failure> {
     let load = |stream: &TalkStream| match &stream.transport {
         TalkTransport::Udp { source, .. } => Load::Datagrams { size: stream.size, ipv6: source.is_ipv6() },
+        TalkTransport::Ethernet { prp: Some(_), .. } => OF_PRP,
+        TalkTransport::Ethernet { payload: Some(_), .. } => OF_IEC61850,
         TalkTransport::Ethernet { .. } => Load::Frames { size: stream.size },
     };
     let out: Vec<_> = spec.streams.iter().map(|stream| (stream.interface.as_str(), load(stream))).collect();
