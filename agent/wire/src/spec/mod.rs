@@ -29,8 +29,8 @@ pub use talk::{
 };
 pub use timer::{How, Timer, Trace};
 pub use trace::{Absent, Tracing};
-pub(crate) use watch::{HOLD_NS, MAX_TESTS};
 pub use watch::{Flow, Macs, Network, Rule, Sight, Watch, WatchPoint, WatchTrigger};
+pub(crate) use watch::{HOLD_NS, MAX_TESTS};
 
 use crate::flight::{Ahead, Window};
 use crate::probe;
