@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
+
+import pytest
 
 from latlab.run.entries import stream_entries
 from latlab.run.specs import (
@@ -60,6 +63,16 @@ def test_a_talker_is_reported_its_streams_and_how_to_run(scenario: Make) -> None
             }
         ],
     }
+
+
+@pytest.mark.parametrize(("by", "taken_by"), [("auto", "socket"), ("ebpf", "ebpf"), ("both", "both")])
+def test_on_an_emulated_kernel_programs_take_timestamps_by_request_alone(
+    scenario: Make, by: str, taken_by: str
+) -> None:
+    asked = scenario(timestamps={"by": by})
+    bed = replace(BED, emulated=frozenset({"ecu"}))
+    assert talk_spec(asked, "sensor", bed, RUN, "")["stamps"]["by"] == by
+    assert listen_spec(asked, "ecu", bed, RUN, "")["stamps_by"] == taken_by
 
 
 def test_both_ends_are_reported_who_takes_the_kernels_timestamps(scenario: Make) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from latlab.hosts import Host
 from latlab.recordings.run_folder import CellFolder
 from latlab.run.agent import Agent
@@ -150,8 +152,13 @@ def _thread(agent: Agent) -> int:
 # What the agents' specs need to know of a cell's interfaces: their MACs, and which of them stamp in hardware.
 
 
-async def look_at_interfaces(scenario: Scenario, bed: TestBed, places: Places) -> BedFacts:
-    """The interfaces that recorded packets begin and end at; hardware stamping is turned on where a NIC has it."""
+async def look_at_interfaces(
+    scenario: Scenario, bed: TestBed, places: Places, emulated: Collection[str] = ()
+) -> BedFacts:
+    """The interfaces that recorded packets begin and end at; hardware stamping is turned on where a NIC has it.
+
+    emulated: guests that run in software emulation.
+    """
     macs: dict[str, str] = {}
     able: dict[End, bool] = {}
     hardware: set[str] = set()
@@ -167,7 +174,7 @@ async def look_at_interfaces(scenario: Scenario, bed: TestBed, places: Places) -
                     able[card] = await _turn_hardware_stamps_on(card, scenario, bed)
                 if able[card]:
                     hardware.add(str(end))
-    return BedFacts(macs, frozenset(hardware), places)
+    return BedFacts(macs, frozenset(hardware), places, frozenset(emulated))
 
 
 async def _turn_hardware_stamps_on(card: End, scenario: Scenario, bed: TestBed) -> bool:

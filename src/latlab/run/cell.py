@@ -22,7 +22,7 @@ from latlab.run.agent import Agent
 from latlab.run.agents import Agents, look_at_interfaces
 from latlab.run.beds import SharedBed
 from latlab.run.clocks import ClockWatch
-from latlab.run.drops import DropWatch
+from latlab.run.drops import DropWatch, emulated_of
 from latlab.run.events import Listener, Phase, Waiting
 from latlab.run.fetch import Recordings
 from latlab.run.flight import Flight
@@ -344,7 +344,7 @@ class _Cell:
     async def get_ready(self) -> None:
         """Start listeners first, then talkers and clocks: cells that differ in their loads alone do the same here."""
         scenario, outcome = self._scenario, self._outcome
-        at = await look_at_interfaces(scenario, self._bed, self._places)
+        at = await look_at_interfaces(scenario, self._bed, self._places, emulated_of(outcome.guests))
         facts = await self._facts("before")
         for host in listeners(scenario):
             await self._agents.listen(host, at)

@@ -14,6 +14,7 @@ from latlab.recordings.cell import Guest, WatchedKernel
 from latlab.recordings.run_folder import CellFolder
 from latlab.run.agent import Agent
 from latlab.run.fetch import Recordings
+from latlab.run.specs import is_emulated_there
 from latlab.scenario import Scenario
 from latlab.testbed.apply import TestBed
 from latlab.testbed.places import Places
@@ -56,7 +57,7 @@ def kernels_watched(scenario: Scenario, hosts: Mapping[str, Host], emulated: Col
 
 def drops_watched_on(scenario: Scenario, host: str, emulated: Collection[str]) -> bool:
     """Whether drops are to be watched on the kernel of a host or guest."""
-    is_emulated = host in emulated or scenario.is_on_board(host)
+    is_emulated = is_emulated_there(scenario, host, emulated)
     return scenario.watch_drops == "always" or (scenario.watch_drops == "auto" and not is_emulated)
 
 

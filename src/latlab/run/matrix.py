@@ -268,6 +268,7 @@ def _planned(cell: MatrixCell) -> PlannedCell:
     site = planned_site(scenario)
     hosts = make_hosts(scenario, site)
     places = find_places(scenario, site, hosts)
+    emulated = {name for name in scenario.guests if _runs_by(scenario, site, name) != "kvm"}
     at = BedFacts(
         {
             # The address of a NIC that is there is only known to the machine: it is named by what it is.
@@ -276,6 +277,7 @@ def _planned(cell: MatrixCell) -> PlannedCell:
             for end in segment.members
         },
         places=places,
+        emulated=frozenset(emulated),
     )
     needed_ns = load_duration_ns(scenario)
     seconds = -(-needed_ns // SECOND_NS)
@@ -306,7 +308,6 @@ def _planned(cell: MatrixCell) -> PlannedCell:
         for name in scenario.entered
         if _runs_by(scenario, site, name) == "kvm"
     ]
-    emulated = {name for name in scenario.guests if _runs_by(scenario, site, name) != "kvm"}
     agents += [
         Command(
             kernel.watcher,

@@ -8,7 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final
 
-from latlab.run.specs import BedFacts, realtime_spec
+from latlab.run.specs import BedFacts, realtime_spec, stamps_by
 from latlab.scenario import Scenario
 from latlab.scenario.flows import dds_domains
 from latlab.scenario.parts import End
@@ -129,7 +129,7 @@ def _side(scenario: Scenario, name: str, bed: BedFacts, end: End, run_id: str, r
             "software": kernel,
             "hardware": hardware,
             "key": "auto",
-            "by": scenario.timestamps.by,
+            "by": stamps_by(scenario, end.host, bed),
         },
         "mode": listener.mode,
         "busy_poll_us": listener.busy_poll_us,

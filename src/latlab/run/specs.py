@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -10,6 +10,7 @@ from typing import Final
 from latlab.model.units import MILLISECOND_NS
 from latlab.run.entries import launch_entry
 from latlab.scenario import Route, Scenario
+from latlab.scenario.models import StampsBy
 from latlab.scenario.streams import CLOCK_PORT, PROBE, Stream
 from latlab.scenario.tuning import Realtime
 from latlab.testbed.guests.qemu import DOORBELL_IO_PORT, DOORBELL_PORTS
@@ -37,12 +38,13 @@ PTP_PERIOD_NS = 50_000_000
 class BedFacts:
     """What only the machine knows once the test bed stands: MAC addresses and hardware stamping by `host.interface`.
 
-    places: each host's agent, and the device behind each interface.
+    places: each host's agent, and the device behind each interface. emulated: guests that run in software emulation.
     """
 
     macs: Mapping[str, str]
     hardware: frozenset[str] = frozenset()
     places: Places = field(default_factory=Places)
+    emulated: frozenset[str] = frozenset()
 
 
 def talkers(scenario: Scenario) -> list[str]:
@@ -53,6 +55,21 @@ def talkers(scenario: Scenario) -> list[str]:
 def listeners(scenario: Scenario) -> list[str]:
     """The hosts that listen, in the order of their first stream."""
     return list(dict.fromkeys(stream.listener for stream in scenario.streams.values()))
+
+
+def is_emulated_there(scenario: Scenario, host: str, emulated: Collection[str]) -> bool:
+    """Whether a host or guest has an emulated kernel. emulated: guests that run in software emulation."""
+    return host in emulated or scenario.is_on_board(host)
+
+
+def stamps_by(scenario: Scenario, host: str, bed: BedFacts) -> StampsBy:
+    """Who takes the kernel's timestamps on a host or guest.
+
+    Without being asked for, BPF programs take none on an emulated kernel: with them, packets of equal repetitions in
+    virtual time differed on ARM boards.
+    """
+    by = scenario.timestamps.by
+    return "socket" if by == "auto" and is_emulated_there(scenario, host, bed.emulated) else by
 
 
 def talk_spec(scenario: Scenario, host: str, bed: BedFacts, run_id: str, recording: Path | str) -> Spec:
@@ -70,7 +87,7 @@ def talk_spec(scenario: Scenario, host: str, bed: BedFacts, run_id: str, recordi
             "software": True,
             "hardware": any(str(end) in bed.hardware for end in ends),
             "key": "auto",
-            "by": scenario.timestamps.by,
+            "by": stamps_by(scenario, host, bed),
         },
         "streams": [_talk_stream(scenario, name, bed) for name in names],
     }
@@ -88,7 +105,7 @@ def listen_spec(scenario: Scenario, host: str, bed: BedFacts, run_id: str, recor
         "mode": tuning.mode,
         "busy_poll_us": tuning.busy_poll_us,
         "hardware_stamps": any(str(end) in bed.hardware for end in ends),
-        "stamps_by": scenario.timestamps.by,
+        "stamps_by": stamps_by(scenario, host, bed),
         **trigger_entry(scenario, host),
         "streams": [_listen_stream(scenario, name, bed) for name in names],
     }

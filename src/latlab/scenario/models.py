@@ -160,7 +160,7 @@ class Timestamping(Part):
         default="auto",
         description="ebpf: BPF programs at the kernel's tracepoints; socket: the socket's error queue, which costs "
         "each packet more; auto: ebpf where the kernel and the privilege allow it and programs recognise the packets, "
-        "else socket; both: both for the same packets, to compare them",
+        "except on emulated kernels, else socket; both: both for the same packets, to compare them",
     )
 
 
