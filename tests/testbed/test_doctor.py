@@ -10,6 +10,7 @@ import pytest
 from lab_machine import dump
 
 from latlab.hosts import MACHINE, LocalMachine
+from latlab.testbed import doctor as doctors
 from latlab.testbed.bridges.table import BRIDGES
 from latlab.testbed.doctor import (
     WORTH,
@@ -44,6 +45,13 @@ def test_it_knows_what_this_machine_can_do() -> None:
     assert findings["software timestamps"].ok
     assert findings["SCHED_FIFO"].ok
     assert findings["ip"].ok
+
+
+def test_a_kernel_without_btf_is_named_with_what_it_cannot_do(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    assert found()["timestamps by eBPF, places of losses, watch"].ok
+    monkeypatch.setattr(doctors, "BTF", {str(tmp_path / "vmlinux"): "a kernel with CONFIG_DEBUG_INFO_BTF"})
+    limited = found()["timestamps by eBPF, places of losses, watch"]
+    assert (limited.ok, limited.remedy) == (None, "a kernel with CONFIG_DEBUG_INFO_BTF")
 
 
 def test_whatever_is_not_well_comes_with_a_remedy() -> None:

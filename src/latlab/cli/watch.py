@@ -138,7 +138,7 @@ def watch(
         # From a program's send call to another program's receive call
         latlab watch --flow udp --at ns:mu/socket:out --at ns:bay/socket:in
         # What the kernel did around packets that took longer between the two
-        latlab watch --flow udp --at eth0:in --at br0:out --trigger 'latency > 1ms'
+        latlab watch --flow udp --at eth0:in --at tap0:out --trigger 'latency > 1ms'
         # Sampled values through two namespaces, until Ctrl-C
         latlab watch --flow 'ether proto sv' --at ns:merging/eth0 --at ns:bay/eth0
     """

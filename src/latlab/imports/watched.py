@@ -468,7 +468,8 @@ def _unseen(watch: Watched, every: Sequence[_Seen]) -> Iterator[ImportProblem]:
             "suspect",
             f"packets of {watch.flow!r}",
             "; ".join(("none", *(_busiest(name, flows) for name, flows in _others(watch, [point]) if flows))),
-            "correct the flow, or watch another interface",
+            "correct the flow, or watch another interface: of a bridge a port, as its own interface has none of the "
+            "packets that it forwards",
             point.name,
         )
 

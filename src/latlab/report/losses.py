@@ -17,7 +17,7 @@ TITLE: Final = "Where lost packets were dropped"
 HEADINGS: Final = ("cell", "repeat", "of", "packets", "where", "reason", "kernel function")
 WATCHED_TITLE: Final = "Kernels whose drops were recorded; the place of other losses is unknown"
 WATCHED: Final = ("cells", "watched on", "is the kernel of", "drops recorded", "note")
-UNPLACED: Final = "where no kernel was watched"
+UNPLACED: Final = "dropped by no watched kernel"
 NO_REASON: Final = "no reason given"
 _UNSPECIFIED: Final = (None, "NOT_SPECIFIED")
 """Where the kernel gives no reason, its function says most."""

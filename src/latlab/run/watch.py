@@ -85,7 +85,9 @@ async def watch(asked: WatchRequest, root: Path, listener: Listener = ignore, *,
     flow = parse_flow(asked.flow)
     points = [parse_point(text) for text in asked.at]
     if not points:
-        raise UsageError("no interface is named", where="latlab watch", remedy="latlab watch --at eth0 --at br0")
+        raise UsageError(
+            "no interface is named", where="latlab watch", remedy="latlab watch --at eth0:in --at tap0:out"
+        )
     if asked.trigger:
         check_trigger(asked.trigger, points, asked.snap)
     if os.geteuid() != 0:

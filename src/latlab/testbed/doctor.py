@@ -55,6 +55,10 @@ OPTIONAL_TOOLS = (
 )
 
 
+BTF = {"/sys/kernel/btf/vmlinux": "a kernel with CONFIG_DEBUG_INFO_BTF"}
+OF_PROGRAMS = "timestamps by eBPF, places of losses, watch"
+"""What takes BPF programs, which take BTF."""
+
 WORTH = (
     "journals",
     "KVM",
@@ -106,6 +110,10 @@ def _kernel() -> Iterator[DoctorFinding]:
     kernel = f"linux-image-rt-{debian_name(os.uname().machine)}"
     remedy = "" if realtime else f"a kernel with PREEMPT_RT, such as Debian's {kernel}"
     yield DoctorFinding("kernel", "PREEMPT_RT", realtime or None, "yes" if realtime else "no", remedy)
+    for path, remedy in BTF.items():
+        there = Path(path).exists()
+        found = "the kernel has BTF" if there else "the kernel has no BTF"
+        yield DoctorFinding("kernel", OF_PROGRAMS, there or None, found, "" if there else remedy)
 
 
 def _tools() -> Iterator[DoctorFinding]:

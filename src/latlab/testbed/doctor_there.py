@@ -18,7 +18,7 @@ from latlab.hosts.tools import install_remedy
 from latlab.model.errors import LabError
 from latlab.testbed.agent_binary import AGENT, find_agent, find_agents, no_agent
 from latlab.testbed.bridges.vf import CARD_WITH_SRIOV, COUNT_SRIOV, HAS_SRIOV, SWITCH_ON, SYMBOL
-from latlab.testbed.doctor import DoctorFinding
+from latlab.testbed.doctor import BTF, OF_PROGRAMS, DoctorFinding
 from latlab.testbed.loads import LOAD_TOOLS
 from latlab.testbed.machines.ssh import AGENTS, USER
 from latlab.testbed.probes import PROBE_TOOLS
@@ -98,7 +98,6 @@ class Use:
 
 KVM: Final = {"/dev/kvm": "a kernel with CONFIG_KVM, on a processor that starts it at EL2 or shows vmx or svm"}
 TUN: Final = {"/dev/net/tun": "a kernel with CONFIG_TUN; `modprobe tun`"}
-BTF: Final = {"/sys/kernel/btf/vmlinux": "a kernel with CONFIG_DEBUG_INFO_BTF"}
 USES: Final = (
     Use("namespaces (kind: netns)", ("ip",), {"veth": "CONFIG_VETH"}),
     Use("priorities and CPUs", ("chrt", "taskset", "setpriv")),
@@ -106,7 +105,7 @@ USES: Final = (
     *(Use(f"{shaper.use} ({kind})", ("tc",), kernel_part(kind)) for kind, shaper in SHAPERS.items()),
     Use("VLANs", ("ip",), {"8021q": "CONFIG_VLAN_8021Q"}),
     Use("PTP (clock.ptp)", ("ptp4l", "phc_ctl", "phc2sys")),
-    Use("timestamps by eBPF, places of losses, watch", (), {}, BTF),
+    Use(OF_PROGRAMS, (), {}, BTF),
     Use("guests", (), {"vhost_net": "CONFIG_VHOST_NET"}, KVM | TUN),
     Use("bridge macvtap", ("ip",), {"macvtap": "CONFIG_MACVTAP"}),
     Use("bridge ovs", ("ovs-vsctl", "ovs-vswitchd"), {"openvswitch": "CONFIG_OPENVSWITCH"}),
