@@ -643,7 +643,7 @@ def test_a_claim_has_a_reason_for_where_it_may_not_agree() -> None:
 
 
 MEASURED_BEFORE = pytest.mark.xfail(strict=True, reason="its claims were changed since it was measured")
-OLDER = {"tsn-bridges", "dds"}
+OLDER = {"tsn-bridges"}
 
 
 @pytest.mark.parametrize(
