@@ -59,8 +59,14 @@ def test_a_stream_of_iec_61850_is_measured_like_any_other(bed: Bed, tmp_path: Pa
         bed,
         tmp_path,
         stream,
-        talk={"stamps": {"sched": True, "software": True, "hardware": False, "key": key}},
+        talk={"stamps": {"sched": True, "software": True, "hardware": False, "key": key, "by": "auto"}},
+        listen={"stamps_by": "auto"},
     )
+    found = [agent["ready"]["stamps_by"] for agent in measured.folder.cell().document()["agents"]]
+    for one, stamps in zip(found, (("tx_sched", "tx_soft"), ("rx_soft",)), strict=True):
+        assert {one[stamp] for stamp in stamps} == {"socket"}
+        why = "programs do not recognise probes in frames of IEC 61850"
+        assert one["missing"] == [f"no {', '.join(stamps)} by eBPF: {why}"]
     assert (measured.talked["streams"][0]["sent"], measured.packets.height) == (stream.count, stream.count)
     assert measured.packets["sequence"].to_list() == list(range(stream.count))
     assert measured.packets["tx_soft_tai_ns"].null_count() == 0
@@ -98,8 +104,13 @@ def test_a_copy_of_a_prp_pair_ends_in_the_trailer_and_is_measured(
     source = "02:00:00:4e:00:77"
     copy = Stream(2, count=300, size=64, raw=True, prp={"lan": "B", "carries": 1, "source": source}, **kind)
     tap = bed.tap("ecu", "sensor")
-    key = {"stamps": {"sched": True, "software": True, "hardware": False, "key": "payload"}}
-    measured = measure(bed, tmp_path, copy, talk=key)
+    stamps = {"sched": True, "software": True, "hardware": False, "key": "payload", "by": "auto"}
+    measured = measure(bed, tmp_path, copy, talk={"stamps": stamps}, listen={"stamps_by": "auto"})
+    why = "programs do not recognise which copy of a PRP pair a frame is"
+    assert [agent["ready"]["stamps_by"]["missing"] for agent in measured.folder.cell().document()["agents"]] == [
+        [f"no tx_sched, tx_soft by eBPF: {why}"],
+        [f"no rx_soft by eBPF: {why}"],
+    ]
     assert (measured.packets["stream"].unique().to_list(), measured.packets.height) == ([2], copy.count)
     assert measured.packets["rx_user_tai_ns"].null_count() == 0
     assert measured.packets["tx_soft_tai_ns"].null_count() == 0

@@ -428,7 +428,7 @@ LEAST_PAYLOAD: Final = 16
 """By so many bytes of their payload packets are distinguished by a trigger, as there."""
 LEAST_JUDGED_SNAP: Final = LEAST_SNAP + LEAST_PAYLOAD
 REMEMBERED_NS: Final = 10 * SECOND_NS
-"""So long an agent remembers a packet of the first point: as HOLD_NS of agent/wire/src/passing.rs."""
+"""So long an agent remembers a packet of the first point: as HOLD_NS of agent/wire/src/spec/watch.rs."""
 
 
 class FlowPoint(NamedTuple):
