@@ -18,9 +18,10 @@ from lab_machine import run as say
 from latlab import testbed
 from latlab.hosts import MACHINE
 from latlab.model.errors import LabError
+from latlab.testbed.agent_binary import find_agent
 from latlab.testbed.apply import TestBed
 from latlab.testbed.guests.start import planned_site
-from latlab.testbed.loads import LOADS, plan_loads
+from latlab.testbed.loads import LOADS, plan_loads, runner
 from latlab.testbed.loads.base import LoadPlan, LoadProcess, Output
 from latlab.testbed.loads.runner import ExitCounter, LoadRunner, exit_counters
 from latlab.testbed.machine import CAPABILITIES, Machine
@@ -191,20 +192,14 @@ async def loaded(
     small = scenario(HOSTS, loads={"l": {"on": "ecu", **load}})
     async with TestBed("t1", testbed.make_hosts(small, Site("t1"))) as bed:
         await bed.apply(testbed.test_bed_steps(small, Site("t1")))
-        runner = LoadRunner(bed, plan_loads(small, 20_000_000_000, Places({"ecu": agent_path()})), exits or {})
-        await runner.start()
+        started = LoadRunner(bed, plan_loads(small, 20_000_000_000, Places({"ecu": str(find_agent())})), exits or {})
+        await started.start()
         try:
             await asyncio.sleep(seconds)
-            (result,) = await runner.stop()
+            (result,) = await started.stop()
         finally:
-            await runner.kill()
+            await started.kill()
     return result.document()
-
-
-def agent_path() -> str:
-    from latlab.testbed.agent_binary import find_agent
-
-    return str(find_agent())
 
 
 @pytest.fixture
@@ -237,6 +232,18 @@ class TestOnRealNamespaces:
         assert detail["count"] > 0
         assert len(result["commands"]) == 1
         assert "busy" in result["commands"][0]
+
+    def test_nothing_is_measured_before_a_worker_has_done_something(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        # One that is starved of its CPU says nothing.
+        idle = tmp_path / "latlab-agent"
+        idle.write_text(f'#!/bin/sh\n{find_agent()} "$@" | grep --invert-match --line-buffered progress\n')
+        idle.chmod(0o755)
+        monkeypatch.setenv("LATLAB_AGENT", str(idle))
+        monkeypatch.setattr(runner, "READY_S", 0.5)
+        with pytest.raises(LabError, match=r"load l: `.* busy` was not ready within 0\.5 s"):
+            asyncio.run(loaded({"kind": "busy", "what": "calls"}))
 
     @pytest.mark.usefixtures("stand_in")
     def test_a_tool_is_started_heard_and_interrupted(self) -> None:

@@ -130,10 +130,15 @@ fn work(until: &Until, counters: &Counters, once: impl Fn()) {
 }
 
 fn watch(session: &Session, workers: &[Worker], counters: &Counters) {
-    let mut progress = Progress::new();
+    let mut progress: Option<Progress> = None;
     while !session.stopped() && workers.iter().any(|worker| !worker.is_finished()) {
         std::thread::sleep(Duration::from_millis(10));
-        progress.tell(counters.count.load(Ordering::Relaxed));
+        match (&mut progress, counters.count.load(Ordering::Relaxed)) {
+            (Some(progress), count) => progress.tell(count),
+            (None, 0) => {}
+            // Whoever measures under this load waits until there is one: on a busy CPU that takes a while.
+            (begun, count) => begun.insert(Progress::new()).tell_now(count),
+        }
     }
 }
 

@@ -192,13 +192,22 @@ impl Progress {
     /// As [`Self::tell`], with what is `known` by then of the clocks that are compared.
     pub fn tell_bound(&mut self, packets: u64, known: impl FnOnce() -> Option<Bound>) {
         if self.told.elapsed() >= Duration::from_secs(1) {
-            self.told = Instant::now();
-            emit(&Event::Progress {
-                tai_ns: tai_ns(),
-                streams: vec![StreamProgress::counted(0, packets)],
-                live: Live { bound: known(), steal_ns: None },
-            });
+            self.report(packets, known());
         }
+    }
+
+    /// Reports to the lab, however short ago it did.
+    pub fn tell_now(&mut self, packets: u64) {
+        self.report(packets, None);
+    }
+
+    fn report(&mut self, packets: u64, bound: Option<Bound>) {
+        self.told = Instant::now();
+        emit(&Event::Progress {
+            tai_ns: tai_ns(),
+            streams: vec![StreamProgress::counted(0, packets)],
+            live: Live { bound, steal_ns: None },
+        });
     }
 }
 

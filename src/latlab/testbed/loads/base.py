@@ -85,7 +85,8 @@ class LoadProcess:
     """One process of a load.
 
     spec: for our agent, the JSON object on its standard input. tcp_port, udp_port: it is ready once it listens there.
-    says: it is ready once it has written a line with this in it, to standard output or error.
+    says: it is ready once it has written a line with this in it, to standard output or error; our agent, after it was
+    told to start.
     towards: the port that it sends to, in words, such as "TCP port 5600 of ecu".
     ending: how it is stopped: by the agent's stop `command`, by SIGINT (`interrupt`), by SIGTERM
     (`terminate`), or not at all because it ends by `itself`.

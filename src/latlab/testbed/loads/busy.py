@@ -20,6 +20,8 @@ from latlab.testbed.loads.base import (
 TCG = "TCGTCGTCGTCG"
 """How QEMU's plain emulation signs itself (target/i386/cpu.c): there CPUID is one of its functions, and no exit."""
 EMULATED = "CPUID, emulated"
+WORKS = '"event":"progress"'
+"""In the line that the agent writes as soon as a worker has done something, and once a second from then on."""
 
 
 def processes(plan: LoadPlan) -> list[LoadProcess]:
@@ -31,7 +33,8 @@ def processes(plan: LoadPlan) -> list[LoadProcess]:
         "duration_ns": (plan.seconds + SPARE_S) * SECOND_NS,
         "realtime": realtime_spec(plan.source_cores),
     }
-    return [LoadProcess("source", plan.source, (plan.source_agent, "busy"), "command", spec=spec)]
+    argv = (plan.source_agent, "busy")
+    return [LoadProcess("source", plan.source, argv, "command", spec=spec, says=WORKS)]
 
 
 def parse(plan: LoadPlan, outputs: Sequence[Output]) -> Achieved:

@@ -277,6 +277,8 @@ class RunningProcess:
             ready = await self._first(self._ready)
             if self.plan.role == "source":
                 self._say({"start_tai_ns": ready.tai_ns + START_LEAD_NS})
+            if self.plan.says:
+                await self._first(self._heard)
         elif self.plan.tcp_port is not None:
             await self._first(asyncio.ensure_future(self._listens("t", self.plan.tcp_port)))
         elif self.plan.udp_port is not None:
