@@ -324,6 +324,24 @@ def test_a_flow_that_comes_nowhere_is_named_next_to_the_others(bed: Bed, tmp_pat
     (lost,) = (one for one in cell["imported"]["left_out"] if "did not see them" in one["why"])
     assert (lost["what"], lost["count"]) == ("packets of ns:sensor/ecu:out", 7)
     assert lost["why"].startswith("UDP 10.78.0.1:6001 → 10.78.0.2:5000: ns:ecu/sensor:in did not see them: lost")
+    # Of a flow that no other point saw the first one knows what became of it.
+    losses = {name: one["losses"] for name, one in cell["streams"].items() if one["losses"]}
+    (place,) = losses.pop("at-ns-sensor-ecu-out.flow-2")["places"]
+    assert (place["packets"], place["place"], place["reason"]) == (7, "at ecu of ns:sensor", "NOT_SPECIFIED")
+    assert losses == {}
+
+
+def test_a_flow_of_which_no_packet_arrives_has_a_place_and_a_reason(relay_bed: Bed, tmp_path: Path) -> None:
+    # Nobody listens at the relay: its kernel drops all of them, and no other point sees one.
+    with relay_bed.udp("sensor", "10.78.0.1") as talker:
+        at = ("ns:relay/sensor:in", "ns:relay/ecu:out")
+        folder = watching(tmp_path, lambda: send(talker, ("10.78.0.2", PORT)), at)
+    cell = cell_of(folder)
+    (stream,) = cell["streams"].values()
+    (place,) = stream["losses"]["places"]
+    assert (place["packets"], place["reason"], place["host"]) == (COUNT, "NO_SOCKET", "ns:relay")
+    assert (stream["losses"]["lost"], stream["losses"]["unplaced"]) == (COUNT, 0)
+    assert "a point saw no packet of the flow" in str(make_result(folder).document()["reasons"])
 
 
 def test_copies_cannot_be_told_apart_and_are_counted_and_never_guessed(relay_bed: Bed, tmp_path: Path) -> None:

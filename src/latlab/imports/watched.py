@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from itertools import combinations
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import polars as pl
@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from latlab import __version__
 from latlab.analysis.around import kept_windows
-from latlab.analysis.counts import placed
+from latlab.analysis.counts import NOT_MEANT, placed
 from latlab.analysis.words import counted
 from latlab.imports.base import ImportProblem, PacketStream, ReadFiles, Stamps
 from latlab.imports.capture import Capture, CapturePoint, points_of
@@ -118,16 +118,20 @@ def read_watched(watch: Watched, folder: Path, clocks: Sequence[ClockEdge] | Non
         raise _nothing_seen(watch)
     streams, notes = list[PacketStream](), list[str]()
     ambiguous = Counter[str]()
+    elsewhere = {one.name: np.zeros(len(one.point.key), np.bool_) for one in seen}
     for first, other in combinations(seen, 2):
         if not _may_pass_both(first, other):
             continue
         second, bound_ns = _by_clock_of(first, other, watch, clocks)
         pair = match_points(first.point, second.point, translated=True)
-        if not (pair.match >= 0).any():
+        matched = pair.match >= 0
+        if not matched.any():
             continue
+        elsewhere[first.name] |= matched
+        elsewhere[other.name][pair.match[matched]] = True
         for point, count in zip(pair.points, pair.ambiguous, strict=True):
             ambiguous[point.name] = max(ambiguous[point.name], count)
-        found, more, doubtful = _between(first, second, pair, bound_ns, dropped)
+        found, more, doubtful = _between((first, other), second, pair, bound_ns, dropped)
         streams += found
         left_out += more
         problems += doubtful
@@ -143,7 +147,7 @@ def read_watched(watch: Watched, folder: Path, clocks: Sequence[ClockEdge] | Non
     ]
     for one in seen if watch.sample == 1 else ():
         # In a scenario no clock is compared with a publisher's.
-        found, said = _at(one, watch.clock_bound_ns if clocks is None else None)
+        found, said = _at(one, watch.clock_bound_ns if clocks is None else None, elsewhere[one.name], dropped)
         streams += found
         notes += said
     flights = list[KeptAround]()
@@ -275,7 +279,29 @@ def _losses(stream: PacketStream, talker: _Seen, dropped: Sequence[_Dropped]) ->
     if not dropped or stream.places is None or stream.counts.get("lost", 0) is None:
         return None
     lost = np.flatnonzero(stream.sent & ~stream.arrived)
-    places = stream.places[lost]
+    return _placed(np.arange(len(lost)), _drops_of(talker, stream.places[lost], dropped))
+
+
+def _dropped_after(one: _Seen, rows: NDArray[np.int64], dropped: Sequence[_Dropped]) -> WatchedLosses | None:
+    """Where packets that no other point saw were dropped; None: no kernel that was watched dropped one.
+
+    rows: which of the point's packets these are. Of those that were not dropped it is unknown whether another point had
+    to see them: they are no losses.
+    """
+    if not dropped:
+        return None
+    drops = _drops_of(one, rows, dropped).filter(~pl.col("reason").eq_missing(pl.lit(NOT_MEANT)))
+    return _placed(drops["sequence"].unique().to_numpy(), drops) if drops.height else None
+
+
+def _placed(lost: NDArray[np.integer[Any]], drops: pl.DataFrame) -> WatchedLosses:
+    """lost: the packets, as `drops` names them in `sequence`."""
+    missing = pl.DataFrame({"stream": np.zeros(len(lost), np.uint16), "sequence": lost.astype(np.uint64)})
+    return WatchedLosses.model_validate(placed(missing, drops).document())
+
+
+def _drops_of(talker: _Seen, places: NDArray[np.int64], dropped: Sequence[_Dropped]) -> pl.DataFrame:
+    """The drops of some of a point's packets, with `sequence`: which of `places` it is."""
     found = list[pl.DataFrame]()
     for one in dropped:
         sequences = np.full(len(one.rows), -1, np.int64)
@@ -283,17 +309,17 @@ def _losses(stream: PacketStream, talker: _Seen, dropped: Sequence[_Dropped]) ->
             own, theirs = getattr(talker.point, name), getattr(one.point, name)
             values, count = np.unique(own, return_counts=True)
             is_one = (count[np.searchsorted(values, own[places])] == 1) & (own[places] != 0)
-            sequence_of = dict(zip(own[places][is_one].tolist(), lost[is_one].tolist(), strict=True))
+            sequence_of = dict(zip(own[places][is_one].tolist(), np.flatnonzero(is_one).tolist(), strict=True))
             for row, value in zip(one.point.place.tolist(), theirs.tolist(), strict=True):
                 if sequences[row] < 0:
                     sequences[row] = sequence_of.get(value, -1)
         rows = one.rows.with_columns(stream=pl.lit(0, pl.UInt16), sequence=pl.Series(sequences))
+        rows = rows.filter(pl.col("sequence") >= 0).cast({"sequence": pl.UInt64})
         if one.kernel == talker.kernel:
-            since_ns = stream.stamps["first_point"].ns[sequences]
+            since_ns = talker.point.seen_ns[places[rows["sequence"].to_numpy()]]
             rows = rows.filter(pl.col("tai_ns") >= pl.Series(since_ns, dtype=pl.Int64))
-        found.append(rows.filter(pl.col("sequence") >= 0).cast({"sequence": pl.UInt64}))
-    missing = pl.DataFrame({"stream": np.zeros(len(lost), np.uint16), "sequence": lost.astype(np.uint64)})
-    return WatchedLosses.model_validate(placed(missing, pl.concat(found)).document())
+        found.append(rows)
+    return pl.concat(found)
 
 
 def _flights(watch: Watched, folder: Path) -> Iterator[tuple[KeptAround, ImportProblem | None]]:
@@ -583,9 +609,10 @@ def _is_turned(first: _Seen, second: _Seen, median_ns: float, bound_ns: int | No
 
 
 def _between(
-    first: _Seen, second: _Seen, pair: Matched, bound_ns: int | None, dropped: Sequence[_Dropped]
+    points: tuple[_Seen, _Seen], second: _Seen, pair: Matched, bound_ns: int | None, dropped: Sequence[_Dropped]
 ) -> tuple[list[PacketStream], list[LeftOut], list[ImportProblem]]:
-    """The flows of what both points saw, what is left out, and what is doubtful."""
+    """The flows of what both points saw, what is left out, and what is doubtful. second: on the first one's clock."""
+    first, other = points
     streams, left_out, problems = list[PacketStream](), list[LeftOut](), list[ImportProblem]()
     one_clock = first.kernel == second.kernel
     flows = flows_of(pair)
@@ -604,7 +631,7 @@ def _between(
         )
         if len(stream.sent):
             hosts = (second.host, first.host) if turned else (first.host, second.host)
-            losses = _losses(stream, second if turned else first, dropped)
+            losses = _losses(stream, other if turned else first, dropped)
             streams.append(replace(stream, bound_ns=bound_ns, hosts=hosts, losses=losses))
         left_out += more
         problems += doubtful
@@ -618,10 +645,13 @@ def _between(
     return streams, left_out, problems
 
 
-def _at(one: _Seen, bound_ns: int | None) -> tuple[list[PacketStream], list[str]]:
+def _at(
+    one: _Seen, bound_ns: int | None, elsewhere: NDArray[np.bool_], dropped: Sequence[_Dropped]
+) -> tuple[list[PacketStream], list[str]]:
     """The largest flows of one point: how long after the one before it each packet came, and what numbers say that
     their senders gave them, which is a note, too; and publishers that were silent for too long: what is watched is not
-    right then, the figures are. bound_ns: by how much other clocks may be off; None: nothing bounds it.
+    right then, the figures are. bound_ns: by how much other clocks may be off; None: nothing bounds it. elsewhere:
+    which of its packets another point saw, too. Of a flow that no other point saw, what became of it is said here.
     """
     sizes = np.bincount(one.point.flow, minlength=len(one.point.flows))
     largest = [number for number in np.argsort(-sizes, kind="stable").tolist() if sizes[number] > 1]
@@ -668,6 +698,7 @@ def _at(one: _Seen, bound_ns: int | None) -> tuple[list[PacketStream], list[str]
                 counts=counts,
                 bound_ns=0,
                 hosts=(one.host, one.host),
+                losses=None if elsewhere[rows].any() else _dropped_after(one, rows, dropped),
             )
         )
         streams += [sampled] if sampled else []
