@@ -1,5 +1,5 @@
-"""Writes the tables of the documentation that the code declares, each between two marks of its page, and the scenario's
-JSON Schema.
+"""Writes the tables of the documentation that the code declares, each between two marks of its page, and the JSON
+Schemas of scenarios and results.
 
     tools/reference.py
 
@@ -23,6 +23,7 @@ from latlab.cli.help import HelpEntry, HelpPage
 from latlab.model.bridges import KINDS
 from latlab.model.metrics import METRICS, POPULATIONS, PROBE_METRICS, TIMER_METRICS, MetricKind
 from latlab.model.rules import RULES
+from latlab.result import store
 from latlab.scenario import limits
 from latlab.scenario.schema import SCHEMA_FILE, schema_text
 from man import pages as verbs
@@ -43,8 +44,9 @@ def main() -> int:
 
 
 def pages() -> Iterator[tuple[Path, str]]:
-    """Each page with such tables, and the scenario's JSON Schema; each with its text as it is to be."""
+    """Each page with such tables, and the JSON Schemas; each with its text as it is to be."""
     yield SCHEMA_FILE, schema_text()
+    yield DOCS / "reference/result.schema.json", store.schema_text()
     for path in sorted(DOCS.rglob("*.md")):
         text = path.read_text(encoding="utf-8")
         if BETWEEN.search(text):

@@ -22,6 +22,7 @@ import pytest
 from agent_bed import Bed
 from agent_relay import Relay, Rule, double, drop, hold, sequence_of
 from lab_machine import run, writers
+from rich.console import Console
 from test_watched_frames import ATTACHED, MACS, programs
 
 from latlab.analysis.around import joined
@@ -29,6 +30,8 @@ from latlab.model.errors import LabError, UsageError
 from latlab.recordings.arrow import read_recording
 from latlab.recordings.run_folder import RunFolder
 from latlab.report.result import make_result
+from latlab.report.rows import between_hops
+from latlab.report.terminal import print_answer
 from latlab.run.events import Phase
 from latlab.run.watch import WatchRequest, finish_watch, is_unfinished_watch, watch
 from latlab.scenario.load import trigger_given
@@ -273,7 +276,8 @@ def test_a_cable_between_two_namespaces(bed: Bed, tmp_path: Path) -> None:
 
 
 def test_a_relay_that_changes_addresses_and_holds_every_packet(relay_bed: Bed, tmp_path: Path) -> None:
-    cell = cell_of(through(relay_bed, tmp_path, hold(20 * MS)))
+    folder = through(relay_bed, tmp_path, hold(20 * MS))
+    cell = cell_of(folder)
     for name in ("ns-relay-sensor-in-to-ns-relay-ecu-out", "ns-sensor-relay-out-to-ns-ecu-relay-in"):
         figures = transit(cell, name)
         assert (figures["n"], figures["lost"]) == (COUNT, 0)
@@ -288,6 +292,19 @@ def test_a_relay_that_changes_addresses_and_holds_every_packet(relay_bed: Bed, t
     ]
     assert sum(parts) <= transit(cell, "ns-sensor-relay-out-to-ns-ecu-relay-in")["min"]
     assert cell["verdict"] == "trusted"
+    result = make_result(folder)
+    assert between_hops(result) == {"ns-sensor-relay-out-to-ns-relay-ecu-out", "ns-relay-sensor-in-to-ns-ecu-relay-in"}
+    with (tmp_path / "said.txt").open("w") as file:
+        print_answer(result, ("transit",), Console(file=file, width=200))
+    told = [line.split()[0] for line in (tmp_path / "said.txt").read_text().splitlines() if "-to-" in line]
+    # Each hop, in the order of the path, and then the whole.
+    assert told == [
+        "ns-sensor-relay-out-to-ns-relay-sensor-in",
+        "ns-relay-sensor-in-to-ns-relay-ecu-out",
+        "ns-relay-ecu-out-to-ns-ecu-relay-in",
+        "ns-sensor-relay-out-to-ns-ecu-relay-in",
+    ]
+    assert "2 pairs of points with others between them: latlab show cells" in (tmp_path / "said.txt").read_text()
 
 
 def test_what_a_relay_drops_is_lost_between_its_two_interfaces_and_nowhere_else(relay_bed: Bed, tmp_path: Path) -> None:

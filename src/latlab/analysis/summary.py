@@ -256,6 +256,7 @@ def stream_of(cell: RecordedCell, name: str, **found: Any) -> Stream:
         own["clock"] = clock_source(cell.clocks, stream.talker, stream.listener)
         own |= {"sent_as": sent_as(stream), "start_tai_ns": stream.start_tai_ns or cell.start_tai_ns}
         own |= {"flow": stream.flow} if stream.flow else {}
+        own |= {"points": stream.points} if stream.points else {}
     if of := probe_of(cell, name):
         own["probe"] = of
     return Stream(**own, **found)

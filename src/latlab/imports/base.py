@@ -65,7 +65,7 @@ class PacketStream:
     itself, which stands instead of what the rows say; None is unknown. described: one line for people. bound_ns: by how
     much timestamps of the two clocks may be off, where that is known of this stream. hosts: whose clocks they are.
     places: int64 [n], which packet of the talker's capture each is. losses: where lost ones were dropped, if that was
-    watched.
+    watched. points: of packets that were watched from where to where, or where alone.
     """
 
     name: str
@@ -85,6 +85,7 @@ class PacketStream:
     hosts: tuple[str, str] = ("", "")
     places: NDArray[np.int64] | None = None
     losses: WatchedLosses | None = None
+    points: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

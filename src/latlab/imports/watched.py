@@ -8,7 +8,6 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import combinations
 from pathlib import Path
 from typing import Any, Final
 
@@ -119,7 +118,7 @@ def read_watched(watch: Watched, folder: Path, clocks: Sequence[ClockEdge] | Non
     streams, notes = list[PacketStream](), list[str]()
     ambiguous = Counter[str]()
     elsewhere = {one.name: np.zeros(len(one.point.key), np.bool_) for one in seen}
-    for first, other in combinations(seen, 2):
+    for first, other in _pairs(seen):
         if not _may_pass_both(first, other):
             continue
         second, bound_ns = _by_clock_of(first, other, watch, clocks)
@@ -168,6 +167,11 @@ def read_watched(watch: Watched, folder: Path, clocks: Sequence[ClockEdge] | Non
         by_latlab=True,
         flights=tuple(flights),
     )
+
+
+def _pairs(seen: Sequence[_Seen]) -> list[tuple[_Seen, _Seen]]:
+    """All pairs of points: from each to the next first, from the first to the last at the end."""
+    return [pair for distance in range(1, len(seen)) for pair in zip(seen, seen[distance:], strict=False)]
 
 
 def _may_pass_both(first: _Seen, second: _Seen) -> bool:
@@ -632,7 +636,8 @@ def _between(
         if len(stream.sent):
             hosts = (second.host, first.host) if turned else (first.host, second.host)
             losses = _losses(stream, other if turned else first, dropped)
-            streams.append(replace(stream, bound_ns=bound_ns, hosts=hosts, losses=losses))
+            way = (second.name, first.name) if turned else (first.name, second.name)
+            streams.append(replace(stream, bound_ns=bound_ns, hosts=hosts, losses=losses, points=way))
         left_out += more
         problems += doubtful
         shown[0].update(flow.ours_alone.tolist())
@@ -699,6 +704,7 @@ def _at(
                 bound_ns=0,
                 hosts=(one.host, one.host),
                 losses=None if elsewhere[rows].any() else _dropped_after(one, rows, dropped),
+                points=(one.name,),
             )
         )
         streams += [sampled] if sampled else []

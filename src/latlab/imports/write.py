@@ -236,8 +236,11 @@ def _present(streams: Sequence[PacketStream]) -> list[Any]:
 
 def packets_entry(number: int, stream: PacketStream) -> RecordedStream:
     """A stream of cell.json, with what its figures are to be made of."""
+    told = _any_stream(stream.name, stream)
+    if stream.points:
+        told["points"] = list(stream.points)
     return RecordedStream(
-        **_any_stream(stream.name, stream),
+        **told,
         stream=number,
         period_ns=stream.period_ns,
         size=stream.size,

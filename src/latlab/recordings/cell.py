@@ -64,6 +64,7 @@ class RecordedStream(Recorded):
     packets. period_ns: None of a closed loop. metrics, counts, send_errnos, two_clocks, described: of what was imported
     or measured by a tool. flow: of which flow's packets it is, where these were watched. pair: of a PRP pair the
     numbers of its streams by LAN A and by LAN B. losses: of packets that were watched; None: their drops were not.
+    points: of packets that were watched from where to where, or where alone.
     """
 
     name: str
@@ -94,6 +95,7 @@ class RecordedStream(Recorded):
     counts: dict[str, int | None] = {}
     two_clocks: bool = False
     losses: WatchedLosses | None = None
+    points: list[str] = []
 
     @property
     def queue(self) -> str:

@@ -99,7 +99,8 @@ def _figures(result: Result, metric: str) -> Iterator[OneOf | Table | Lines]:
     if headline:
         yield from (one.filled() for one in headline)
         return
-    summaries = rows.summaries(result, metric)
+    further = rows.between_hops(result)
+    summaries = rows.summaries(result, metric, further)
     values = side_by_side(summaries)
     # Loads side by side say more than intervals do, where there is no room for both.
     shapes = [(some, intervals) for some in ((values, None) if values else (None,)) for intervals in (True, False)]
@@ -108,7 +109,10 @@ def _figures(result: Result, metric: str) -> Iterator[OneOf | Table | Lines]:
     clocks = _clocks_of_all(summaries)
     told = f"clocks: ± {clocks} µs" if clocks else ""
     notes = (note for summary in summaries for note in summary.notes)
-    yield Lines(list(dict.fromkeys(filter(None, ("; ".join(filter(None, (ends, told))), *notes)))))
+    named = {name for cell in result.cells for name, block in cell.streams.items() if metric in block.metrics}
+    kept = len(named & further)
+    more = f"{plural(kept, 'pair')} of points with others between them: latlab show cells" if kept else ""
+    yield Lines(list(dict.fromkeys(filter(None, ("; ".join(filter(None, (ends, told))), *notes, more)))))
     yield from (one.filled() for one in published_tables(result, metric))
 
 
@@ -120,8 +124,8 @@ def _further(result: Result, metrics: Sequence[str]) -> Iterator[OneOf | Table |
 
 
 def _ends(summary: rows.Summary) -> list[str]:
-    """From where to where a stream goes, as "down: sensor → vm1"; nothing where rows are of several."""
-    return [summary.stream.replace(", ", ": ", 1)] if summary.stream else []
+    """From where to where a stream goes, as "down: sensor → vm1"; nothing where rows are of several or names say it."""
+    return [summary.stream.replace(", ", ": ", 1)] if ", " in summary.stream else []
 
 
 def load_of(summary: rows.Summary, row: rows.StreamRow) -> str:

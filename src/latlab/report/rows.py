@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -208,14 +208,37 @@ def _told(heading: str, value: str) -> str:
     return f"{heading} {value}" if value == "none" or value.isdigit() else value
 
 
-def summaries(result: Result, metric: str) -> tuple[Summary, ...]:
-    """The metric's tables: cells in the order of the matrix, then repeats.
+def between_hops(result: Result) -> frozenset[str]:
+    """The watched pairs of points, by stream, that are several hops and not the whole path.
+
+    A hop is from a point to the next: no other point lies between them. The whole is from a point that none is before
+    to one that none is behind.
+    """
+    found = set[str]()
+    for cell in result.cells:
+        flows: dict[str | None, list[tuple[str, tuple[str, ...]]]] = {}
+        for name, block in cell.streams.items():
+            if len(block.points) == 2:
+                flows.setdefault(block.flow, []).append((name, tuple(block.points)))
+        for pairs in flows.values():
+            ways = {points for _, points in pairs}
+            begins, ends = {first for first, _ in ways}, {last for _, last in ways}
+            for name, (first, last) in pairs:
+                is_hop = not any((first, point) in ways and (point, last) in ways for point in begins & ends)
+                is_whole = first not in ends and last not in begins
+                if not (is_hop or is_whole):
+                    found.add(name)
+    return frozenset(found)
+
+
+def summaries(result: Result, metric: str, leave_out: Collection[str] = ()) -> tuple[Summary, ...]:
+    """The metric's tables: cells in the order of the matrix, then repeats. leave_out: streams that are in none.
 
     Where cells have several streams, each stream has a table to itself, whose rows compare. Else there is one: of a
     single cell, or of cells with a stream each, as one probe next to another. Cells of which nothing was measured are
     in none.
     """
-    names = tuple(name for name in stream_names(result) if _may_have(result, name, metric))
+    names = tuple(name for name in stream_names(result) if name not in leave_out and _may_have(result, name, metric))
     keys = dimension_keys(result)
     several = any(cell.repeat > 1 for cell in result.cells)
     repeat = ("repeat",) if several else ()
@@ -329,10 +352,12 @@ def _clocks(rows: Sequence[StreamRow]) -> tuple[str, ...]:
 
 
 def stream_title(result: Result, name: str) -> str:
-    """A stream's name with its ends: "down, sensor → vm1"; a probe's "rr, sensor ⇄ vm1"; a timer's "irq, vm1"."""
+    """A stream's name with its ends: "down, sensor → vm1"; a probe's "rr, sensor ⇄ vm1"; a timer's "irq, vm1". Names of
+    watched packets have the points in them.
+    """
     found = (cell.streams[name] for cell in result.cells if name in cell.streams)
     block = next((block for block in found if block.talker), None)
-    if block is None:
+    if block is None or block.points:
         return name
     if block.talker == block.listener:
         return f"{name}, {block.talker}"

@@ -213,7 +213,8 @@ class Stream(DocumentPart):
 
     clock: where the offset of the two hosts' clocks is known from. counts: packets, warm-up included. anomalies: by
     class; None: not looked for. flow: whose watched packets it is: talker and listener are hosts with the clocks of
-    the two points. trace: the path of packets from interrupt to thread (docs/explanation/where-the-time-went.md).
+    the two points. points: of watched packets from where to where, or where alone. trace: the path of packets from
+    interrupt to thread (docs/explanation/where-the-time-went.md).
     """
 
     talker: str
@@ -223,6 +224,7 @@ class Stream(DocumentPart):
     start_tai_ns: int | None
     probe: ProbeOf | None = None
     flow: str | None = None
+    points: list[str] = []
     counts: dict[str, int | None]
     send_errnos: dict[str, int] | None = None
     silent: Silent | None
