@@ -345,6 +345,9 @@ def test_a_flow_that_comes_nowhere_is_named_next_to_the_others(bed: Bed, tmp_pat
     losses = {name: one["losses"] for name, one in cell["streams"].items() if one["losses"]}
     (place,) = losses.pop("at-ns-sensor-ecu-out.flow-2")["places"]
     assert (place["packets"], place["place"], place["reason"]) == (7, "at ecu of ns:sensor", "NOT_SPECIFIED")
+    # Nobody listens where the others arrive.
+    (place,) = losses.pop("at-ns-ecu-sensor-in")["places"]
+    assert (place["packets"], place["reason"]) == (COUNT, "NO_SOCKET")
     assert losses == {}
 
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 from typing import Any
 
-from latlab_command import PATIENCE_S, Lab, Place, cells_of
+from latlab_command import Place
 
 PACKETS = {"control": 750, "status": 300}
 """What is counted after the warm-up."""
@@ -28,11 +27,3 @@ def counted(ended: Any) -> dict[str, tuple[int, int]]:
     (cell,) = ended.document["cells"]
     streams = cell["streams"].items()
     return {name: (stream["metrics"]["latency"]["n"], stream["counts"]["lost"]) for name, stream in streams}
-
-
-def until_measuring(place: Place, lab: Lab) -> None:
-    """Nothing; the streams of the lab's one cell have been started."""
-    until = time.monotonic() + PATIENCE_S
-    while not cells_of(place.only_run()):
-        assert time.monotonic() < until and lab.process.poll() is None
-        time.sleep(0.1)

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from foreign_system import System
 from lab_machine import run
-from latlab_command import Place, cells_of
+from latlab_command import Place, cells_of, until_measuring
 from own_libvirt import DOMAIN, INTERFACE, PORT, Libvirt
-from ssh_scenario import PACKETS, counted, scenario, until_measuring
+from ssh_scenario import PACKETS, counted, scenario
 
 
 @pytest.fixture

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 from foreign_system import APPEND, System
-from latlab_command import Place, cells_of
-from ssh_scenario import PACKETS, counted, scenario, until_measuring
+from latlab_command import Place, cells_of, until_measuring
+from ssh_scenario import PACKETS, counted, scenario
 
 
 def guest(system: System, **parts: Any) -> dict[str, Any]:

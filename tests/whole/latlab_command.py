@@ -207,3 +207,11 @@ def read(path: Path) -> Any:
 def cells_of(run: Path) -> dict[str, Any]:
     """Every cell.json of a run, by `slug/rN`."""
     return {f"{path.parent.parent.name}/{path.parent.name}": read(path) for path in run.glob("cells/*/*/cell.json")}
+
+
+def until_measuring(place: Place, lab: Lab) -> None:
+    """Nothing; the streams of the lab's one cell have been started."""
+    until = time.monotonic() + PATIENCE_S
+    while not cells_of(place.only_run()):
+        assert time.monotonic() < until and lab.process.poll() is None
+        time.sleep(0.1)

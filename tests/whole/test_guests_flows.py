@@ -4,12 +4,16 @@ guest, to the receiver's call.
 
 from __future__ import annotations
 
+import json
+import subprocess
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
-from guest_runs import TWO_HOSTS, guest_run
-from latlab_command import Place
+from guest_runs import TWO_HOSTS, guest_run, write
+from lab_machine import run as say
+from latlab_command import Place, read, until_measuring
 
 pytestmark = [
     pytest.mark.real,
@@ -71,3 +75,61 @@ def test_a_flow_is_followed_from_a_host_into_a_guest_on_one_clock(images: Path, 
         figures = between(begin, end)
         assert (figures["n"], figures["lost"]) == (COUNT, 0)
         assert figures["min"] >= -figures["uncertainty_ns"]
+
+
+APPLICATION_PORT = 11111
+POINTS = [CALLS[0], *AT]
+FITS, TOO_LONG, MTU = 64, 900, 500
+
+
+def namespace_of(host: str) -> str:
+    """The lab's namespace for a host."""
+    return next(name for name in say("ip", "netns").split() if name.endswith(f"-{host}"))
+
+
+def sockperf(size: int) -> None:
+    """An application that knows nothing of the lab: 50 messages a second, for two seconds."""
+    asked = ("-i", "10.78.0.11", "-p", str(APPLICATION_PORT), "--mps", "50", "-t", "2", "-m", str(size))
+    # It is not answered, and says so by its exit status.
+    command = ["ip", "netns", "exec", namespace_of("sensor"), "sockperf", "under-load", *asked]
+    subprocess.run(command, capture_output=True, check=False, timeout=30)
+
+
+def test_an_application_s_packets_have_their_hops_into_the_guest_and_lost_ones_a_place_and_a_reason(
+    images: Path, place: Place
+) -> None:
+    own = {"streams": None, "flows": {"app": {"match": f"udp dst port {APPLICATION_PORT}", "at": POINTS}}}
+    scenario = {key: value for key, value in (SCENARIO | own | {"duration": "12s"}).items() if value}
+    lab = place.start("run", write(place, scenario), LATLAB_CACHE=str(images))
+    lab.until("12 s")
+    until_measuring(place, lab)
+    sockperf(FITS)
+    ecu = namespace_of("ecu")
+    (tap,) = json.loads(say("ip", "-n", ecu, "-j", "link", "show", "type", "tun"))
+    say("ip", "-n", ecu, "link", "set", tap["ifname"], "mtu", str(MTU))
+    sockperf(TOO_LONG)
+    say("ip", "-n", ecu, "link", "set", tap["ifname"], "mtu", str(tap["mtu"]))
+    ended = lab.ended()
+    (cell,) = read(place.only_run() / "result.json")["cells"]
+    assert cell["status"] == "ok", ended.err
+    seen = cell["flows"][0]["packets"]
+    sent, arrived = seen[POINTS[0]], seen[POINTS[-1]]
+    assert seen == dict.fromkeys(POINTS[:3], sent) | dict.fromkeys(POINTS[3:], arrived)
+    assert 0 < arrived < sent
+    ways = [tuple(one["points"]) for one in cell["streams"].values()]
+    # Both sizes as far as they go.
+    assert [ways.count(hop) for hop in pairwise(POINTS)] == [2, 2, 1, 1]
+    for one in cell["streams"].values():
+        if len(one["points"]) == 2:
+            assert one["metrics"]["transit"]["lost"] == 0
+    (lost,) = (one for one in cell["streams"].values() if one["losses"])
+    (dropped,) = lost["losses"]["places"]
+    assert (lost["points"], lost["losses"]["lost"], lost["losses"]["unplaced"]) == (["ecu.eth0:in"], sent - arrived, 0)
+    assert (dropped["host"], dropped["device"], dropped["packets"]) == ("ecu", tap["ifname"], sent - arrived)
+    # One command said all that.
+    told = [line.split()[0] for line in ended.out.splitlines() if "-to-" in line]
+    assert [name for name in told if name.endswith("-to-vm1.eth0-in")] == [
+        "app.vm1.tap-out-to-vm1.eth0-in",
+        "app.sensor.socket-out-to-vm1.eth0-in",
+    ]
+    assert f"{sent - arrived} lost: {sent - arrived} {dropped['place']} (" in ended.out, ended.out

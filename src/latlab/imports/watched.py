@@ -56,6 +56,8 @@ _MOST_UNJUDGED: Final = 0.01
 """Of the packets at the last point."""
 _SMALLER_SAMPLE: Final = "sample less sparsely (a smaller --sample), or watch for longer"
 _PUBLISHER: Final = "publisher"
+_NO_LOSSES: Final = (NOT_MEANT, "UNHANDLED_PROTO")
+"""Reasons to drop a copy of a packet that was for others, or that packet sockets have."""
 _ETHERNET: Final = 1
 _RAW_IP: Final = 101
 _LARGER_RING: Final = (
@@ -117,20 +119,19 @@ def read_watched(watch: Watched, folder: Path, clocks: Sequence[ClockEdge] | Non
         raise _nothing_seen(watch)
     streams, notes = list[PacketStream](), list[str]()
     ambiguous = Counter[str]()
-    elsewhere = {one.name: np.zeros(len(one.point.key), np.bool_) for one in seen}
+    onward = {one.name: np.zeros(len(one.point.key), np.bool_) for one in seen}
     for first, other in _pairs(seen):
         if not _may_pass_both(first, other):
             continue
         second, bound_ns = _by_clock_of(first, other, watch, clocks)
         pair = match_points(first.point, second.point, translated=True)
-        matched = pair.match >= 0
-        if not matched.any():
+        if not (pair.match >= 0).any():
             continue
-        elsewhere[first.name] |= matched
-        elsewhere[other.name][pair.match[matched]] = True
         for point, count in zip(pair.points, pair.ambiguous, strict=True):
             ambiguous[point.name] = max(ambiguous[point.name], count)
         found, more, doubtful = _between((first, other), second, pair, bound_ns, dropped)
+        for stream in found:
+            onward[stream.points[0]][stream.places] = True
         streams += found
         left_out += more
         problems += doubtful
@@ -146,7 +147,7 @@ def read_watched(watch: Watched, folder: Path, clocks: Sequence[ClockEdge] | Non
     ]
     for one in seen if watch.sample == 1 else ():
         # In a scenario no clock is compared with a publisher's.
-        found, said = _at(one, watch.clock_bound_ns if clocks is None else None, elsewhere[one.name], dropped)
+        found, said = _at(one, watch.clock_bound_ns if clocks is None else None, onward[one.name], dropped)
         streams += found
         notes += said
     flights = list[KeptAround]()
@@ -265,9 +266,7 @@ def _drops(watch: Watched, number: int, folder: Path) -> tuple[int, pl.DataFrame
     rows = read_recording(path, "dropped", run_id=watch.run_id).table
     # The agent runs in its machine's own namespace.
     hosts = {kernel.said.netns: kernel.host} | {
-        point.netns: _place_of(point.name, watch).rstrip("/.") or kernel.host
-        for point in watch.points
-        if point.kernel == number
+        point.netns: _host_of(point, watch) or kernel.host for point in watch.points if point.kernel == number
     }
     known = {inode: host for inode, host in hosts.items() if inode}
     host = pl.col("netns").replace_strict(known, default=None, return_dtype=pl.String)
@@ -287,15 +286,26 @@ def _losses(stream: PacketStream, talker: _Seen, dropped: Sequence[_Dropped]) ->
 
 
 def _dropped_after(one: _Seen, rows: NDArray[np.int64], dropped: Sequence[_Dropped]) -> WatchedLosses | None:
-    """Where packets that no other point saw were dropped; None: no kernel that was watched dropped one.
+    """Where packets were dropped behind the last point that saw them; None: no kernel that was watched dropped one.
 
     rows: which of the point's packets these are. Of those that were not dropped it is unknown whether another point had
-    to see them: they are no losses.
+    to see them: they are no losses. Of packets to many there are copies, and that one was dropped says nothing of the
+    others; nor does a drop of what packet sockets have had before.
     """
-    if not dropped:
+    if not dropped or not len(rows) or _is_to_many(one, rows[0]):
         return None
-    drops = _drops_of(one, rows, dropped).filter(~pl.col("reason").eq_missing(pl.lit(NOT_MEANT)))
+    drops = _drops_of(one, rows, dropped).filter(~pl.col("reason").fill_null("").is_in(_NO_LOSSES))
     return _placed(drops["sequence"].unique().to_numpy(), drops) if drops.height else None
+
+
+def _is_to_many(one: _Seen, row: int) -> bool:
+    """Whether a packet is to a group or to all."""
+    place = one.point.place[row]
+    first = one.capture.first[place]
+    if one.capture.link[place] == _ETHERNET:
+        return bool(one.capture.data[first] & 1)
+    version = one.capture.data[first] >> 4
+    return one.capture.data[first + (24 if version == 6 else 16)] >= (0xFF if version == 6 else 0xE0)
 
 
 def _placed(lost: NDArray[np.integer[Any]], drops: pl.DataFrame) -> WatchedLosses:
@@ -407,6 +417,12 @@ def _unjudged(flight: KeptAround) -> ImportProblem | None:
 def _not_recorded(kernel: WatchedBy) -> int:
     """Packets for which its ring or its recording had no room."""
     return (kernel.totals.lost or 0) + kernel.totals.ring_full
+
+
+def _host_of(point: WatchedPoint, watch: Watched) -> str:
+    """In whose network namespace a point is; empty: the agent's own."""
+    of_scenario = point.host if isinstance(watch, WatchedFlow) else ""
+    return of_scenario or _place_of(point.name, watch).rstrip("/.")
 
 
 def _place_of(name: str, watch: Watched) -> str:
@@ -651,12 +667,12 @@ def _between(
 
 
 def _at(
-    one: _Seen, bound_ns: int | None, elsewhere: NDArray[np.bool_], dropped: Sequence[_Dropped]
+    one: _Seen, bound_ns: int | None, onward: NDArray[np.bool_], dropped: Sequence[_Dropped]
 ) -> tuple[list[PacketStream], list[str]]:
     """The largest flows of one point: how long after the one before it each packet came, and what numbers say that
     their senders gave them, which is a note, too; and publishers that were silent for too long: what is watched is not
-    right then, the figures are. bound_ns: by how much other clocks may be off; None: nothing bounds it. elsewhere:
-    which of its packets another point saw, too. Of a flow that no other point saw, what became of it is said here.
+    right then, the figures are. bound_ns: by how much other clocks may be off; None: nothing bounds it. onward:
+    which of its packets are of streams that begin here. Of the others the losses are said here.
     """
     sizes = np.bincount(one.point.flow, minlength=len(one.point.flows))
     largest = [number for number in np.argsort(-sizes, kind="stable").tolist() if sizes[number] > 1]
@@ -703,7 +719,7 @@ def _at(
                 counts=counts,
                 bound_ns=0,
                 hosts=(one.host, one.host),
-                losses=None if elsewhere[rows].any() else _dropped_after(one, rows, dropped),
+                losses=_dropped_after(one, rows[~onward[rows]], dropped),
                 points=(one.name,),
             )
         )

@@ -503,7 +503,8 @@ GRACE_NS = 500_000_000
 class WatchedPoint(Recorded):
     """An interface, or sockets. kernel: its place in `kernels`; number: its own among the points of that one.
     directions: `in`, `out`. became: what was the matter with it at the end; empty: nothing. netns: the inode of its
-    network namespace; None: unknown. is_sockets: what programs send and receive there.
+    network namespace; None: unknown. host: whose that is; of a guest's tap the VM host's. is_sockets: what programs
+    send and receive there.
     """
 
     name: str
@@ -512,6 +513,7 @@ class WatchedPoint(Recorded):
     directions: list[str]
     became: str = ""
     netns: int | None = None
+    host: str = ""
     is_sockets: bool = False
 
     @property

@@ -192,6 +192,8 @@ def points_of(kernels: Sequence[KernelOfPoints]) -> list[WatchedPoint]:
     return [
         WatchedPoint.model_validate(
             {"name": one.name, "kernel": at, "number": number, "directions": list(one.directions), "netns": one.netns}
+            # A namespace that no scenario names has the point's own name.
+            | ({"host": one.host.name} if one.host.name != one.name else {})
             | ({"became": one.became} if one.became else {})
             | ({"is_sockets": True} if one.ifindex == SOCKETS else {})
         )
