@@ -137,7 +137,7 @@ def test_watch_recognises_each_frame_in_its_vlan_and_counts_by_the_numbers_of_sa
         assert (figures["n"], figures["lost"]) == (stream.count, 0)
     said = [one for one in cell["imported"]["notes"] if one.startswith("at-ns-ecu-sensor-in")]
     assert said == [
-        "at-ns-ecu-sensor-in.flow-1: by the smpCnt of sampled values of 1 source 0 are missing here, "
+        "at-ns-ecu-sensor-in.flow-1: by the smpCnt of sampled values of 1 source, 4800 samples/s, 0 are missing here, "
         f"0 came again and 0 late; {SV.count} with: smpSynch 0",
         "at-ns-ecu-sensor-in.flow-2: by the stNum and sqNum of GOOSE of 1 source 0 are missing here, "
         "0 came again and 0 late",

@@ -87,7 +87,11 @@ def test_samples_are_counted_again_each_second_and_several_may_be_in_a_frame() -
     lost = {37, 4100, 4101}
     found = numbers_of(seen([sampled(number) for number in range(9000) if number not in lost]))
     assert found
-    assert found.gaps == Gaps(3, 0, 0)
+    assert (found.gaps, found.rates) == (Gaps(3, 0, 0), (4000,))
+    # Not a whole second of them.
+    found = numbers_of(seen([sampled(number) for number in range(3000)]))
+    assert found
+    assert found.rates == ()
     found = numbers_of(seen([sampled(number, in_each=8) for number in range(1200) if number != 600]))
     assert found
     assert found.gaps == Gaps(1, 0, 0)

@@ -806,6 +806,7 @@ def _numbers_text(found: Numbered) -> str:
     """What the numbers of senders say, for people."""
     gaps = found.gaps
     every = "".join(f", one every {ns / 1000:g} µs," for ns in found.periods_ns)
+    every += "".join(f", {rate} samples/s," for rate in sorted(set(found.rates)))
     said = "".join(f"; {count} with: {what}" for what, count in sorted(found.said.items()))
     return (
         f"by the {found.numbering.title} of {counted(found.sources, 'source')}{every} {gaps.lost} are missing here, "

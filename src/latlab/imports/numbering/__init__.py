@@ -70,7 +70,8 @@ class Numbered:
     """What a flow's numbers say: of which kind they are, and what is missing. said: what else senders say of their
     packets, and of how many. steps: by how much each source counts on. counted: of each frame, where numbers are the
     sender's time; None: of its source none came before. promises: of the frames that have one. sampled: of each frame
-    when its data was sampled, where any says so.
+    when its data was sampled, where any says so. rates: how many numbers a second each source counts, where its numbers
+    show it.
     """
 
     numbering: Numbering
@@ -81,6 +82,7 @@ class Numbered:
     counted: tuple[SenderTime | None, ...] = ()
     promises: tuple[NextFrameDue, ...] = ()
     sampled: tuple[UtcTime | None, ...] = ()
+    rates: tuple[int, ...] = ()
 
     @property
     def periods_ns(self) -> tuple[int, ...]:
@@ -132,6 +134,7 @@ def _by(numbering: Numbering, frames: Sequence[Frame]) -> Numbered | None:
         _counted(numbering, by_source.values(), len(frames)),
         tuple(_promises(by_source.values())),
         _sampled(by_source.values(), len(frames)),
+        tuple(_rates(sources)) if numbering.by_second else (),
     )
 
 
@@ -180,6 +183,15 @@ def _sampled(sources: Iterable[Sequence[tuple[int, Number]]], length: int) -> tu
     for place, number in (row for rows in sources for row in rows):
         found[place] = found[place] or number.sampled
     return tuple(found) if any(found) else ()
+
+
+def _rates(sources: Iterable[Sequence[Number]]) -> Iterator[int]:
+    """Of each source that began again at 0: how far it had come, most often."""
+    for numbers in sources:
+        ends = Counter(
+            before.value + before.step for before, after in pairwise(numbers) if 0 == after.value < before.value
+        )
+        yield from (rate for rate, _ in ends.most_common(1))
 
 
 def _ahead(before: Number, after: Number, modulus: int | None) -> int:

@@ -17,6 +17,10 @@ _BITS_MAX: Final = 24
 """Of the fraction of a second. A larger accuracy says nothing: 31 is "unspecified", others are invalid."""
 
 
+_SYNCH: Final = {b"\0": ("smpSynch 0",), b"\1": ("smpSynch 1, a local clock",)}
+"""Whether the publisher's clock is synchronised: not, by one of its own area, or (2) by one of the world's."""
+
+
 def read(frame: Frame) -> Number | None:
     """The counter of a frame's first sample, which counts on by as many as there are samples in a frame."""
     if frame.ether_type != _ETHER_TYPE:
@@ -29,7 +33,7 @@ def read(frame: Frame) -> Number | None:
     if len(count) != 2:
         return None
     step = max(1, int.from_bytes(parts.get(_NUMBER_OF, b"\x01")[:2], "big"))
-    said = ("smpSynch 0",) if asdu.get(_SYNCHRONISED) == b"\0" else ()
+    said = _SYNCH.get(asdu.get(_SYNCHRONISED, b""), ())
     sampled, doubts = _reference(asdu.get(_REFERENCE, b""))
     source = asdu.get(_ID, b"")
     return Number(int.from_bytes(count, "big"), source=source, step=step, said=said + doubts, sampled=sampled)
@@ -49,4 +53,4 @@ def _reference(value: bytes) -> tuple[UtcTime | None, tuple[str, ...]]:
     return UtcTime(ns, bits if bits <= _BITS_MAX else None), ()
 
 
-SAMPLED_VALUES: Final = Numbering("sv", "smpCnt of sampled values", None, read)
+SAMPLED_VALUES: Final = Numbering("sv", "smpCnt of sampled values", None, read, by_second=True)
