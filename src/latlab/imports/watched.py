@@ -305,7 +305,7 @@ def _is_to_many(one: _Seen, row: int) -> bool:
     if one.capture.link[place] == _ETHERNET:
         return bool(one.capture.data[first] & 1)
     version = one.capture.data[first] >> 4
-    return one.capture.data[first + (24 if version == 6 else 16)] >= (0xFF if version == 6 else 0xE0)
+    return bool(one.capture.data[first + (24 if version == 6 else 16)] >= (0xFF if version == 6 else 0xE0))
 
 
 def _placed(lost: NDArray[np.integer[Any]], drops: pl.DataFrame) -> WatchedLosses:
