@@ -587,6 +587,29 @@ def test_frames_of_packet_sockets_are_sent_and_received(bed: Bed, tmp_path: Path
         assert (transit(cell, name)["n"], transit(cell, name)["lost"]) == (COUNT, 0)
 
 
+def test_of_both_ways_round_a_ring_the_first_copies_are_a_point(relay_bed: Bed, tmp_path: Path) -> None:
+    # The relay stands for a node whose two ports receive a frame from either side.
+    cut = range(40, COUNT)
+    with relay_bed.tap("sensor", "relay") as one, relay_bed.tap("ecu", "relay") as other:
+
+        def act() -> None:
+            for number in range(COUNT):
+                for path, talker in ((2, one), (3, other)):
+                    if path == 2 or number not in cut:
+                        tag = struct.pack(">HHHH", 0x892F, path << 12 | 46, number, 0x88B5)
+                        talker.send(MACS + tag + payload(number))
+                time.sleep(0.002)
+
+        at = ("ns:sensor/relay:out", "ns:relay/sensor:in", "ns:relay/ecu:in")
+        folder = watching(tmp_path, act, at, flow="ether proto 0x88b5")
+    cell = cell_of(folder)
+    (note,) = (one for one in cell["imported"]["notes"] if one.startswith("ns:relay/hsr:in: HSR, "))
+    passed = f"{COUNT - len(cut)} passed in both copies, {len(cut)} by path 2 only and 0 by path 3 only"
+    assert f"of {COUNT} frames {passed}; second copies passed " in note
+    assert cell["streams"]["at-ns-relay-hsr-in"]["metrics"]["interarrival"]["lost"] == 0
+    assert transit(cell, "ns-sensor-relay-out-to-ns-relay-sensor-in")["lost"] == 0
+
+
 FILTERED = range(10, 15)
 TC_DROP = f"""
 static long (*load)(const void *, unsigned, void *, unsigned) = (void *)26;

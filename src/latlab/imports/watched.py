@@ -25,9 +25,8 @@ from latlab.imports.capture_pair import MOST_FLOWS, Matched, flows_of, match_poi
 from latlab.imports.frames import flow_text
 from latlab.imports.numbering import NextFrameDue, Numbered, numbers_of
 from latlab.imports.numbering.base import Frame, UtcTime, frame_of
-from latlab.imports.numbering.prp import LANS
 from latlab.imports.packets import clock_problems, usual_gap_ns, went_back_ns
-from latlab.imports.prp_ends import PrpEnd, Watching, prp_ends
+from latlab.imports.redundant_ends import RedundantEnd, Watching, Way, redundant_ends
 from latlab.model.errors import LabError
 from latlab.model.units import MILLISECOND_NS, SECOND_NS
 from latlab.recordings.arrow import no_recording, read_recording
@@ -70,9 +69,9 @@ _LARGER_RING: Final = (
 class _Seen:
     """One point and direction: its name, the kernel it is of, and what it saw: packets, and their first bytes.
     segments: how many packets of the wire each packet of the capture stands for. host: by whose name the kernel's clock
-    is known. until_ns: packets that it saw later might still have been in flight when watching ended. lans: those of
-    PRP that its frames name. end: where both begin or end, of which it has the first copies; None: it is no such.
-    tai_offset_s: TAI − UTC as its kernel has it; None: unknown.
+    is known. until_ns: packets that it saw later might still have been in flight when watching ended. ways: those of
+    PRP and HSR that its frames name. end: where both begin or end, of which it has the first copies; None: it is no
+    such. tai_offset_s: TAI − UTC as its kernel has it; None: unknown.
     """
 
     name: str
@@ -82,8 +81,8 @@ class _Seen:
     capture: Capture
     segments: NDArray[np.int64]
     until_ns: int
-    lans: frozenset[int] = frozenset()
-    end: PrpEnd | None = None
+    ways: frozenset[Way] = frozenset()
+    end: RedundantEnd | None = None
     tai_offset_s: int | None = None
 
     @property
@@ -176,10 +175,10 @@ def _pairs(seen: Sequence[_Seen]) -> list[tuple[_Seen, _Seen]]:
 
 
 def _may_pass_both(first: _Seen, second: _Seen) -> bool:
-    """Whether a frame may pass the one and the other: no frame of LAN A comes to LAN B, it is another copy."""
+    """Whether a frame may pass the one and the other: no frame of PRP's LAN A comes to LAN B, it is another copy."""
     if (first.end is None) != (second.end is None):
         return False
-    return not (first.lans and second.lans) or not first.lans.isdisjoint(second.lans)
+    return not (first.ways and second.ways) or not first.ways.isdisjoint(second.ways)
 
 
 def _by_clock_of(
@@ -226,11 +225,11 @@ def _seen(watch: Watched, folder: Path) -> tuple[list[_Seen], list[_Dropped], li
                 problems += _of_sockets(name, unread)
                 points.append(Watching(name, _place_of(point.name, watch), direction, number, rows))
         problems += _of_recording(kernel.host, lost, complete=recording.complete, gaps=bool(recording.gaps))
-    ends = list(prp_ends(points))
+    ends = list(redundant_ends(points))
     captures += [_capture(end.name, end.rows, _not_recorded(watch.kernels[end.kernel])) for end in ends]
-    own: list[tuple[Watching | PrpEnd, frozenset[int], PrpEnd | None]] = [
-        *((point, point.lans, None) for point in points),
-        *((end, frozenset(LANS), end) for end in ends),
+    own: list[tuple[Watching | RedundantEnd, frozenset[Way], RedundantEnd | None]] = [
+        *((point, point.ways, None) for point in points),
+        *((end, frozenset(end.ways), end) for end in ends),
     ]
     names = [one.name for one, _, _ in own]
     of_drops = [_capture("", rows, 0) for _, rows in drops]
@@ -247,11 +246,11 @@ def _seen(watch: Watched, folder: Path) -> tuple[list[_Seen], list[_Dropped], li
             capture=capture,
             segments=one.rows["segments"].to_numpy().astype(np.int64),
             until_ns=until_ns[one.kernel],
-            lans=lans,
+            ways=ways,
             end=end,
             tai_offset_s=said.tai_offset_s if (said := watch.kernels[one.kernel].said) else None,
         )
-        for (one, lans, end), point, capture in zip(own, found, captures, strict=True)
+        for (one, ways, end), point, capture in zip(own, found, captures, strict=True)
     ]
     problems += (*_gone(watch), *_unseen(watch, kept))
     return [one for one in kept if len(one.point.seen_ns)], dropped, left_out, problems

@@ -6,6 +6,7 @@ from typing import Final
 
 from latlab.imports.numbering.base import Frame, Number, Numbering
 
+ETHER_TYPE: Final = b"\x89\x2f"
 _TAG: Final = 4
 
 

@@ -1,4 +1,4 @@
-"""Ends of PRP among watched points: which copies are of one frame, and what came by one LAN only."""
+"""Ends of PRP and HSR among watched points: which copies are of one frame, and what came by one way only."""
 
 from __future__ import annotations
 
@@ -8,19 +8,20 @@ from collections.abc import Iterable
 import polars as pl
 import pytest
 from capture_files import ethernet
+from numbered_frames import hsr
 
 from latlab.imports.numbering import numbers_of
 from latlab.imports.numbering.base import frame_of
-from latlab.imports.prp_ends import FORGET_NS, PrpEnd, Watching, lan_of, prp_ends
+from latlab.imports.redundant_ends import FORGET_NS, RedundantEnd, Watching, Way, redundant_ends, way_of
 
-A, B = 0xA, 0xB
+A, B = Way("PRP", 0xA), Way("PRP", 0xB)
 US, MS = 1_000, 1_000_000
 
 
-def copy(number: int, lan: int, content: int | None = None) -> bytes:
+def copy(number: int, lan: Way, content: int | None = None) -> bytes:
     """A frame with its number as its content, and as its number in the trailer."""
     body = struct.pack(">Q", number if content is None else content) + bytes(40)
-    return ethernet(body + struct.pack(">HHH", number % 65536, lan << 12 | len(body) + 6, 0x88FB), 0x88BA)
+    return ethernet(body + struct.pack(">HHH", number % 65536, lan.number << 12 | len(body) + 6, 0x88FB), 0x88BA)
 
 
 def seen(name: str, frames: Iterable[tuple[int, bytes]], direction: str = "in", place: str = "ied.") -> Watching:
@@ -29,8 +30,8 @@ def seen(name: str, frames: Iterable[tuple[int, bytes]], direction: str = "in", 
     return Watching(f"{place}{name}:{direction}", place, direction, 0, pl.DataFrame(rows, schema=columns, orient="row"))
 
 
-def end_of(a: Iterable[tuple[int, bytes]], b: Iterable[tuple[int, bytes]]) -> PrpEnd:
-    (end,) = prp_ends([seen("eth0", a), seen("eth1", b)])
+def end_of(a: Iterable[tuple[int, bytes]], b: Iterable[tuple[int, bytes]]) -> RedundantEnd:
+    (end,) = redundant_ends([seen("eth0", a), seen("eth1", b)])
     return end
 
 
@@ -75,15 +76,40 @@ def test_frames_of_one_number_with_other_content_are_two() -> None:
 
 def test_an_end_is_one_point_of_each_lan_at_one_place_in_one_direction() -> None:
     a, b = [(0, copy(0, A))], [(0, copy(0, B))]
-    assert list(prp_ends([seen("eth0", a), seen("eth1", b, "out")])) == []
-    assert list(prp_ends([seen("eth0", a), seen("eth1", b, place="mu.")])) == []
-    assert list(prp_ends([seen("eth0", a), seen("eth1", a)])) == []
-    assert list(prp_ends([seen("eth0", [*a, *b]), seen("eth1", b)])) == []
-    assert [one.name for one in prp_ends([seen("eth0", a), seen("br0", []), seen("eth1", b)])] == ["ied.prp:in"]
+    assert list(redundant_ends([seen("eth0", a), seen("eth1", b, "out")])) == []
+    assert list(redundant_ends([seen("eth0", a), seen("eth1", b, place="mu.")])) == []
+    assert list(redundant_ends([seen("eth0", a), seen("eth1", a)])) == []
+    assert list(redundant_ends([seen("eth0", [*a, *b]), seen("eth1", b)])) == []
+    assert [one.name for one in redundant_ends([seen("eth0", a), seen("br0", []), seen("eth1", b)])] == ["ied.prp:in"]
 
 
 def test_a_trailer_is_read_of_frames_that_were_kept_whole() -> None:
     frame = copy(1, B)
-    assert lan_of(frame, len(frame), True) == B
-    assert lan_of(frame, len(frame) + 1, True) == lan_of(frame, len(frame), False) == 0
-    assert lan_of(frame[:-1] + b"\0", len(frame), True) == lan_of(b"", 0, True) == 0
+    assert way_of(frame, len(frame), True) == (B, len(frame) - 4)
+    assert way_of(frame, len(frame) + 1, True) is way_of(frame, len(frame), False) is None
+    assert way_of(frame[:-1] + b"\0", len(frame), True) is way_of(b"", 0, True) is None
+
+
+def test_of_hsr_the_first_copy_that_came_round_the_ring_is_kept() -> None:
+    one, other = 4, 5
+    a = [(n * MS, hsr(n, one)) for n in range(20) if n not in (3, 7)]
+    b = [(n * MS + 40 * US, hsr(n, other)) for n in range(20) if n not in (3, 8, 9)]
+    end = end_of(b, a)
+    assert (end.name, end.both, end.ways) == ("ied.hsr:in", 16, (Way("HSR", one), Way("HSR", other)))
+    assert end.note == (
+        "ied.hsr:in: HSR, of 19 frames 16 passed in both copies, 2 by path 4 only and 1 by path 5 only; second copies "
+        "passed 40.0 µs (median) to 40.0 µs after the first"
+    )
+    assert end.rows["tai_ns"].to_list() == [n * MS + 40 * US * (n == 7) for n in range(20) if n != 3]
+    found = numbers_of([frame_of(data, len(data), ethernet=True) for data in end.rows["bytes"]])
+    assert found
+    assert (found.numbering.name, found.sources, found.gaps.lost) == ("hsr", 1, 1)
+    # Rings that are joined have other paths, and one port's frames are no pair.
+    assert list(redundant_ends([seen("eth0", [(0, hsr(0, 5))]), seen("eth1", [(0, hsr(0, 6))])])) == []
+
+
+def test_a_tag_of_hsr_is_found_behind_one_of_a_vlan_and_in_a_part_of_a_frame() -> None:
+    frame = hsr(1, 3)
+    tagged = frame[:12] + b"\x81\0\0\5" + frame[12:]
+    assert way_of(frame[:30], len(frame), True) == (Way("HSR", 3), 14)
+    assert way_of(tagged, len(tagged), True) == (Way("HSR", 3), 18)
