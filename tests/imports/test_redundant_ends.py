@@ -12,13 +12,13 @@ from numbered_frames import hsr
 
 from latlab.imports.numbering import numbers_of
 from latlab.imports.numbering.base import frame_of
-from latlab.imports.redundant_ends import FORGET_NS, RedundantEnd, Watching, Way, redundant_ends, way_of
+from latlab.imports.redundant_ends import FORGET_NS, CopyWay, RedundantEnd, Watching, redundant_ends, way_of
 
-A, B = Way("PRP", 0xA), Way("PRP", 0xB)
+A, B = CopyWay("PRP", 0xA), CopyWay("PRP", 0xB)
 US, MS = 1_000, 1_000_000
 
 
-def copy(number: int, lan: Way, content: int | None = None) -> bytes:
+def copy(number: int, lan: CopyWay, content: int | None = None) -> bytes:
     """A frame with its number as its content, and as its number in the trailer."""
     body = struct.pack(">Q", number if content is None else content) + bytes(40)
     return ethernet(body + struct.pack(">HHH", number % 65536, lan.number << 12 | len(body) + 6, 0x88FB), 0x88BA)
@@ -95,7 +95,7 @@ def test_of_hsr_the_first_copy_that_came_round_the_ring_is_kept() -> None:
     a = [(n * MS, hsr(n, one)) for n in range(20) if n not in (3, 7)]
     b = [(n * MS + 40 * US, hsr(n, other)) for n in range(20) if n not in (3, 8, 9)]
     end = end_of(b, a)
-    assert (end.name, end.both, end.ways) == ("ied.hsr:in", 16, (Way("HSR", one), Way("HSR", other)))
+    assert (end.name, end.both, end.ways) == ("ied.hsr:in", 16, (CopyWay("HSR", one), CopyWay("HSR", other)))
     assert end.note == (
         "ied.hsr:in: HSR, of 19 frames 16 passed in both copies, 2 by path 4 only and 1 by path 5 only; second copies "
         "passed 40.0 µs (median) to 40.0 µs after the first"
@@ -111,5 +111,5 @@ def test_of_hsr_the_first_copy_that_came_round_the_ring_is_kept() -> None:
 def test_a_tag_of_hsr_is_found_behind_one_of_a_vlan_and_in_a_part_of_a_frame() -> None:
     frame = hsr(1, 3)
     tagged = frame[:12] + b"\x81\0\0\5" + frame[12:]
-    assert way_of(frame[:30], len(frame), True) == (Way("HSR", 3), 14)
-    assert way_of(tagged, len(tagged), True) == (Way("HSR", 3), 18)
+    assert way_of(frame[:30], len(frame), True) == (CopyWay("HSR", 3), 14)
+    assert way_of(tagged, len(tagged), True) == (CopyWay("HSR", 3), 18)

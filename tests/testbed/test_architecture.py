@@ -25,7 +25,7 @@ TAP = Plug("tap")
         ("x86_64", "tcg", "q35", "max"),
         ("x86_64", "kvm", "q35", "host"),
         ("aarch64", "tcg", "virt", "max,pauth-impdef=on"),
-        ("aarch64", "kvm", "virt", "host"),
+        ("aarch64", "kvm", "virt,gic-version=max", "host"),
     ],
 )
 def test_a_guest_is_of_the_machine_it_runs_on(architecture: str, accelerator: str, machine: str, cpu: str) -> None:

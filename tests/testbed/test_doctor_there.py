@@ -87,8 +87,24 @@ def test_where_the_configuration_can_be_read_its_symbol_says_why(said: str, miss
 
 def test_without_a_configuration_it_goes_by_modules_and_says_so() -> None:
     assert judged(BOARD)["configuration"].ok is None
-    nothing_known = judged(BOARD.replace("modules=/lib/modules/6.6.23-vendor\n", ""))
-    assert nothing_known["gate schedules (taprio)"].ok
+
+
+def test_of_a_kernel_without_configuration_and_modules_it_is_unknown_what_it_has() -> None:
+    found = judged(BOARD.replace("modules=/lib/modules/6.6.23-vendor\n", ""))
+    gates = found["gate schedules (taprio)"]
+    assert (gates.ok, gates.remedy.partition(" ")[0]) == (None, "look")
+    assert gates.found == "unknown: whether the kernel has CONFIG_NET_SCH_TAPRIO cannot be read there"
+    # It has this one.
+    assert found["launch times (etf)"].found == "can be used"
+    assert found["configuration"].found == "cannot be read, nor any modules"
+
+
+@pytest.mark.parametrize(
+    ("kilobytes", "ok", "says"), [(1_000_000, True, "976 MB available"), (200_000, None, "195 MB available")]
+)
+def test_the_memory_that_guests_may_have_is_told(kilobytes: int, ok: bool | None, says: str) -> None:
+    found = judged(f"{BOARD}memory={kilobytes} kB\n")["memory"]
+    assert (found.ok, found.found) == (ok, says)
 
 
 @pytest.mark.parametrize(

@@ -23,14 +23,14 @@ _ETHER_TYPE: Final = 12
 _VLAN_TAG: Final = 4
 
 
-class Way(NamedTuple):
+class CopyWay(NamedTuple):
     """One of the two ways of copies: of `PRP` the LAN, of `HSR` the path identifier, whose last bit is the port."""
 
     protocol: str
     number: int
 
     @property
-    def other(self) -> Way:
+    def other(self) -> CopyWay:
         """The way of the other copy."""
         lans = sum(prp.LANS)
         return self._replace(number=lans - self.number if self.protocol == "PRP" else self.number ^ 1)
@@ -50,7 +50,7 @@ class Watching:
     rows: pl.DataFrame
 
     @cached_property
-    def ways(self) -> frozenset[Way]:
+    def ways(self) -> frozenset[CopyWay]:
         """The ways that its frames name."""
         found = (way_of(*one) for one in self.rows.select("bytes", "length", "ethernet").iter_rows())
         return frozenset(way for way, _ in filter(None, found))
@@ -67,9 +67,9 @@ class RedundantEnd:
     name: str
     kernel: int
     rows: pl.DataFrame
-    ways: tuple[Way, Way]
+    ways: tuple[CopyWay, CopyWay]
     both: int
-    alone: Mapping[Way, int]
+    alone: Mapping[CopyWay, int]
     later_ns: NDArray[np.int64]
 
     @property
@@ -86,7 +86,7 @@ class RedundantEnd:
         return f"{text}; second copies passed {middle:.1f} µs (median) to {most:.1f} µs after the first"
 
 
-def way_of(data: bytes, length: int, ethernet: bool) -> tuple[Way, int] | None:
+def way_of(data: bytes, length: int, ethernet: bool) -> tuple[CopyWay, int] | None:
     """The way that a frame's HSR tag or PRP trailer names, and at which byte, in its upper half; None: it has neither,
     or its trailer was not kept.
     """
@@ -97,15 +97,15 @@ def way_of(data: bytes, length: int, ethernet: bool) -> tuple[Way, int] | None:
         at = _ETHER_TYPE
         while data[at : at + 2] != hsr.ETHER_TYPE:
             at += _VLAN_TAG
-        return Way("HSR", tagged.source[0]), at + 2
+        return CopyWay("HSR", tagged.source[0]), at + 2
     if trailed := prp.read(frame):
-        return Way("PRP", trailed.source[0]), len(data) - _TRAILER_LAN
+        return CopyWay("PRP", trailed.source[0]), len(data) - _TRAILER_LAN
     return None
 
 
 def redundant_ends(points: Sequence[Watching]) -> Iterator[RedundantEnd]:
     """Those among the points: at one place, in one direction, one point of each of two ways."""
-    found: dict[tuple[int, str, str], dict[Way, list[Watching]]] = {}
+    found: dict[tuple[int, str, str], dict[CopyWay, list[Watching]]] = {}
     for point in points:
         if len(point.ways) == 1:
             (way,) = point.ways
@@ -118,9 +118,9 @@ def redundant_ends(points: Sequence[Watching]) -> Iterator[RedundantEnd]:
                 yield _end(name, kernel, (way, way.other), [one.rows for (one,) in ones])
 
 
-def _end(name: str, kernel: int, ways: tuple[Way, Way], by_way: Sequence[pl.DataFrame]) -> RedundantEnd:
+def _end(name: str, kernel: int, ways: tuple[CopyWay, CopyWay], by_way: Sequence[pl.DataFrame]) -> RedundantEnd:
     rows = pl.concat(by_way).sort("tai_ns", maintain_order=True)
-    waits: dict[bytes, tuple[int, Way]] = {}
+    waits: dict[bytes, tuple[int, CopyWay]] = {}
     kept, frames, later = list[int](), list[bytes](), list[int]()
     alone = dict.fromkeys(ways, 0)
     for place, (at_ns, *frame) in enumerate(rows.select("tai_ns", "bytes", "length", "ethernet").iter_rows()):

@@ -26,7 +26,7 @@ from latlab.imports.frames import flow_text
 from latlab.imports.numbering import NextFrameDue, Numbered, numbers_of
 from latlab.imports.numbering.base import Frame, UtcTime, frame_of
 from latlab.imports.packets import clock_problems, usual_gap_ns, went_back_ns
-from latlab.imports.redundant_ends import RedundantEnd, Watching, Way, redundant_ends
+from latlab.imports.redundant_ends import CopyWay, RedundantEnd, Watching, redundant_ends
 from latlab.model.errors import LabError
 from latlab.model.units import MILLISECOND_NS, SECOND_NS
 from latlab.recordings.arrow import no_recording, read_recording
@@ -81,7 +81,7 @@ class _Seen:
     capture: Capture
     segments: NDArray[np.int64]
     until_ns: int
-    ways: frozenset[Way] = frozenset()
+    ways: frozenset[CopyWay] = frozenset()
     end: RedundantEnd | None = None
     tai_offset_s: int | None = None
 
@@ -227,7 +227,7 @@ def _seen(watch: Watched, folder: Path) -> tuple[list[_Seen], list[_Dropped], li
         problems += _of_recording(kernel.host, lost, complete=recording.complete, gaps=bool(recording.gaps))
     ends = list(redundant_ends(points))
     captures += [_capture(end.name, end.rows, _not_recorded(watch.kernels[end.kernel])) for end in ends]
-    own: list[tuple[Watching | RedundantEnd, frozenset[Way], RedundantEnd | None]] = [
+    own: list[tuple[Watching | RedundantEnd, frozenset[CopyWay], RedundantEnd | None]] = [
         *((point, point.ways, None) for point in points),
         *((end, frozenset(end.ways), end) for end in ends),
     ]

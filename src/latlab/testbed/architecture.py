@@ -15,7 +15,8 @@ class Architecture:
 
     qemu: the program that runs its machines. machine, cpu: a guest's `-machine`, and its `-cpu` where it is emulated.
     starts_disks: whether that machine has a firmware of QEMU's own that starts what is on a disk. has_ports: whether it
-    has I/O ports, apart from its memory. iommu: what puts a machine's IOMMU to use.
+    has I/O ports, apart from its memory. iommu: what puts a machine's IOMMU to use. with_kvm: more options of
+    that machine with KVM.
     """
 
     name: str
@@ -27,6 +28,7 @@ class Architecture:
     starts_disks: bool
     has_ports: bool
     iommu: str
+    with_kvm: tuple[str, ...] = ()
 
 
 X86_64 = Architecture(
@@ -45,8 +47,10 @@ AARCH64 = Architecture(
     debian="arm64",
     elf=183,
     qemu="qemu-system-aarch64",
-    # With KVM its interrupt controller is of the version that the host's is.
     machine="virt",
+    # Where a host's interrupt controller (GICv3 and newer) can act as GICv2, `virt` takes that unless asked
+    # (finalize_gic_version, hw/arm/virt.c). A guest is to have its host's: GICv2 has no ITS, and eight CPUs at most.
+    with_kvm=("gic-version=max",),
     # The pointers' signatures of Arm's own algorithm are slow to emulate.
     cpu="max,pauth-impdef=on",
     starts_disks=False,

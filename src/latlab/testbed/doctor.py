@@ -30,6 +30,7 @@ from latlab.testbed.guests.qemu import OLDEST_QEMU, qemu_lacking, qemu_program, 
 from latlab.testbed.host_setup import namespace_name
 from latlab.testbed.images import BOARD_KIND, DEFAULTS, GUEST_KIND, Image, list_images
 from latlab.testbed.journal import stale_journals
+from latlab.testbed.kernel_parts import load_remedy
 from latlab.testbed.loads import LOAD_TOOLS
 from latlab.testbed.machine import (
     CAPABILITIES,
@@ -336,7 +337,7 @@ def guest_findings(machine: Machine) -> Iterator[DoctorFinding]:
     yield _qemu(machine)
     carried = machine.vhost_net
     found = "/dev/vhost-net" if carried else "missing: QEMU carries the packets"
-    yield DoctorFinding("guests", "vhost-net", carried or None, found, "" if carried else "`sudo modprobe vhost_net`")
+    yield DoctorFinding("guests", "vhost-net", carried or None, found, "" if carried else load_remedy("vhost_net"))
     yield from image_findings(list_images(), machine)
 
 
@@ -432,7 +433,7 @@ def _open_vswitch(site: Site) -> DoctorFinding:
         f"{'with' if dpdk else 'without'} DPDK (vhost-user)",
     )
     remedies = [
-        *([] if kernel else ["`sudo modprobe openvswitch` for the kernel's datapath"]),
+        *([] if kernel else [f"{load_remedy('openvswitch')}, for the kernel's datapath"]),
         *([] if dpdk else ["`sudo apt install openvswitch-switch-dpdk` for vhost-user"]),
     ]
     found = f"{'.'.join(map(str, version))}, {', '.join(parts)}"

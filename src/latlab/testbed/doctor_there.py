@@ -16,9 +16,11 @@ from typing import Final
 from latlab.hosts import RemoteHost
 from latlab.hosts.tools import install_remedy
 from latlab.model.errors import LabError
+from latlab.scenario import Guest
 from latlab.testbed.agent_binary import AGENT, find_agent, find_agents, no_agent
 from latlab.testbed.bridges.vf import CARD_WITH_SRIOV, COUNT_SRIOV, HAS_SRIOV, SWITCH_ON, SYMBOL
 from latlab.testbed.doctor import BTF, OF_PROGRAMS, DoctorFinding
+from latlab.testbed.kernel_parts import kernel_parts, load_remedy
 from latlab.testbed.loads import LOAD_TOOLS
 from latlab.testbed.machines.ssh import AGENTS, USER
 from latlab.testbed.probes import PROBE_TOOLS
@@ -33,6 +35,8 @@ TOO_SMALL: Final = ("ip", "tc")
 """Programs that BusyBox has without what latlab uses: JSON, namespaces, qdiscs."""
 FREE_MB: Final = 64
 """A minute of a stream at 1 kHz takes about 10 MB."""
+GUEST_NEEDS: Final[int] = Guest.model_fields["memory"].default
+"""Bytes, of a guest whose scenario names none."""
 ASKED_S: Final = 60.0
 ASK: Final = r"""
 say() { printf '%s=%s\n' "$1" "$2"; }
@@ -56,6 +60,7 @@ for device in /sys/bus/platform/devices/* /sys/bus/spi/devices/*; do
 done
 while read -r line; do say mount "$line"; done </proc/mounts
 for file in $3; do [ -e "$file" ] && say file "$file"; done
+say memory "$(sed -n 's/^MemAvailable: *//p' /proc/meminfo)"
 say free "$(df -Pk "$4" 2>/dev/null | tail -n 1)"
 for device in /sys/bus/pci/devices/*; do
     case $(first "$device/class") in 0x02*) ;; *) continue ;; esac
@@ -97,20 +102,20 @@ class Use:
 
 
 KVM: Final = {"/dev/kvm": "a kernel with CONFIG_KVM, on a processor that starts it at EL2 or shows vmx or svm"}
-TUN: Final = {"/dev/net/tun": "a kernel with CONFIG_TUN; `modprobe tun`"}
+TUN: Final = {"/dev/net/tun": load_remedy("tun")}
 USES: Final = (
-    Use("namespaces (kind: netns)", ("ip",), {"veth": "CONFIG_VETH"}),
-    Use("priorities and CPUs", ("chrt", "taskset", "setpriv")),
+    Use("namespaces (kind: netns)", ("ip",), kernel_parts("veth")),
+    Use("priorities and CPUs of loads and PTP", ("chrt", "taskset", "setpriv")),
     Use("what cards can do", ("ethtool",)),
     *(Use(f"{shaper.use} ({kind})", ("tc",), kernel_part(kind)) for kind, shaper in SHAPERS.items()),
-    Use("VLANs", ("ip",), {"8021q": "CONFIG_VLAN_8021Q"}),
+    Use("VLANs", ("ip",), kernel_parts("8021q")),
     Use("PTP (clock.ptp)", ("ptp4l", "phc_ctl", "phc2sys")),
     Use(OF_PROGRAMS, (), {}, BTF),
-    Use("guests", (), {"vhost_net": "CONFIG_VHOST_NET"}, KVM | TUN),
-    Use("bridge macvtap", ("ip",), {"macvtap": "CONFIG_MACVTAP"}),
-    Use("bridge ovs", ("ovs-vsctl", "ovs-vswitchd"), {"openvswitch": "CONFIG_OPENVSWITCH"}),
-    Use("bridge vf", ("ip",), {"vfio-pci": "CONFIG_VFIO_PCI"}, functions=True),
-    Use("bridge vfio", (), {"vfio-pci": "CONFIG_VFIO_PCI"}),
+    Use("guests", (), kernel_parts("vhost_net"), KVM | TUN),
+    Use("bridge macvtap", ("ip",), kernel_parts("macvtap")),
+    Use("bridge ovs", ("ovs-vsctl", "ovs-vswitchd"), kernel_parts("openvswitch")),
+    Use("bridge vf", ("ip",), kernel_parts("vfio-pci"), functions=True),
+    Use("bridge vfio", (), kernel_parts("vfio-pci")),
     Use("loads", LOAD_TOOLS),
     Use("probes", PROBE_TOOLS),
 )
@@ -219,6 +224,11 @@ def _machine(there: There, agents: Mapping[str, str]) -> Iterator[DoctorFinding]
     user = there.one.get("user")
     remedy = "" if user == "0" else "let root log in by key, and name root@HOST"
     yield DoctorFinding("machine", "user", user == "0", "root" if user == "0" else f"user {user}", remedy)
+    kilobytes, *_ = there.one.get("memory", "").split() or ("",)
+    if kilobytes.isdigit():
+        enough = int(kilobytes) * 1024 >= GUEST_NEEDS
+        remedy = "" if enough else "`memory: 128MiB` for guests, or measure without guests"
+        yield DoctorFinding("machine", "memory", enough or None, f"{int(kilobytes) // 1024} MB available", remedy)
 
 
 def _kernel(there: There) -> Iterator[DoctorFinding]:
@@ -238,7 +248,8 @@ def _kernel(there: There) -> Iterator[DoctorFinding]:
             "kernel", "kinds of CPUs", None, f"CPUs of different speed, by capacity: {', '.join(each)}", remedy
         )
     if there.config is None:
-        found = "cannot be read; the next lines are based on its modules"
+        by_modules = "; the next lines are based on its modules" if there.one.get("modules") else ", nor any modules"
+        found = f"cannot be read{by_modules}"
         yield DoctorFinding("kernel", "configuration", None, found, "a kernel with CONFIG_IKCONFIG_PROC")
     for names in map(str.split, there.undriven):
         known = (CARDS[pattern] for name in names for pattern in CARDS if fnmatchcase(name, pattern))
@@ -308,8 +319,14 @@ def _use(there: There, use: Use) -> DoctorFinding:
         if path not in there.files:
             missing.append(path)
             remedies.append(remedy)
-    found = f"missing: {', '.join(missing)}" if missing else "can be used"
-    return DoctorFinding("scenarios", use.name, None if missing else True, found, "; ".join(dict.fromkeys(remedies)))
+    unknown = [] if missing else [symbol for module, symbol in use.kernel.items() if _is_unknown(there, module)]
+    if unknown:
+        found = f"unknown: whether the kernel has {', '.join(unknown)} cannot be read there"
+        remedies.append("look into the configuration it was built with, or build it with CONFIG_IKCONFIG_PROC")
+    else:
+        found = f"missing: {', '.join(missing)}" if missing else "can be used"
+    is_there = None if missing or unknown else True
+    return DoctorFinding("scenarios", use.name, is_there, found, "; ".join(dict.fromkeys(remedies)))
 
 
 def _no_functions(there: There) -> tuple[str, str] | None:
@@ -336,6 +353,11 @@ def _not_in_kernel(there: There, module: str, symbol: str) -> str:
     if said == "y":
         return ""
     return f"module {module}, which is not installed" if said == "m" else f"{symbol}, which is off"
+
+
+def _is_unknown(there: There, module: str) -> bool:
+    """Whether nothing says if the kernel has it: it may be built in, and nothing there lists what is."""
+    return module not in there.modules and there.config is None and not there.one.get("modules")
 
 
 def _is_too_small(there: There, tool: str) -> bool:

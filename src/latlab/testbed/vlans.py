@@ -15,6 +15,7 @@ from latlab.scenario import Scenario, Segment, Vlan
 from latlab.testbed.apply import BY_HAND
 from latlab.testbed.bridges.joints import neighbours
 from latlab.testbed.host_setup import ipv6_off
+from latlab.testbed.kernel_parts import load_remedy
 from latlab.testbed.links import Half, addressed, half_of, is_bridged, is_up, neighbour_step
 from latlab.testbed.machine import Machine
 from latlab.testbed.site import Site
@@ -24,7 +25,7 @@ MODULE = "8021q"
 LOADED = "/proc/net/vlan"
 KNOWN_TO_MODPROBE = ("modprobe", "-nq", MODULE)
 """The kernel loads the module itself as the first interface is made (rtnl-link-vlan), if it has it."""
-REMEDY = f"`sudo modprobe {MODULE}`, on a kernel with CONFIG_VLAN_8021Q"
+REMEDY = load_remedy(MODULE)
 
 GROUP = 0x4C4C0000
 """The upper half of our groups' numbers: "LL". A group is an int32, and those with names are below 256."""

@@ -14,6 +14,7 @@ from latlab.model.bridges import BridgeKind
 from latlab.model.errors import LabError
 from latlab.scenario import End, Guest, Segment
 from latlab.scenario.guests import facts_of
+from latlab.testbed.kernel_parts import load_remedy
 from latlab.testbed.site import Site
 from latlab.testbed.step import Argv, Service, Step
 
@@ -181,14 +182,16 @@ def vhost(guest: Guest, site: Site) -> bool:
 def lacking_vhost(joint: Joint, site: Site) -> LabError | None:
     """vhost-net was asked for and is not there."""
     if any(port.wants.vhost == "on" for port in joint.ports) and not site.machine.vhost_net:
-        return LabError("vhost: on, and there is no /dev/vhost-net", remedy="`modprobe vhost_net`, or vhost: auto")
+        return LabError(
+            "vhost: on, and there is no /dev/vhost-net", remedy=f"{load_remedy('vhost_net')}; or vhost: auto"
+        )
     return None
 
 
 def lacking_tun(site: Site) -> LabError | None:
     """The device that taps are made with is not there."""
     if not site.machine.exists("/dev/net/tun"):
-        return LabError("there is no /dev/net/tun", remedy="`modprobe tun`")
+        return LabError("there is no /dev/net/tun", remedy=load_remedy("tun"))
     return None
 
 

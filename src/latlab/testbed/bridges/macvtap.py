@@ -19,6 +19,7 @@ from latlab.testbed.bridges.base import (
 )
 from latlab.testbed.bridges.kernel import no_ipv6, up
 from latlab.testbed.bridges.offloads import every_vlan
+from latlab.testbed.kernel_parts import load_remedy
 from latlab.testbed.site import Site
 from latlab.testbed.step import Check, Service, Step
 
@@ -47,7 +48,7 @@ class Macvtap(BridgeMaker):
         """One is added to the link."""
         add = ("ip", "link", "add", "link", scratch.far, "name", "mv0", "type", "macvtap", "mode", "bridge")
         if (await host.run(add, check=False)).returncode != 0:
-            raise LabError("this kernel has no macvtap", remedy="a kernel with macvtap: `modprobe macvtap`")
+            raise LabError("this kernel has no macvtap", remedy=load_remedy("macvtap"))
         return ""
 
     def before_guests(self, joint: Joint, site: Site) -> Sequence[Step | Service]:

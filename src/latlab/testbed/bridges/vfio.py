@@ -9,6 +9,7 @@ from latlab.model import bridges
 from latlab.model.errors import LabError
 from latlab.testbed.architecture import iommu_remedy
 from latlab.testbed.bridges.base import BridgeMaker, GuestPort, Joint, Plug, lacking_tools
+from latlab.testbed.kernel_parts import load_remedy
 from latlab.testbed.machine import Machine
 from latlab.testbed.site import Site
 from latlab.testbed.step import Before, Check, Service, Step
@@ -94,14 +95,14 @@ def lacking_iommu(machine: Machine) -> LabError | None:
             remedy=iommu_remedy(machine.architecture),
         )
     if not machine.exists("/dev/vfio/vfio"):
-        return LabError("there is no /dev/vfio/vfio", remedy="`modprobe vfio-pci`")
+        return LabError("there is no /dev/vfio/vfio", remedy=load_remedy("vfio-pci"))
     return None
 
 
 def lacking_driver(machine: Machine) -> LabError | None:
     """The driver that hands devices over."""
     if not machine.exists(f"/sys/bus/pci/drivers/{DRIVER}"):
-        return LabError(f"the driver {DRIVER} does not exist", remedy="`modprobe vfio-pci`")
+        return LabError(f"the driver {DRIVER} does not exist", remedy=load_remedy("vfio-pci"))
     return None
 
 

@@ -116,7 +116,7 @@ def snapshot_key(port: GuestPort, plug: Plug, image: Image, machine: Machine) ->
     accelerated = acceleration(wants, machine)
     parts = (
         *(image.digest, qemu_version(machine), accelerated, wants.vcpus, wants.memory, wants.queues, wants.append),
-        *(plug.form, *CARD, *plug.device, *plug.machine, DOORBELL_IO_PORT),
+        *(plug.form, *CARD, *plug.device, _machine(wants, plug, machine), DOORBELL_IO_PORT),
     )
     return "\n".join(map(str, parts))
 
@@ -125,12 +125,18 @@ def machine_options(guest: Guest, plug: Plug, machine: Machine) -> Iterator[str]
     """The arguments of machine, acceleration, CPUs and memory."""
     accelerated = acceleration(guest, machine)
     known = ARCHITECTURES.get(machine.architecture)
-    options = (known.machine if known else "virt", *plug.machine)
-    yield from ("-machine", ",".join(options))
+    yield from ("-machine", _machine(guest, plug, machine))
     yield from ("-accel", "kvm" if accelerated == "kvm" else "tcg,thread=multi")
     yield from ("-cpu", "host" if accelerated == "kvm" else known.cpu if known else "max")
     yield from ("-smp", str(guest.vcpus), "-m", f"{guest.memory // MIB}M")
     yield from plug.memory
+
+
+def _machine(guest: Guest, plug: Plug, machine: Machine) -> str:
+    """The machine that QEMU is, with its options."""
+    known = ARCHITECTURES.get(machine.architecture)
+    more = known.with_kvm if known and acceleration(guest, machine) == "kvm" else ()
+    return ",".join((known.machine if known else "virt", *more, *plug.machine))
 
 
 def serial_ports(folder: str, devices: int = 1) -> Iterator[str]:

@@ -1,0 +1,27 @@
+"""Parts of the kernel that a test bed may need: their modules, and the symbols of its configuration that make them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+SYMBOLS: Final[Mapping[str, str]] = {
+    "8021q": "CONFIG_VLAN_8021Q",
+    "macvtap": "CONFIG_MACVTAP",
+    "openvswitch": "CONFIG_OPENVSWITCH",
+    "tun": "CONFIG_TUN",
+    "veth": "CONFIG_VETH",
+    "vfio-pci": "CONFIG_VFIO_PCI",
+    "vhost_net": "CONFIG_VHOST_NET",
+}
+"""By the name of the module, which may be built in."""
+
+
+def kernel_parts(*modules: str) -> dict[str, str]:
+    """{module: symbol} of these."""
+    return {module: SYMBOLS[module] for module in modules}
+
+
+def load_remedy(module: str) -> str:
+    """What puts the part into a kernel, for a reader."""
+    return f"`sudo modprobe {module}`, on a kernel with {SYMBOLS[module]}"
