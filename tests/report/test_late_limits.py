@@ -198,6 +198,15 @@ def test_what_has_no_schedule_says_that_it_was_not_looked_for(result: dict[str, 
     assert last.texts[3:6] == (anomalies.NOT_LOOKED_FOR, "", "") and "schedule of its packets" in last.texts[-1]
 
 
+def test_many_streams_of_which_nothing_was_looked_for_are_one_row(result: dict[str, Any]) -> None:
+    streams = result["cells"][0]["streams"]
+    (name, block), *_ = streams.items()
+    for number in range(anomalies.STREAMS_NAMED + 1):
+        streams[f"{name}.{number}"] = block | {"anomalies": None, "late_limits": None}
+    unlooked = [one.texts for one in anomalies.anomaly_rows(typed(result)) if one.texts[3] == anomalies.NOT_LOOKED_FOR]
+    assert [texts[2] for texts in unlooked] == [f"{anomalies.STREAMS_NAMED + 1} streams"]
+
+
 def test_what_nothing_was_looked_for_in_stands_once_a_stream_and_reason(result: dict[str, Any]) -> None:
     for cell in result["cells"]:
         for block in cell["streams"].values():

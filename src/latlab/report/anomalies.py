@@ -47,6 +47,8 @@ _TIMER: Final = "timer expiries are not packets: their lateness is in the tables
 _NOT_KEPT: Final = "the individual values were not kept"
 _NOT_JUDGED: Final = "no packet after the warm-up has the timestamps that are compared with the schedule"
 _CUTS_TOLD: Final = 4
+STREAMS_NAMED: Final = 3
+"""So many streams in which nothing was looked for have a row each."""
 _METRICS: Final = ("latency", "latency_user")
 
 
@@ -66,7 +68,8 @@ def anomaly_rows(result: Result) -> Iterator[AnomalyRow]:
 
     A stream of which nothing was found has one that reports it, and from when on a packet would have been late; one of
     which something was has one that reports it if that is beyond all its packets. A probe as a whole has none: its legs
-    have. At the end a row a stream in which nothing was looked for, and why, for all cells together.
+    have. At the end a row a stream in which nothing was looked for, and why, for all cells together; a row for several
+    streams where more than STREAMS_NAMED are alike in that.
     """
     not_looked_for: dict[tuple[str, str], list[tuple[str, str, str]]] = {}
     for whose, block, start_ns in _streams(result):
@@ -82,9 +85,13 @@ def anomaly_rows(result: Result) -> Iterator[AnomalyRow]:
             yield AnomalyRow((*whose, found.title, *counts, found.worst), told)
         if block.anomalies and (beyond := reach_text(block)):
             yield AnomalyRow((*whose, NOT_TOLD, "", "", beyond), ())
+    alike: dict[tuple[str, str, str], list[str]] = {}
     for (stream, why), cells in not_looked_for.items():
         cell, repeat, _ = cells[0] if len(cells) == 1 else (f"all {len(cells)} that have it", "", stream)
-        yield AnomalyRow((cell, repeat, stream, NOT_LOOKED_FOR, "", "", why), ())
+        alike.setdefault((cell, repeat, why), []).append(stream)
+    for (cell, repeat, why), streams in alike.items():
+        for named in streams if len(streams) <= STREAMS_NAMED else [f"{len(streams)} streams"]:
+            yield AnomalyRow((cell, repeat, named, NOT_LOOKED_FOR, "", "", why), ())
 
 
 def class_rows(result: Result) -> Iterator[tuple[str, ...]]:
