@@ -155,8 +155,16 @@ def _measured(metric: MetricKind) -> dict[str, str]:
     return {
         "from → to": f"{', else '.join(pairs)}" if metric.pairs else "",
         "missing": f"counted among {POPULATIONS[metric.population]}" if metric.pairs else "",
-        "clocks": "involves two hosts: includes the ± of their clocks' offset" if metric.crosses_hosts else "",
+        "clocks": _clocks(metric),
     }
+
+
+def _clocks(metric: MetricKind) -> str:
+    if not metric.crosses_hosts:
+        return ""
+    watched = any("first_point" in pair for pair in metric.pairs)
+    stated = "; of `latlab watch` that is --clock-bound, and 0 on one kernel" if watched else ""
+    return f"involves two hosts: includes the ± of their clocks' offset{stated}"
 
 
 def _stages() -> Iterator[Topic]:

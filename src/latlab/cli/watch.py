@@ -124,7 +124,8 @@ def watch(
 
     Nothing is sent and nothing is changed. Between every two points: latency and loss; at each point: the time between
     packets. `socket` instead of an interface: what programs send and receive. It needs root, and a kernel with BTF.
-    Ctrl-C ends it in order.
+    Ctrl-C ends it in order. Terms of a flow are those of tcpdump, as `host`, `port`, `vlan`, `ether proto`; all of them
+    are in docs/reference/watch.md.
 
     Examples:
         # From a network card into a bridge and out to a guest

@@ -199,7 +199,7 @@ IMPORTED_METRICS: Final[tuple[MetricKind, ...]] = (
     ),
     MetricKind(
         "transit",
-        "Between two capture points",
+        "From one point that sees a packet to another",
         "second_point − first_point",
         (("first_point", "second_point"),),
         "received",
