@@ -42,9 +42,9 @@ static __always_inline bool find(const struct sk_buff *skb, struct probe *probe)
 		return read_probe(probe, network + IPV6_UDP) || read_probe(probe, data + IPV6_UDP) ||
 		       read_probe(probe, data + ETHERNET_HEADER + IPV6_UDP);
 	/* A frame of ours, with as many tags as there may be; or a datagram whose tag stands in the frame. */
-	return read_probe(probe, data) || read_probe(probe, data + VLAN_TAG) || read_probe(probe, data + ETHERNET_HEADER) ||
-	       read_probe(probe, data + ETHERNET_HEADER + VLAN_TAG) ||
-	       read_probe(probe, data + ETHERNET_HEADER + 2 * VLAN_TAG) || read_probe(probe, network + IPV4_UDP) ||
+	return read_behind(probe, data) || read_behind(probe, data + VLAN_TAG) ||
+	       read_behind(probe, data + ETHERNET_HEADER) || read_behind(probe, data + ETHERNET_HEADER + VLAN_TAG) ||
+	       read_behind(probe, data + ETHERNET_HEADER + 2 * VLAN_TAG) || read_probe(probe, network + IPV4_UDP) ||
 	       read_probe(probe, network + IPV6_UDP) || read_probe(probe, data + VLAN_TAG + IPV4_UDP) ||
 	       read_probe(probe, data + VLAN_TAG + IPV6_UDP);
 }

@@ -35,4 +35,23 @@ static __always_inline bool read_probe(struct probe *probe, const void *at)
 	return !bpf_probe_read_kernel(probe, sizeof(*probe), at) && ours(probe);
 }
 
+/*
+ * How many bytes stand between EtherType and probe in frames of protocols that carry one; 0: no such frames. Set before
+ * the programs are loaded. As in wire::iec61850.
+ */
+#define MAX_PREFIXES 2
+const volatile __u32 prefixes[MAX_PREFIXES] = {};
+
+/* A probe behind an EtherType, or behind what a protocol has before it. */
+static __always_inline bool read_behind(struct probe *probe, const void *behind)
+{
+	if (read_probe(probe, behind))
+		return true;
+#pragma unroll
+	for (int n = 0; n < MAX_PREFIXES; n++)
+		if (prefixes[n] && read_probe(probe, behind + prefixes[n]))
+			return true;
+	return false;
+}
+
 #endif

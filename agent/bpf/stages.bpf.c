@@ -78,9 +78,9 @@ static __always_inline bool find_leaving(const struct sk_buff *skb, struct probe
 	if (type == bpf_htons(TYPE_IPV6))
 		return read_probe(probe, network + IPV6_UDP);
 	/* A tag that was asked for stands in the frame; one of an interface above may be pushed in front of it. */
-	return read_probe(probe, skb->data + ETHERNET_HEADER) ||
-	       read_probe(probe, skb->data + ETHERNET_HEADER + VLAN_TAG) ||
-	       read_probe(probe, skb->data + ETHERNET_HEADER + 2 * VLAN_TAG);
+	return read_behind(probe, skb->data + ETHERNET_HEADER) ||
+	       read_behind(probe, skb->data + ETHERNET_HEADER + VLAN_TAG) ||
+	       read_behind(probe, skb->data + ETHERNET_HEADER + 2 * VLAN_TAG);
 }
 
 /* A packet that comes in: `data` is behind the Ethernet header, the network header is not set yet. */
@@ -95,10 +95,10 @@ static __always_inline bool find_arriving(const struct sk_buff *skb, struct prob
 		data += VLAN_TAG;
 	}
 	if (type == bpf_htons(TYPE_IPV4))
-		data += IPV4_UDP;
-	else if (type == bpf_htons(TYPE_IPV6))
-		data += IPV6_UDP;
-	return read_probe(probe, data);
+		return read_probe(probe, data + IPV4_UDP);
+	if (type == bpf_htons(TYPE_IPV6))
+		return read_probe(probe, data + IPV6_UDP);
+	return read_behind(probe, data);
 }
 
 static __always_inline void stamp(const struct probe *probe, enum kind kind)

@@ -41,6 +41,8 @@ NO_ADDRESSES = (
     'mount --bind /dev/null /proc/kallsyms && exec "$@"',
     "sh",
 )
+SV_PREFIX = 44
+"""Bytes from EtherType to the samples (IEC 61850-9-2, annex A), as the agent's talker has them."""
 TC_DROP = """
 __attribute__((section("tc"), used)) int drop(void *skb) { return 2; }
 char LICENSE[] __attribute__((section("license"), used)) = "GPL";
@@ -194,23 +196,24 @@ def test_an_address_that_comes_in_where_it_cannot_be(bed: Bed, tmp_path: Path) -
 
 @pytest.mark.skipif(shutil.which("clang") is None, reason="clang makes the filter")
 @pytest.mark.parametrize("side", ["egress", "ingress"])
-@pytest.mark.parametrize("kind", ["udp", "ethernet", "vlan"])
+@pytest.mark.parametrize("kind", ["udp", "ethernet", "vlan", "sv"])
 def test_a_filter_of_tc(bed: Bed, tmp_path: Path, side: str, kind: str) -> None:
     host, device = ("sensor", "ecu") if side == "egress" else ("ecu", "sensor")
     source, program = tmp_path / "drop.c", tmp_path / "drop.o"
     source.write_text(TC_DROP)
     run("clang", "-O2", "-target", "bpf", "-c", str(source), "-o", str(program))
-    watched = Watched(bed, tmp_path)
+    watched = Watched(bed, tmp_path, frames=[{"payload": "iec61850-sv", "size": 64}])
     run("tc", "-n", host, "qdisc", "add", "dev", device, "clsact")
     run("tc", "-n", host, "filter", "add", "dev", device, side, "bpf", "da", "obj", str(program), "sec", "tc")
     if kind == "udp":
         watched.send()
     else:
-        tag = struct.pack("!HH", 0x8100, 5) if kind == "vlan" else b""
+        tag = b"" if kind == "ethernet" else struct.pack("!HH", 0x8100, 5)
+        behind = bytes(SV_PREFIX) if kind == "sv" else b""
         with bed.tap("sensor", "ecu") as talker:
             for probe in watched.probes():
                 with contextlib.suppress(OSError):
-                    talker.send(frame(probe, tag))
+                    talker.send(frame(behind + probe, tag))
     drops = watched.dropped()
     assert drops["sequence"].to_list() == list(range(COUNT))
     assert (only(drops, "reason"), only(drops, "device"), only(drops, "netns")) == (

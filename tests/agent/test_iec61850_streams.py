@@ -6,6 +6,7 @@ import json
 import shutil
 import struct
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -62,16 +63,44 @@ def test_a_stream_of_iec_61850_is_measured_like_any_other(bed: Bed, tmp_path: Pa
         talk={"stamps": {"sched": True, "software": True, "hardware": False, "key": key, "by": "auto"}},
         listen={"stamps_by": "auto"},
     )
-    found = [agent["ready"]["stamps_by"] for agent in measured.folder.cell().document()["agents"]]
-    for one, stamps in zip(found, (("tx_sched", "tx_soft"), ("rx_soft",)), strict=True):
-        assert {one[stamp] for stamp in stamps} == {"socket"}
-        why = "programs do not recognise probes in frames of IEC 61850"
-        assert one["missing"] == [f"no {', '.join(stamps)} by eBPF: {why}"]
     assert (measured.talked["streams"][0]["sent"], measured.packets.height) == (stream.count, stream.count)
     assert measured.packets["sequence"].to_list() == list(range(stream.count))
     assert measured.packets["tx_soft_tai_ns"].null_count() == 0
     assert measured.packets["rx_user_tai_ns"].null_count() == 0
     assert {measured.listened[kind] for kind in ("foreign", "truncated", "other_run", "unknown_stream")} == {0}
+
+
+@pytest.mark.skipif(not Path("/sys/kernel/btf/vmlinux").exists(), reason="this kernel has no BTF")
+def test_programs_find_the_probe_in_frames_of_iec_61850_and_in_others_beside_them(bed: Bed, tmp_path: Path) -> None:
+    bare = Stream(3, count=200, size=64, raw=True, vlan=10, pcp=4)
+    measured = measure(
+        bed,
+        tmp_path,
+        *(SV, GOOSE, bare),
+        talk={"stamps": {"sched": True, "software": True, "hardware": False, "key": "payload", "by": "both"}},
+        listen={"stamps_by": "both"},
+    )
+    talker, listener = (agent["ready"]["stamps_by"] for agent in measured.folder.cell().document()["agents"])
+    assert (talker["tx_sched"], talker["tx_soft"], listener["rx_soft"]) == ("both", "both", "both")
+    assert talker["missing"] == listener["missing"] == []
+    for stamp in ("tx_sched", "tx_soft", "rx_soft"):
+        assert measured.packets[f"{stamp}_tai_ns"].null_count() == 0
+    # The socket found the same packets.
+    count = SV.count + GOOSE.count + bare.count
+    compared = [one for done in (measured.talked, measured.listened) for one in done["stages"]["compared"]]
+    assert {one["stamp"]: one["n"] for one in compared} == dict.fromkeys(("tx_sched", "tx_soft", "rx_soft"), count)
+
+
+@pytest.mark.skipif(not Path("/sys/kernel/btf/vmlinux").exists(), reason="this kernel has no BTF")
+def test_of_more_layouts_than_two_the_socket_takes_the_timestamps(bed: Bed, tmp_path: Path) -> None:
+    other = replace(GOOSE, number=3, size=100)
+    stamps = {"sched": True, "software": True, "hardware": False, "key": "payload", "by": "auto"}
+    measured = measure(bed, tmp_path, SV, GOOSE, other, talk={"stamps": stamps}, listen={"stamps_by": "auto"})
+    why = "frames of IEC 61850 have the probe at more than two places"
+    (talker, listener) = (agent["ready"]["stamps_by"] for agent in measured.folder.cell().document()["agents"])
+    assert talker["missing"] == [f"no tx_sched, tx_soft by eBPF: {why}"]
+    assert listener["missing"] == [f"no rx_soft by eBPF: {why}"]
+    assert measured.packets["rx_soft_tai_ns"].null_count() == 0
 
 
 @pytest.mark.skipif(not shutil.which("tshark"), reason="tshark is missing: apt-get install tshark")

@@ -100,6 +100,20 @@ def assert_reports_have_it(run: Any, losses: dict[str, Any]) -> None:
     assert json.loads((run.path / "result.json").read_text())["cells"][0]["streams"]["control"]["losses"] == losses
 
 
+def test_dropped_frames_of_iec_61850_are_recognised(measure: Bench) -> None:
+    frames = {"transport": "ethernet", "payload": "iec61850-goose", "size": "900B"}
+    events = {"talker": "sensor", "listener": "ecu", "period": "4ms", **frames}
+    cell, folder, _ = measure.measured(narrow, **LOSING | {"streams": {"control": events}, "probes": {}})
+    counts = cell["streams"]["control"]["counts"]
+    # A packet socket is told that the cable did not take the frame.
+    assert counts["send_errors"] > 0
+    run_id = folder.cell().document()["run_id"]
+    drops = read_recording(folder.recording("drops", "sensor", "drops"), "drops", run_id=run_id).table
+    assert drops.height == watched(cell)["drops"] == counts["send_errors"]
+    assert set(drops["device"].to_list()) <= {"eth0"}
+    assert drops["sequence"].is_unique().all()
+
+
 def test_a_cell_without_losses_says_who_watched(measure: Bench) -> None:
     cell, _, _ = measure.measured(**LOSING | {"probes": {}})
     assert cell["streams"]["control"]["losses"] == {"lost": 0, "unplaced": 0, "places": []}

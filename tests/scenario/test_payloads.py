@@ -40,7 +40,6 @@ def test_frames_go_to_a_group_that_a_stream_names(with_: With) -> None:
         (GOOSE | {C + "size": "1001B"}, "iec61850-goose has no room for 1001B"),
         (SV | {C + "transport": "udp"}, "iec61850-sv is in frames, not in UDP"),
         (SV | {C + "ethertype": 0x88B5}, "iec61850-sv has another EtherType"),
-        (SV | {"timestamps": {"by": "both"}}, "BPF programs do not recognise probes in iec61850-sv"),
     ],
 )
 def test_what_a_payload_has_no_room_for_is_one_finding(said: Said, changes: dict[str, Any], finding: str) -> None:

@@ -54,6 +54,17 @@ def test_one_of_another_kind_is_booted_for_its_own() -> None:
     assert booted == ["boot vm1 for its snapshot", "boot vm2 for its snapshot"]
 
 
+def test_a_snapshot_is_of_one_machine_with_its_options() -> None:
+    scenario = with_guests(vm1={})
+    image = unbuilt_image("debian-cloud")
+    machine = replace(assumed_machine(), say=lambda argv: "QEMU emulator version 7.2.22")
+    keys = set()
+    for architecture in ("x86_64", "aarch64"):
+        site = replace(Site("t1", machine=replace(machine, architecture=architecture)), images={image.name: image})
+        keys.add(start_conditions(scenario, site)["snapshots"]["vm1"])
+    assert len(keys) == 2
+
+
 def test_nobody_is_booted_once_it_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("latlab.testbed.guests.steps.is_whole", lambda path: isinstance(path, Path))
     assert titles(with_guests(vm1={}, vm2={})) == ["start vm1", "start vm2"]

@@ -18,6 +18,20 @@ const GOOSE_APPID: u16 = 0x0001;
 /// APPID, length, two reserved words (IEC 61850-8-1, annex C).
 const APPID_BYTES: usize = 8;
 
+/// So many lengths of prefixes BPF programs look for, as in agent/bpf/probe.h.
+const MAX_PREFIXES: usize = 2;
+/// Lengths of prefixes; 0: no such frames.
+pub type Prefixes = [u32; MAX_PREFIXES];
+
+/// These lengths, each once; None: there are more than programs look for.
+pub fn prefixes_of(lengths: impl Iterator<Item = usize>) -> Option<Prefixes> {
+    let mut found: Vec<u32> = lengths.filter(|length| *length > 0).map(|length| length as u32).collect();
+    found.sort_unstable();
+    found.dedup();
+    found.resize(found.len().max(MAX_PREFIXES), 0);
+    found.try_into().ok()
+}
+
 /// What stands between EtherType and probe.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Prefix {
@@ -186,5 +200,13 @@ mod tests {
             }
             prop_assert_eq!(at, bytes.len());
         }
+    }
+
+    #[test]
+    fn as_many_lengths_of_prefixes_as_programs_look_for_are_told_once_each() {
+        assert_eq!(prefixes_of([0, 42, 0, 42].into_iter()), Some([42, 0]));
+        assert_eq!(prefixes_of([90, 42].into_iter()), Some([42, 90]));
+        assert_eq!(prefixes_of([].into_iter()), Some([0, 0]));
+        assert_eq!(prefixes_of([1, 2, 3].into_iter()), None);
     }
 }

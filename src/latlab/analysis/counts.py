@@ -200,8 +200,10 @@ def silent_drops(packets: pl.DataFrame) -> Silent | None:
     return Silent(count=len(sequences), first_sequence=int(sequences[0]), last_sequence=int(sequences[-1]))
 
 
-NOT_MEANT: Final = "OTHERHOST"
-"""The reason of copies that reach a host that does not want them, as from a bridge that floods: not a loss."""
+NOT_MEANT: Final = ("OTHERHOST", "UNHANDLED_PROTO")
+"""The reasons of copies that reach a host that does not want them, as from a bridge that floods, or that packet sockets
+have had before: not a loss.
+"""
 _AT_SOCKET: Final = {
     "SOCKET_RCVBUFF": "socket buffer",
     "SOCKET_BACKLOG": "socket backlog",
@@ -226,7 +228,7 @@ def placed(missing: pl.DataFrame, drops: pl.DataFrame) -> Losses:
     """Where packets were dropped, each by `stream` and `sequence`; otherwise as `losses_of`."""
     first = (
         drops.join(missing, ["stream", "sequence"], "semi")
-        .sort(pl.col("reason").eq_missing(pl.lit(NOT_MEANT)), "tai_ns")
+        .sort(pl.col("reason").fill_null("").is_in(NOT_MEANT), "tai_ns")
         .unique(["stream", "sequence"], keep="first", maintain_order=True)
     )
     keys = ("host", "device", "ifindex", "reason", "location", "watcher")

@@ -55,8 +55,6 @@ _MOST_UNJUDGED: Final = 0.01
 """Of the packets at the last point."""
 _SMALLER_SAMPLE: Final = "sample less sparsely (a smaller --sample), or watch for longer"
 _PUBLISHER: Final = "publisher"
-_NO_LOSSES: Final = (NOT_MEANT, "UNHANDLED_PROTO")
-"""Reasons to drop a copy of a packet that was for others, or that packet sockets have."""
 _ETHERNET: Final = 1
 _RAW_IP: Final = 101
 _LARGER_RING: Final = (
@@ -293,7 +291,7 @@ def _dropped_after(one: _Seen, rows: NDArray[np.int64], dropped: Sequence[_Dropp
     """
     if not dropped or not len(rows) or _is_to_many(one, rows[0]):
         return None
-    drops = _drops_of(one, rows, dropped).filter(~pl.col("reason").fill_null("").is_in(_NO_LOSSES))
+    drops = _drops_of(one, rows, dropped).filter(~pl.col("reason").fill_null("").is_in(NOT_MEANT))
     return _placed(drops["sequence"].unique().to_numpy(), drops) if drops.height else None
 
 

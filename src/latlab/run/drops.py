@@ -16,6 +16,7 @@ from latlab.run.agent import Agent
 from latlab.run.fetch import Recordings
 from latlab.run.specs import is_emulated_there
 from latlab.scenario import Scenario
+from latlab.scenario.streams import PROBE
 from latlab.testbed.apply import TestBed
 from latlab.testbed.places import Places
 from latlab.testbed.step import Spec
@@ -23,9 +24,14 @@ from latlab.testbed.step import Spec
 EMULATED = "it is emulated, where the BPF program is expensive: `watch_drops: always` watches it, too"
 
 
-def drops_spec(run_id: str, recording: Path | str) -> Spec:
+def drops_spec(scenario: Scenario, run_id: str, recording: Path | str) -> Spec:
     """The spec of `latlab-agent drops`."""
-    return {"run_id": run_id, "recording": str(recording), "realtime": {"lock_memory": False}}
+    spec = {"run_id": run_id, "recording": str(recording), "realtime": {"lock_memory": False}}
+    frames = list(dict.fromkeys((one.payload, one.size) for one in scenario.streams.values() if one.payload != PROBE))
+    # Both copies of a PRP pair have the number of the first one's stream: a drop would be taken for the other's.
+    if not frames or scenario.pairs:
+        return spec
+    return {**spec, "frames": [{"payload": payload, "size": size} for payload, size in frames]}
 
 
 @dataclass
@@ -122,7 +128,7 @@ class DropWatch:
 
     async def _start(self, bed: TestBed, run_id: str, kernel: DropKernel) -> None:
         host, prefix = self._hosts[kernel.watcher], self._folder.prefix("drops", kernel.watcher)
-        spec = drops_spec(run_id, self._recordings.prefix(host, prefix))
+        spec = drops_spec(self._scenario, run_id, self._recordings.prefix(host, prefix))
         try:
             await self._recordings.receive(host, "drops", prefix)
             kernel.agent = await Agent.start(bed, host, self._places.agent(kernel.watcher), "drops", spec)

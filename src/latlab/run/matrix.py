@@ -313,7 +313,7 @@ def _planned(cell: MatrixCell) -> PlannedCell:
             kernel.watcher,
             (places.agent(kernel.watcher), "drops"),
             "watches where packets are dropped",
-            drops_spec(ANY_RUN, f"drops-{kernel.watcher}"),
+            drops_spec(scenario, ANY_RUN, f"drops-{kernel.watcher}"),
             seconds=seconds,
         )
         for kernel in kernels_watched(scenario, hosts, emulated)

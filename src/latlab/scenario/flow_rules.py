@@ -161,9 +161,6 @@ def payload_has_its_frames(sketch: Sketch, path: Path, stream: Stream) -> Iterat
     if not least <= stream.size <= most:
         expected = f"{least}B" if least == most else f"{least}B to {most}B"
         yield Mistake((*path, "size"), f"{stream.payload} has no room for {format_size(stream.size)}", expected)
-    if sketch.top.timestamps.by in ONLY_BY_PROGRAMS:
-        what = f"BPF programs do not recognise probes in {stream.payload}"
-        yield Mistake((*path, "payload"), what, "timestamps: {by: auto}")
 
 
 def timestamps_are_of_packets(_: Sketch, path: Path, probe: PingProbe) -> Iterator[Mistake]:

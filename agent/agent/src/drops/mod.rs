@@ -17,11 +17,13 @@ use std::time::Duration;
 use wire::btf::Btf;
 use wire::drops::{Reasons, Record, Symbols};
 use wire::event::{Done, DropsFound, Event, Failure};
+use wire::iec61850::{Prefix, prefixes_of};
 use wire::record::Dropped;
 use wire::spec::{Drops as Spec, LaunchClock as Chosen};
 
 /// How long rings are left alone: they hold what is dropped in that time many times over.
 const PAUSE: Duration = Duration::from_millis(50);
+const TOO_MANY: &str = "no places of losses of IEC 61850: its frames have the probe at more than two places";
 const FUNCTIONS: &str = "/proc/kallsyms";
 const OPEN_VSWITCH_TYPES: &str = "/sys/kernel/btf/openvswitch";
 
@@ -55,7 +57,8 @@ pub fn run() -> Result<(), Failure> {
 
 /// Who watches, if the kernel lets anybody, and what it finds.
 fn watch(spec: &Spec, tap: Tap<Dropped>) -> (Option<Watch>, DropsFound) {
-    let program = match Program::attach(spec.run_id, spec.ring_records) {
+    let prefixes = prefixes_of(spec.frames.iter().map(|one| Prefix::length(one.payload, one.size)));
+    let program = match Program::attach(spec.run_id, spec.ring_records, &prefixes.unwrap_or_default()) {
         Ok(program) => program,
         Err(why) => {
             return (None, not_watched(&why));
@@ -63,7 +66,10 @@ fn watch(spec: &Spec, tap: Tap<Dropped>) -> (Option<Watch>, DropsFound) {
     };
     let names = Names::read();
     let (chosen, clock) = if program.tai { (Chosen::Tai, "CLOCK_TAI") } else { (Chosen::Monotonic, "CLOCK_MONOTONIC") };
-    let found = names.found(program.reasons, clock);
+    let mut found = names.found(program.reasons, clock);
+    if prefixes.is_none() {
+        found.missing.push(TOO_MANY.into());
+    }
     (Some(Watch { program, names, clock: LaunchClock::new(chosen), tap, drops: 0 }), found)
 }
 

@@ -3,6 +3,7 @@
 use crate::programs::{Records, kernel_types, ring_bytes, start, why};
 use aya::EbpfLoader;
 use wire::drops::{RING_BYTES, Record};
+use wire::iec61850::Prefixes;
 
 static OBJECT: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/drops.bpf.o"));
 
@@ -23,16 +24,17 @@ pub struct Program {
 }
 
 impl Program {
-    /// The one that tells most of those that this kernel takes. `records`: how many the ring holds.
+    /// The one that tells most of those that this kernel takes. `records`: how many the ring holds. `prefixes`: what may stand
+    /// between EtherType and probe.
     ///
     /// # Errors
     /// It takes none; why.
-    pub fn attach(run_id: u64, records: usize) -> Result<Self, String> {
+    pub fn attach(run_id: u64, records: usize, prefixes: &Prefixes) -> Result<Self, String> {
         let mut refused = String::new();
         for name in [AT_SOCKET, FOR_REASON, SOMEWHERE] {
             // Before 6.1 the kernel has no bpf_ktime_get_tai_ns, and refuses whatever calls it.
             for tai in [true, false] {
-                match Self::attach_one(name, tai, run_id, records) {
+                match Self::attach_one(name, tai, run_id, records, prefixes) {
                     Ok(program) => return Ok(program),
                     Err(why) => refused = why,
                 }
@@ -41,12 +43,13 @@ impl Program {
         Err(refused)
     }
 
-    fn attach_one(name: &str, tai: bool, run_id: u64, records: usize) -> Result<Self, String> {
+    fn attach_one(name: &str, tai: bool, run_id: u64, records: usize, prefixes: &Prefixes) -> Result<Self, String> {
         let kernel = kernel_types()?;
         let mut object = EbpfLoader::new()
             .btf(Some(&kernel))
             .set_global("run_id", &run_id, true)
             .set_global("use_tai", &u32::from(tai), true)
+            .set_global("prefixes", prefixes, true)
             .set_max_entries("records", ring_bytes(records, RING_BYTES))
             .load(OBJECT)
             .map_err(|error| why(&error))?;

@@ -10,7 +10,7 @@ use crate::receiving::intake::{Expected, Intake};
 use crate::receiving::{Manner, STAMPING_STARTS, untagged};
 use crate::recording::Recorder;
 use crate::session::{self, died, emit, failed, refused};
-use crate::stages::{Asked, Fed, Load, OF_IEC61850, OF_PRP, Stages, Taps};
+use crate::stages::{Asked, Fed, Load, OF_PRP, Stages, Taps};
 use port::Port;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -21,6 +21,7 @@ use sys::signal::Waker;
 use sys::socket::{FrameCount, Frames, Socket};
 use wire::event::{Done, Event, Failure, Ready};
 use wire::flight::Judge;
+use wire::iec61850::Prefix;
 use wire::live::Books;
 use wire::spec::{Listen, ListenStream, ListenTransport};
 use wire::stage::Stage;
@@ -144,8 +145,10 @@ fn open_stages(spec: &Listen) -> Result<Stages, Failure> {
     let load = |stream: &ListenStream| match &stream.transport {
         ListenTransport::Udp { listen } => Load::Datagrams { size: stream.size, ipv6: listen.is_ipv6() },
         ListenTransport::Ethernet { .. } if stream.carries.is_some() => OF_PRP,
-        ListenTransport::Ethernet { payload: Some(_), .. } => OF_IEC61850,
-        ListenTransport::Ethernet { .. } => Load::Frames { size: stream.size },
+        ListenTransport::Ethernet { payload, .. } => {
+            let prefix = payload.map_or(0, |payload| Prefix::length(payload, stream.size));
+            Load::Frames { size: stream.size, prefix }
+        }
     };
     let back: Vec<_> = spec.streams.iter().map(|stream| (stream.interface.as_str(), load(stream))).collect();
     Stages::open(&Asked {

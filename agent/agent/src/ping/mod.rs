@@ -41,7 +41,7 @@ pub fn run() -> Result<(), Failure> {
     let asked = &spec.side;
     let load = match spec.transport {
         PingTransport::Udp { source, .. } => Some(Load::Datagrams { size: asked.size, ipv6: source.is_ipv6() }),
-        PingTransport::Ethernet { .. } => Some(Load::Frames { size: asked.size }),
+        PingTransport::Ethernet { .. } => Some(Load::Frames { size: asked.size, prefix: 0 }),
         PingTransport::Tcp { .. } => None,
     };
     let (side, stages) = Side::new("ping", asked, (asked.up, asked.down), spec.count, load)?;

@@ -30,7 +30,7 @@ pub fn run() -> Result<(), Failure> {
     let asked = &spec.side;
     let load = match spec.transport {
         PongTransport::Udp { listen } => Some(Load::Datagrams { size: asked.size, ipv6: listen.is_ipv6() }),
-        PongTransport::Ethernet { .. } => Some(Load::Frames { size: asked.size }),
+        PongTransport::Ethernet { .. } => Some(Load::Frames { size: asked.size, prefix: 0 }),
         PongTransport::Tcp { .. } => None,
     };
     let (side, stages) = Side::new("pong", asked, (asked.down, asked.up), None, load)?;

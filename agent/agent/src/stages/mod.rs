@@ -16,6 +16,7 @@ use std::time::{Duration, Instant};
 use sys::clock::{Clock, now_ns, tai_ns};
 use sys::socket::Socket;
 use wire::event::{Failure, StampsFound};
+use wire::iec61850::{Prefixes, prefixes_of};
 use wire::record::{Received, Stamp};
 use wire::spec::{Stamps, StampsBy};
 use wire::stage::{self, Arrivals, Comparison, Record, Stage, StageTotals};
@@ -36,14 +37,12 @@ const LOOK: Duration = Duration::from_millis(2);
 pub enum Load {
     /// Datagrams of probes of this many bytes; `ipv6`: over IPv6.
     Datagrams { size: usize, ipv6: bool },
-    /// Frames of this many bytes.
-    Frames { size: usize },
+    /// Frames with probes of this many bytes; `prefix`: so many are between EtherType and probe.
+    Frames { size: usize, prefix: usize },
     /// Frames in which no program recognises the probe: what they are.
     Unrecognised(&'static str),
 }
 
-/// Frames of a protocol that has its own place for the probe.
-pub const OF_IEC61850: Load = Load::Unrecognised("probes in frames of IEC 61850");
 /// The frames of one copy have the number of the other's stream.
 pub const OF_PRP: Load = Load::Unrecognised("which copy of a PRP pair a frame is");
 
@@ -80,10 +79,13 @@ impl Stages {
     pub fn open(asked: &Asked) -> Result<Self, Failure> {
         let &Asked { by, run_id, records, out, back, stages } = asked;
         let (mut missing, mut wanted) = (Vec::new(), Vec::new());
+        let prefixes = prefixes(out.iter().chain(back));
         if by != StampsBy::Socket {
             for stage in stages {
                 let loads = if *stage == Stage::RxSoft { back } else { out };
-                match loads.iter().find_map(|(interface, load)| unseen(*stage, interface, *load)) {
+                let unseen = loads.iter().find_map(|(interface, load)| unseen(*stage, interface, *load));
+                let too_many = || prefixes.is_none().then(|| TOO_MANY.into());
+                match unseen.or_else(too_many) {
                     Some(why) => missing.push((*stage, why)),
                     None => wanted.push(*stage),
                 }
@@ -92,7 +94,13 @@ impl Stages {
         let mut programs = None;
         if !wanted.is_empty() {
             let backlog = back.iter().all(|(interface, _)| interfaces::fills_backlog(interface));
-            let (attached, refused) = Programs::attach(&wanted, backlog, run_id, records.saturating_mul(wanted.len()));
+            let (attached, refused) = Programs::attach(
+                &wanted,
+                backlog,
+                run_id,
+                records.saturating_mul(wanted.len()),
+                &prefixes.unwrap_or_default(),
+            );
             missing.extend(refused);
             programs = attached;
         }
@@ -181,6 +189,17 @@ impl Stages {
     }
 }
 
+/// More programs do not look for.
+const TOO_MANY: &str = "frames of IEC 61850 have the probe at more than two places";
+
+/// The places at which frames have the probe, but for the one right behind EtherType; None: there are too many.
+fn prefixes<'a>(loads: impl Iterator<Item = &'a (&'a str, Load)>) -> Option<Prefixes> {
+    prefixes_of(loads.filter_map(|(_, load)| match load {
+        Load::Frames { prefix, .. } => Some(*prefix),
+        _ => None,
+    }))
+}
+
 /// Why a program cannot see the sequence of such a packet at this stage; None: it can.
 fn unseen(stage: Stage, interface: &str, load: Load) -> Option<String> {
     match (stage, load) {
@@ -190,8 +209,11 @@ fn unseen(stage: Stage, interface: &str, load: Load) -> Option<String> {
             // The socket's timestamp is that of the last fragment, which has no sequence.
             (bytes > mtu).then(|| format!("a datagram of {bytes} bytes comes in fragments (MTU {mtu} of {interface})"))
         }
-        (_, Load::Frames { size }) => (size > LARGEST_FRAME)
-            .then(|| format!("a frame of {size} bytes is not in one piece in memory; {LARGEST_FRAME} are")),
+        (_, Load::Frames { size, prefix }) => {
+            let bytes = size + prefix;
+            (bytes > LARGEST_FRAME)
+                .then(|| format!("a frame of {bytes} bytes is not in one piece in memory; {LARGEST_FRAME} are"))
+        }
         (Stage::TxSched | Stage::TxSoft, Load::Datagrams { .. }) => None,
         (_, Load::Unrecognised(what)) => Some(format!("programs do not recognise {what}")),
     }

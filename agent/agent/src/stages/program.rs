@@ -4,6 +4,7 @@ use crate::programs::{Records, kernel_types, map, ring_bytes, start, why};
 use crate::session::network_namespace;
 use aya::maps::{Array, HashMap, MapData};
 use aya::{Btf, Ebpf, EbpfLoader};
+use wire::iec61850::Prefixes;
 use wire::stage::{RING_BYTES, Record, Stage};
 
 static OBJECT: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/stages.bpf.o"));
@@ -48,17 +49,24 @@ pub struct Programs {
 
 impl Programs {
     /// Programs at as many of `stages` as the kernel takes, none of which looks at any packet yet, and why it refuses the
-    /// others. `backlog`: all that comes in goes into the kernel's backlog. `records`: how many the ring holds.
-    pub fn attach(stages: &[Stage], backlog: bool, run_id: u64, records: usize) -> (Option<Self>, Refused) {
+    /// others. `backlog`: all that comes in goes into the kernel's backlog. `records`: how many the ring holds. `prefixes`: what
+    /// may stand between EtherType and probe.
+    pub fn attach(
+        stages: &[Stage],
+        backlog: bool,
+        run_id: u64,
+        records: usize,
+        prefixes: &Prefixes,
+    ) -> (Option<Self>, Refused) {
         let at = |stage| if stage == Stage::RxSoft && backlog { INTO_BACKLOG } else { at(stage) };
         let wanted: Vec<_> = stages.iter().map(|stage| (*stage, at(*stage))).collect();
-        let by_tai = Self::attach_by(true, &wanted, run_id, records);
+        let by_tai = Self::attach_by(true, &wanted, run_id, records, prefixes);
         // Before 6.1 the kernel has no bpf_ktime_get_tai_ns, and refuses whatever calls it.
         let mut best = match by_tai {
             Ok((programs, refused)) if refused.is_empty() => return (Some(programs), refused),
             other => other,
         };
-        if let Ok((programs, refused)) = Self::attach_by(false, &wanted, run_id, records) {
+        if let Ok((programs, refused)) = Self::attach_by(false, &wanted, run_id, records, prefixes) {
             let is_better = best.as_ref().map_or(true, |(by_tai, _)| by_tai.stages.len() < programs.stages.len());
             if is_better {
                 best = Ok((programs, refused));
@@ -70,13 +78,20 @@ impl Programs {
         }
     }
 
-    fn attach_by(tai: bool, wanted: &[(Stage, Place)], run_id: u64, records: usize) -> Result<(Self, Refused), String> {
+    fn attach_by(
+        tai: bool,
+        wanted: &[(Stage, Place)],
+        run_id: u64,
+        records: usize,
+        prefixes: &Prefixes,
+    ) -> Result<(Self, Refused), String> {
         let kernel = kernel_types()?;
         let netns = network_namespace().map_err(|error| why(&error))?;
         let mut object = EbpfLoader::new()
             .btf(Some(&kernel))
             .set_global("run_id", &run_id, true)
             .set_global("use_tai", &u32::from(tai), true)
+            .set_global("prefixes", prefixes, true)
             .set_max_entries("records", ring_bytes(records, RING_BYTES))
             .load(OBJECT)
             .map_err(|error| why(&error))?;

@@ -9,7 +9,7 @@ use crate::sending::lane::Lane;
 use crate::sending::sender::Sender;
 use crate::sending::stamps::{Collector, Queue, Wanted, ids_in_use};
 use crate::session::{self, Session, died, emit, refused};
-use crate::stages::{Asked, Fed, Load, OF_IEC61850, OF_PRP, Stages, Taps};
+use crate::stages::{Asked, Fed, Load, OF_PRP, Stages, Taps};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::sync::mpsc::channel;
@@ -17,6 +17,7 @@ use std::time::{Duration, Instant};
 use sys::clock::tai_ns;
 use sys::thread::usage;
 use wire::event::{Done, Event, Failure, Ready, TalkTotals};
+use wire::iec61850::Prefix;
 use wire::schedule::{Agenda, Schedule};
 use wire::spec::{Talk, TalkStream, TalkTransport};
 
@@ -146,8 +147,10 @@ fn open_stages(spec: &Talk) -> Result<Stages, Failure> {
     let load = |stream: &TalkStream| match &stream.transport {
         TalkTransport::Udp { source, .. } => Load::Datagrams { size: stream.size, ipv6: source.is_ipv6() },
         TalkTransport::Ethernet { prp: Some(_), .. } => OF_PRP,
-        TalkTransport::Ethernet { payload: Some(_), .. } => OF_IEC61850,
-        TalkTransport::Ethernet { .. } => Load::Frames { size: stream.size },
+        TalkTransport::Ethernet { payload, .. } => {
+            let prefix = payload.map_or(0, |payload| Prefix::length(payload, stream.size));
+            Load::Frames { size: stream.size, prefix }
+        }
     };
     let out: Vec<_> = spec.streams.iter().map(|stream| (stream.interface.as_str(), load(stream))).collect();
     Stages::open(&Asked {

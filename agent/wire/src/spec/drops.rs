@@ -1,6 +1,7 @@
 //! What `drops` is asked for.
 
-use super::{Realtime, Wrong, check_ring, default_ring_records, hexadecimal};
+use super::{Payload, Realtime, Wrong, check_ring, default_ring_records, hexadecimal};
+use crate::iec61850::check_size;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -19,6 +20,19 @@ pub struct Drops {
     /// Records that the kernel's ring holds until they are read, and the ring to the writer.
     #[serde(default = "default_ring_records")]
     pub ring_records: usize,
+    /// Frames that carry a probe behind something else.
+    #[serde(default)]
+    pub frames: Vec<Carrier>,
+}
+
+/// A protocol whose frames carry probes of this size.
+#[derive(Clone, Copy, Debug, JsonSchema, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Carrier {
+    /// What carries them.
+    pub payload: Payload,
+    /// Bytes.
+    pub size: usize,
 }
 
 impl Drops {
@@ -28,6 +42,10 @@ impl Drops {
     /// The first value that cannot be done.
     pub fn check(&self) -> Result<(), Wrong> {
         self.realtime.check()?;
+        for (place, one) in self.frames.iter().enumerate() {
+            let at = || format!("frames.{place}.size");
+            check_size(one.payload, one.size).map_err(|what| Wrong { at: at(), what })?;
+        }
         check_ring(self.ring_records)
     }
 }
@@ -48,6 +66,8 @@ mod tests {
         assert_eq!(with("ring_records", json!(8)), Ok(8));
         assert_eq!(with("ring_records", json!(0)), Err("ring_records".into()));
         assert_eq!(with("realtime", json!({"fifo": 100})), Err("realtime.fifo".into()));
+        assert_eq!(with("frames", json!([{"payload": "iec61850-sv", "size": 64}])), Ok(65_536));
+        assert_eq!(with("frames", json!([{"payload": "iec61850-sv", "size": 65}])), Err("frames.0.size".into()));
         assert!(with("streams", json!([])).unwrap_err().contains("unknown field"));
     }
 }
