@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
+
+import pytest
 
 from latlab.model.errors import LabError
 from latlab.scenario import parse
 from latlab.testbed.images import Image
 from latlab.testbed.machine import assumed_machine
 from latlab.testbed.site import Site
-from latlab.testbed.unavailable import _guests, summed_up
+from latlab.testbed.unavailable import _guests, loads_lacking, summed_up
 
 NO_VFIO = LabError("no IOMMU", where="guests.vm1.bridge: vfio", remedy="intel_iommu=on")
 NO_TOOL = LabError("stress-ng is not installed", where="loads.memory", remedy="`sudo apt install stress-ng`")
@@ -59,3 +62,27 @@ def test_an_image_of_another_architecture_is_refused_with_what_builds_the_right_
     assert refused.what == "the image small is for x86_64, and the machine it is to run on is aarch64"
     assert "latlab image build small --arch arm64" in refused.remedy
     assert on_an_arm_board(replace(image, architecture="arm64")) == []
+
+
+@pytest.mark.parametrize(
+    ("tuning", "missing"),
+    [({}, []), ({"cpus": [1]}, ["taskset"]), ({"fifo": 10, "cpus": [1]}, ["chrt", "taskset"])],
+    ids=["nothing", "CPUs", "priority and CPUs"],
+)
+def test_what_schedules_a_load_on_another_machine_has_to_be_there(tuning: dict[str, Any], missing: list[str]) -> None:
+    scenario = parse(
+        {
+            "name": "loaded",
+            "hosts": {"board": {"kind": "ssh", "ssh": {"destination": "192.0.2.1"}}},
+            "probes": {"idle": {"probe": "timer", "on": "board", "period": "1ms"}},
+            "loads": {"busy": {"kind": "stress-ng", "on": "board", "what": "cpu"}},
+            "tuning": {"board": {"load": tuning}},
+            "duration": "1s",
+        }
+    ).scenario
+    assert scenario
+    bare = replace(assumed_machine(), has_tool=lambda tool: tool not in ("chrt", "taskset"))
+    reasons = loads_lacking(scenario, Site("t", others={"board": Site("t", name="board", machine=bare)}))
+    assert [str(one).partition(" (")[0] for one in reasons] == [
+        f"loads.busy: {tool} is missing on board" for tool in missing
+    ]

@@ -25,6 +25,7 @@ from latlab.testbed.probes import is_tool
 from latlab.testbed.ptp.daemon import SOFTWARE_REMEDY, STAMPS, stamps
 from latlab.testbed.ptp.port import ptp_needs
 from latlab.testbed.tuning.cpus import starving
+from latlab.testbed.unavailable import scheduling_tools
 
 __all__ = ["find_agent", "image_problems", "preflight", "preflight_cells", "raise_problems", "warnings"]
 
@@ -237,9 +238,7 @@ def _tools(scenario: Scenario, machine: Machine, where: Where) -> Problems:
         here = set(scenario.probe_hosts(name)) & _here(scenario)
         tools = {"ss", "setpriv"} if is_tool(probe) else set()
         for host in here if is_tool(probe) else ():
-            tuning = scenario.tuning_of(host).load
-            tools |= {"chrt"} if tuning.fifo else set()
-            tools |= {"taskset"} if tuning.cpus else set()
+            tools |= scheduling_tools(scenario, host)
         needed = dict.fromkeys(tools if here else (), ("probes", name)) | needed
     for name, load in scenario.loads.items():
         own = LOADS[load.kind].tools
@@ -251,9 +250,7 @@ def _tools(scenario: Scenario, machine: Machine, where: Where) -> Problems:
             # The tool itself may be missing: its cells are unavailable then, as a probe's.
             here = {load.on} & _here(scenario)
         for host in here if tools else ():
-            tuning = scenario.tuning_of(host).load
-            tools |= {"chrt"} if tuning.fifo else set()
-            tools |= {"taskset"} if tuning.cpus else set()
+            tools |= scheduling_tools(scenario, host)
         needed = dict.fromkeys(tools if here else (), ("loads", name)) | needed
     for host in set(scenario.tuning) & _here(scenario):
         tuned = scenario.tuning[host]

@@ -65,6 +65,22 @@ def loads_lacking(scenario: Scenario, site: Site) -> Iterator[LabError]:
                 yield from program_missing(scenario, site, load.on, program, where)
             if load.needs_hypervisor:
                 yield from _nothing_beneath(scenario, site, load.on, where)
+        if LOADS[load.kind].tools:
+            for host in dict.fromkeys((load.on,) if isinstance(load, LoadOn) else (load.from_, load.to)):
+                yield from _unscheduled(scenario, site, host, f"loads.{name}")
+
+
+def scheduling_tools(scenario: Scenario, host: str) -> set[str]:
+    """The programs that give loads and tools on a host their priority and CPUs."""
+    tuning = scenario.tuning_of(host).load
+    return {tool for tool, is_asked in (("chrt", tuning.fifo), ("taskset", tuning.cpus)) if is_asked}
+
+
+def _unscheduled(scenario: Scenario, site: Site, host: str, where: str) -> Iterator[LabError]:
+    """What ends a tool on another machine with its connection, and schedules it. Of this machine preflight looks."""
+    if host in scenario.hosts and scenario.machine_of(host) is not None:
+        for program in ("setpriv", *sorted(scheduling_tools(scenario, host))):
+            yield from program_missing(scenario, site, host, program, where)
 
 
 def _nothing_beneath(scenario: Scenario, site: Site, host: str, where: str) -> Iterator[LabError]:
@@ -94,6 +110,7 @@ def probes_lacking(scenario: Scenario, site: Site) -> Iterator[LabError]:
             for host, programs in zip((hosts[0], hosts[-1]), (tool.asks, tool.answers), strict=True):
                 for program in programs:
                     yield from program_missing(scenario, site, host, program, where)
+                yield from _unscheduled(scenario, site, host, where)
             if tool.server:
                 yield from _unstoppable(scenario, hosts[-1], kind, where)
             yield from _unable(scenario, site, hosts[0], tool, where)
