@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import shutil
 from pathlib import Path
 from typing import Any
@@ -91,9 +92,19 @@ def test_idle_and_busy_are_cells_of_one_run_and_a_missing_tool_takes_its_own_onl
 def test_a_load_that_dies_while_it_is_needed_fails_its_cell_with_one_error(
     tmp_path: Path, journals: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    mortal = tmp_path / "latlab-agent"
+    mortal, said = tmp_path / "latlab-agent", tmp_path / "said"
+    os.mkfifo(said)
+    # It dies as soon as it has done something, however long that takes.
     mortal.write_text(
-        f'#!/bin/sh\n[ "$1" = busy ] && exec timeout --signal=KILL 0.5 {find_agent()} "$@"\nexec {find_agent()} "$@"\n'
+        f"""#!/bin/sh
+[ "$1" = busy ] || exec {find_agent()} "$@"
+exec 3<&0
+{find_agent()} "$@" <&3 >{said} &
+while read -r line; do
+    echo "$line"
+    case $line in *progress*) kill -KILL $!; exit 4 ;; esac
+done <{said}
+"""
     )
     mortal.chmod(0o755)
     monkeypatch.setenv("LATLAB_AGENT", str(mortal))
