@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from itertools import permutations
 
 import pytest
 
@@ -40,6 +41,17 @@ def test_a_seed_gives_the_same_phases_each_time_and_another_seed_others() -> Non
     assert 0 <= min(starts) < RANGE_NS / 4 and RANGE_NS * 3 / 4 < max(starts) < RANGE_NS
     instances = {several[0].load_ns(load, number) for load in ("down", "up") for number in range(3)}
     assert len(instances) == 6
+
+
+@pytest.mark.parametrize(
+    ("within_ns", "repetitions", "apart_ns"), [(RANGE_NS, 20, 503_000), (4_000_000, 8, 300_000)], ids=["gates", "tick"]
+)
+def test_no_two_repetitions_begin_alike(within_ns: int, repetitions: int, apart_ns: int) -> None:
+    # In one cycle of a schedule they would be copies of each other, and almost alike against the timer's tick.
+    for first in (1, 40):
+        starts = [Perturbation.of(seed).start_ns % within_ns for seed in range(first, first + repetitions)]
+        turned = [(one - other) % within_ns for one, other in permutations(starts, 2)]
+        assert min(turned) >= apart_ns
 
 
 def test_repetitions_in_virtual_time_count_on_from_the_scenarios_seed() -> None:
