@@ -160,9 +160,9 @@ def _measured(metric: MetricKind) -> dict[str, str]:
 
 
 def _clocks(metric: MetricKind) -> str:
-    if not metric.crosses_hosts:
-        return ""
     watched = any("first_point" in pair for pair in metric.pairs)
+    if not metric.crosses_hosts:
+        return "one clock: ± 0" if watched else ""
     stated = "; of `latlab watch` that is --clock-bound, and 0 on one kernel" if watched else ""
     return f"involves two hosts: includes the ± of their clocks' offset{stated}"
 

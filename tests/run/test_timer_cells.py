@@ -80,7 +80,8 @@ def test_timers_of_two_hosts_next_to_a_stream_have_a_row_for_each_instant(
     before = instances()
     cell, folder, whole = measure(streams=CONTROL, probes=timers)
     assert (cell["status"], cell["reason"]) == ("ok", None)
-    assert instances() == before
+    # Other tests may have had some of their own before.
+    assert instances() <= before
     assert list(cell["streams"]) == ["control", "irq", "other"]
     assert cell["streams"]["control"]["counts"]["received"] == 100
     start = folder.cell().start_tai_ns
