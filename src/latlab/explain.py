@@ -163,7 +163,9 @@ def _clocks(metric: MetricKind) -> str:
     watched = any("first_point" in pair for pair in metric.pairs)
     if not metric.crosses_hosts:
         return "one clock: ± 0" if watched else ""
-    stated = "; of `latlab watch` that is --clock-bound, and 0 on one kernel" if watched else ""
+    stated = "; of `latlab watch` that is --clock-bound" if watched else ""
+    if any(pair[0] == "first_point" for pair in metric.pairs):
+        stated += ", and 0 on one kernel"
     return f"involves two hosts: includes the ± of their clocks' offset{stated}"
 
 
