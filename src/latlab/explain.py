@@ -159,14 +159,21 @@ def _measured(metric: MetricKind) -> dict[str, str]:
     }
 
 
+_WATCHED: Final = {
+    "first_point": "of `latlab watch` that is --clock-bound, and 0 on one kernel; without --clock-bound there is no ± "
+    "between two kernels, and the verdict is untrusted. `flows` of a scenario compare the clocks",
+    "previous": "of one point, and so of one clock: ± is 0, without --clock-bound, too",
+    "counted": "of one point, and so of one clock: ± is 0",
+    "sampled": "the publisher's and the point's: ± is --clock-bound, and without it there is no such figure",
+}
+"""{where a metric of watched packets begins: what its ± is}."""
+
+
 def _clocks(metric: MetricKind) -> str:
-    watched = any("first_point" in pair for pair in metric.pairs)
+    stated = next((text for start, text in _WATCHED.items() for pair in metric.pairs if pair[0] == start), "")
     if not metric.crosses_hosts:
-        return "one clock: ± 0" if watched else ""
-    stated = "; of `latlab watch` that is --clock-bound" if watched else ""
-    if any(pair[0] == "first_point" for pair in metric.pairs):
-        stated += ", and 0 on one kernel"
-    return f"involves two hosts: includes the ± of their clocks' offset{stated}"
+        return stated
+    return "; ".join(filter(None, ("involves two hosts: includes the ± of their clocks' offset", stated)))
 
 
 def _stages() -> Iterator[Topic]:

@@ -86,6 +86,15 @@ def test_a_metric_is_printed_with_its_definition() -> None:
     assert "includes the ±" not in said("wakeup")
 
 
+def test_of_watched_packets_the_uncertainty_is_explained_by_where_it_comes_from() -> None:
+    between = said("transit")
+    assert "--clock-bound, and 0 on one kernel" in between and "verdict is untrusted" in between
+    assert "± is 0" in said("interarrival")
+    sampled = said("sample_latency")
+    assert "± is --clock-bound" in sampled and "0 on one kernel" not in sampled
+    assert "--clock-bound" not in said("latency_user")
+
+
 def test_an_id_of_several_kinds_is_explained_as_each_of_them() -> None:
     assert [topic.kind for topic in explained(["path", "tx_soft"])] == [
         "metric",

@@ -124,8 +124,7 @@ def watch(
 
     Nothing is sent and nothing is changed. Between every two points: latency and loss; at each point: the time between
     packets. `socket` instead of an interface: what programs send and receive. It needs root, and a kernel with BTF.
-    Ctrl-C ends it in order. Terms of a flow are those of tcpdump, as `host`, `port`, `vlan`, `ether proto`; all of them
-    are in docs/reference/watch.md.
+    Ctrl-C ends it in order. docs/reference/watch.md has the terms of a flow, the places, and what counts as lost.
 
     Examples:
         # From a network card into a bridge and out to a guest
