@@ -80,6 +80,8 @@ def test_with_one_lan_cut_its_frames_are_lost_and_none_of_the_pair(measure: Benc
     lost = {name: figures(cell, name, "latency_user")["lost"] for name in ("sv", "sv-b", "sv.pair")}
     assert lost == {"sv": 0, "sv-b": lost["sv-b"], "sv.pair": 0}
     assert 0 < lost["sv-b"] <= COUNT
+    # A drop is of either copy.
+    assert [cell["streams"][name]["losses"]["places"] for name in lost] == [[], [], []]
     # Who only watches sees the same.
     end = "seen.mu.prp-out-to-ied.prp-in"
     assert (figures(cell, end, "transit")["n"], figures(cell, end, "transit")["lost"]) == (COUNT, 0)

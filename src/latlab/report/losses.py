@@ -31,6 +31,9 @@ def losses_by_name(folder: CellFolder, cell: RecordedCell, packets: pl.DataFrame
     drops = read_drops(folder, cell)
     if drops is None:
         return {}
+    # Both copies of a PRP pair have the number of the first one's stream: whose a drop is, is not known.
+    copies = [number for stream in cell.streams for number in stream.pair or ()]
+    drops = drops.filter(~pl.col("stream").is_in(copies))
     legs: dict[str, list[pl.DataFrame]] = {}
     for stream in cell.streams:
         if stream.has_packets:

@@ -28,10 +28,7 @@ def drops_spec(scenario: Scenario, run_id: str, recording: Path | str) -> Spec:
     """The spec of `latlab-agent drops`."""
     spec = {"run_id": run_id, "recording": str(recording), "realtime": {"lock_memory": False}}
     frames = list(dict.fromkeys((one.payload, one.size) for one in scenario.streams.values() if one.payload != PROBE))
-    # Both copies of a PRP pair have the number of the first one's stream: a drop would be taken for the other's.
-    if not frames or scenario.pairs:
-        return spec
-    return {**spec, "frames": [{"payload": payload, "size": size} for payload, size in frames]}
+    return {**spec, "frames": [{"payload": payload, "size": size} for payload, size in frames]} if frames else spec
 
 
 @dataclass

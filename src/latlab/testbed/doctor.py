@@ -315,7 +315,7 @@ async def _qdisc(host: Host, qdisc: str, arguments: Argv) -> Tried:
     if tried.returncode == 0:
         await host.run(("tc", "qdisc", "del", "dev", INTERFACE, "root"))
         return f"qdisc {qdisc}", True, "can be set", ""
-    remedy = f"a kernel with sch_{qdisc} (`modprobe sch_{qdisc}`), and `tc` of iproute2"
+    remedy = f"{load_remedy(f'sch_{qdisc}')}, and `tc` of iproute2"
     return f"qdisc {qdisc}", None, "not in this kernel", remedy
 
 

@@ -25,7 +25,6 @@ from latlab.testbed.loads import LOAD_TOOLS
 from latlab.testbed.machines.ssh import AGENTS, USER
 from latlab.testbed.probes import PROBE_TOOLS
 from latlab.testbed.shapers import KINDS as SHAPERS
-from latlab.testbed.shapers.base import kernel_part
 from latlab.testbed.ssh_steps import CLOCK_S, TOOLS, clock_apart, mount_of
 from latlab.testbed.tuning.cpus import cpu_list
 
@@ -107,7 +106,7 @@ USES: Final = (
     Use("namespaces (kind: netns)", ("ip",), kernel_parts("veth")),
     Use("priorities and CPUs of loads and PTP", ("chrt", "taskset", "setpriv")),
     Use("what cards can do", ("ethtool",)),
-    *(Use(f"{shaper.use} ({kind})", ("tc",), kernel_part(kind)) for kind, shaper in SHAPERS.items()),
+    *(Use(f"{shaper.use} ({kind})", ("tc",), kernel_parts(f"sch_{kind}")) for kind, shaper in SHAPERS.items()),
     Use("VLANs", ("ip",), kernel_parts("8021q")),
     Use("PTP (clock.ptp)", ("ptp4l", "phc_ctl", "phc2sys")),
     Use(OF_PROGRAMS, (), {}, BTF),

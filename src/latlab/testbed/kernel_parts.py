@@ -18,10 +18,10 @@ SYMBOLS: Final[Mapping[str, str]] = {
 
 
 def kernel_parts(*modules: str) -> dict[str, str]:
-    """{module: symbol} of these."""
-    return {module: SYMBOLS[module] for module in modules}
+    """{module: symbol} of these; sch_etf and the like have theirs by one rule (net/sched/Kconfig)."""
+    return {module: SYMBOLS.get(module) or f"CONFIG_NET_{module.upper()}" for module in modules}
 
 
 def load_remedy(module: str) -> str:
     """What puts the part into a kernel, for a reader."""
-    return f"`sudo modprobe {module}`, on a kernel with {SYMBOLS[module]}"
+    return f"`sudo modprobe {module}`, on a kernel with {kernel_parts(module)[module]}"

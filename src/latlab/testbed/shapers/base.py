@@ -12,6 +12,7 @@ from zlib import crc32
 
 from latlab.scenario import End
 from latlab.scenario.shapers import Cbs, Etf, Mqprio, Shaper, Taprio
+from latlab.testbed.kernel_parts import kernel_parts
 from latlab.testbed.site import Site
 from latlab.testbed.step import Argv, Check, Explain, Step
 
@@ -155,12 +156,9 @@ def _instead(shaper: Shaper, has_clock: bool) -> str:
 
 
 def _needs(shaper: Shaper) -> str:
-    return " ".join(("it needs", *(f"{module} ({symbol})" for module, symbol in kernel_part(shaper.kind).items())))
-
-
-def kernel_part(kind: str) -> dict[str, str]:
-    """{module: symbol of the kernel's configuration} that a kind of shaper needs (net/sched/Kconfig)."""
-    return {f"sch_{kind}": f"CONFIG_NET_SCH_{kind.upper()}"}
+    return " ".join(
+        ("it needs", *(f"{module} ({symbol})" for module, symbol in kernel_parts(f"sch_{shaper.kind}").items()))
+    )
 
 
 # The root of an interface: ours only where nothing but the kernel's default stands, and that again afterwards.
