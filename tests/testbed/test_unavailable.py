@@ -64,25 +64,37 @@ def test_an_image_of_another_architecture_is_refused_with_what_builds_the_right_
     assert on_an_arm_board(replace(image, architecture="arm64")) == []
 
 
+OVER_SSH: dict[str, Any] = {"kind": "ssh", "ssh": {"destination": "192.0.2.1"}}
+
+
+def tools_lacking(machine: dict[str, Any], tuning: dict[str, Any]) -> list[str]:
+    """What a load lacks on that machine, which has none of the programs that schedule it."""
+    parsed = parse(
+        {
+            "name": "loaded",
+            "hosts": {"board": machine, "ecu": {"kind": "netns", "on": "board"}},
+            "probes": {"idle": {"probe": "timer", "on": "ecu", "period": "1ms"}},
+            "loads": {"busy": {"kind": "stress-ng", "on": "ecu", "what": "cpu"}},
+            "tuning": {"ecu": {"load": tuning}},
+            "duration": "1s",
+        }
+    )
+    assert parsed.scenario, parsed.findings
+    bare = replace(assumed_machine(), has_tool=lambda tool: tool not in ("chrt", "taskset", "setpriv"))
+    site = Site("t", others={"board": Site("t", name="board", machine=bare)})
+    return [str(one).partition(" (")[0] for one in loads_lacking(parsed.scenario, site)]
+
+
 @pytest.mark.parametrize(
     ("tuning", "missing"),
     [({}, []), ({"cpus": [1]}, ["taskset"]), ({"fifo": 10, "cpus": [1]}, ["chrt", "taskset"])],
     ids=["nothing", "CPUs", "priority and CPUs"],
 )
 def test_what_schedules_a_load_on_another_machine_has_to_be_there(tuning: dict[str, Any], missing: list[str]) -> None:
-    scenario = parse(
-        {
-            "name": "loaded",
-            "hosts": {"board": {"kind": "ssh", "ssh": {"destination": "192.0.2.1"}}},
-            "probes": {"idle": {"probe": "timer", "on": "board", "period": "1ms"}},
-            "loads": {"busy": {"kind": "stress-ng", "on": "board", "what": "cpu"}},
-            "tuning": {"board": {"load": tuning}},
-            "duration": "1s",
-        }
-    ).scenario
-    assert scenario
-    bare = replace(assumed_machine(), has_tool=lambda tool: tool not in ("chrt", "taskset"))
-    reasons = loads_lacking(scenario, Site("t", others={"board": Site("t", name="board", machine=bare)}))
-    assert [str(one).partition(" (")[0] for one in reasons] == [
-        f"loads.busy: {tool} is missing on board" for tool in missing
+    assert tools_lacking(OVER_SSH, tuning) == [
+        f"loads.busy: {tool} is missing on ecu" for tool in ("setpriv", *missing)
     ]
+
+
+def test_a_board_has_in_its_image_what_schedules_loads() -> None:
+    assert tools_lacking({"kind": "board", "time": "virtual", "cpus": 2}, {"cpus": [1]}) == []

@@ -77,8 +77,11 @@ def scheduling_tools(scenario: Scenario, host: str) -> set[str]:
 
 
 def _unscheduled(scenario: Scenario, site: Site, host: str, where: str) -> Iterator[LabError]:
-    """What ends a tool on another machine with its connection, and schedules it. Of this machine preflight looks."""
-    if host in scenario.hosts and scenario.machine_of(host) is not None:
+    """What ends a tool on a machine over ssh with its connection, and schedules it. This machine is preflight's, and
+    emulated ones have it in their image.
+    """
+    machine = scenario.machine_of(host)
+    if host in scenario.hosts and machine is not None and scenario.hosts[machine].kind == "ssh":
         for program in ("setpriv", *sorted(scheduling_tools(scenario, host))):
             yield from program_missing(scenario, site, host, program, where)
 
