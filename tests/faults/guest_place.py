@@ -26,7 +26,8 @@ from latlab.testbed.site import STATE
 from latlab.testbed.undo import MARK
 
 PERIOD_MS = 5
-DURATION_S = 3
+DURATION_S = 5
+"""Long enough that on a busy machine a fault comes before the end."""
 PACKETS = DURATION_S * 1000 // PERIOD_MS
 FAULT_AFTER_S = 2.2
 KEPT = 1
