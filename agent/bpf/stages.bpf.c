@@ -113,6 +113,102 @@ static __always_inline void stamp(const struct probe *probe, enum kind kind)
 	submit(record);
 }
 
+/*
+ * Messages over a connection: a segment need not begin with one, and what is sent is not in one piece with its headers. So
+ * TCP's numbers are recorded, and whoever reads them counts messages. Port 0: no connection. Set before the programs are
+ * loaded: the answerer's port, whether this is who asks, its namespace, the interface that it is bound to.
+ */
+const volatile __u32 tcp_port = 0;
+const volatile __u32 tcp_asks = 0;
+const volatile __u32 tcp_netns = 0;
+const volatile __u32 tcp_ifindex = 0;
+
+#define TCP 6
+#define SYN 0x02
+
+/* In a record's kind beside the stage, as in wire::stage: the sequence is that of the byte behind the segment, the stream its
+ * length; the connection begins. */
+#define OF_BYTES 4
+#define BEGINS 8
+
+struct tcp_header {
+	__be16 source;
+	__be16 destination;
+	__be32 sequence;
+	__be32 acknowledged;
+	__u8 offset;
+	__u8 flags;
+};
+
+/* A segment of the connection, its TCP header at `at` and so many bytes from there on. */
+static __always_inline void stamp_segment(const void *at, __u32 bytes, bool leaves, enum kind kind)
+{
+	struct tcp_header tcp;
+	struct record *record;
+	__u32 header, begins;
+
+	if (bpf_probe_read_kernel(&tcp, sizeof(tcp), at))
+		return;
+	if ((leaves == !!tcp_asks ? tcp.destination : tcp.source) != bpf_htons(tcp_port))
+		return;
+	header = (tcp.offset >> 4) * 4;
+	begins = !!(tcp.flags & SYN);
+	if (bytes < header || (bytes == header && !begins))
+		return;
+	record = new_record();
+	if (!record)
+		return;
+	record->sequence = bpf_ntohl(tcp.sequence) + (bytes - header) + begins;
+	record->stream = bytes - header;
+	record->kind = kind | OF_BYTES | (begins ? BEGINS : 0);
+	submit(record);
+}
+
+/* A packet of the connection's host that leaves; whatever comes here has its headers in force. */
+static __always_inline void segment_leaves(const struct sk_buff *skb, enum kind kind)
+{
+	const struct sock *sk = skb->sk;
+	const unsigned char *network = skb->head + skb->network_header, *transport = skb->head + skb->transport_header;
+	__u8 protocol = 0;
+
+	if (!sk || sk->__sk_common.skc_net.net->ns.inum != tcp_netns)
+		return;
+	if (skb->protocol == bpf_htons(TYPE_IPV4))
+		bpf_probe_read_kernel(&protocol, sizeof(protocol), network + 9);
+	else if (skb->protocol == bpf_htons(TYPE_IPV6))
+		bpf_probe_read_kernel(&protocol, sizeof(protocol), network + 6);
+	if (protocol == TCP)
+		stamp_segment(transport, skb->len - (transport - skb->data), true, kind);
+}
+
+/* A packet that comes in, as in find_arriving. */
+static __always_inline void segment_arrives(const struct sk_buff *skb, enum kind kind)
+{
+	const unsigned char *data = skb->data;
+	__be16 type = skb->protocol;
+	__u8 header[10];
+	__u32 length, before;
+
+	if (type == bpf_htons(TYPE_8021Q) || type == bpf_htons(TYPE_8021AD)) {
+		if (bpf_probe_read_kernel(&type, sizeof(type), data + 2))
+			return;
+		data += VLAN_TAG;
+	}
+	if (bpf_probe_read_kernel(header, sizeof(header), data))
+		return;
+	if (type == bpf_htons(TYPE_IPV4) && header[9] == TCP) {
+		before = (header[0] & 0x0f) * 4;
+		length = header[2] << 8 | header[3];
+	} else if (type == bpf_htons(TYPE_IPV6) && header[6] == TCP) {
+		before = 40;
+		length = 40 + (header[4] << 8 | header[5]);
+	} else {
+		return;
+	}
+	if (length > before)
+		stamp_segment(data + before, length - before, false, kind);
+}
+
 /* The number of the interface to which the packet's sender is bound; 0: its sender is nobody of ours. */
 static __always_inline __u32 sender_of(const struct sk_buff *skb)
 {
@@ -159,9 +255,15 @@ static __always_inline bool expects_at(const struct net_device *dev)
 SEC("tp_btf/net_dev_queue")
 int BPF_PROG(stage_tx_sched, struct sk_buff *skb)
 {
-	__u32 ifindex = sender_of(skb);
+	__u32 ifindex;
 	struct probe probe;
 
+	if (tcp_port) {
+		if ((__u32)skb->dev->ifindex == tcp_ifindex)
+			segment_leaves(skb, TX_SCHED);
+		return 0;
+	}
+	ifindex = sender_of(skb);
 	if (ifindex && (__u32)skb->dev->ifindex == ifindex && find_leaving(skb, &probe))
 		stamp(&probe, TX_SCHED);
 	return 0;
@@ -174,9 +276,14 @@ int BPF_PROG(stage_tx_soft, const struct sk_buff *skb, const struct net_device *
 	const struct list_head *lower;
 	struct probe probe;
 
+	lower = &dev->adj_list.lower;
+	if (tcp_port) {
+		if (lower->next == lower)
+			segment_leaves(skb, TX_SOFT);
+		return 0;
+	}
 	if (!sender_of(skb))
 		return 0;
-	lower = &dev->adj_list.lower;
 	if (lower->next == lower && find_leaving(skb, &probe))
 		stamp(&probe, TX_SOFT);
 	return 0;
@@ -186,7 +293,11 @@ static __always_inline int arrived(const struct sk_buff *skb)
 {
 	struct probe probe;
 
-	if (expects_at(skb->dev) && find_arriving(skb, &probe))
+	if (!expects_at(skb->dev))
+		return 0;
+	if (tcp_port)
+		segment_arrives(skb, RX_SOFT);
+	else if (find_arriving(skb, &probe))
 		stamp(&probe, RX_SOFT);
 	return 0;
 }

@@ -12,9 +12,10 @@ from typing import Any
 
 import pytest
 from agent_bed import Bed
-from agent_rounds import Trips, trip
+from agent_rounds import Pair, Trips, trip
 from agent_streams import MS, Measured, Measurement, Stream, measure, new_run_id, recording, talk_spec
 from lab_machine import run
+from test_ping import assert_legs_follow, assert_whole
 
 pytestmark = [
     pytest.mark.real,
@@ -188,3 +189,45 @@ def programs() -> set[int]:
     """The numbers of the programs that are in the kernel and take timestamps."""
     found = json.loads(run("bpftool", "--json", "prog", "show"))
     return {one["id"] for one in found if one.get("name", "").startswith("stage_")}
+
+
+TCP = {"stamps": {"sched": True, "software": True, "hardware": False, "key": "auto", "by": "ebpf"}}
+
+
+@pytest.mark.parametrize("size", [40, 64, 1448, 1449, 65507])
+@pytest.mark.parametrize("loop", [{"count": 200}, {"count": None}], ids=["open", "closed"])
+def test_messages_over_tcp_are_stamped_with_the_segment_that_has_their_last_byte(
+    bed: Bed, tmp_path: Path, loop: dict[str, Any], size: int
+) -> None:
+    tripped = trip(bed, tmp_path, Trips(kind="tcp", size=size, **loop), ping=TCP, pong=TCP)
+    assert [done.pop("stages") for done in (tripped.ping, tripped.pong)] == [{"lost": 0}] * 2
+    assert_whole(tripped, stamped=True)
+    assert_legs_follow(tripped, kernel=True)
+    legs, clocks = tripped.legs(), tripped.table("ping.clocks")
+    # Whole seconds: the instants of a row are read one after the other.
+    offset = round((clocks["tai_ns"][0] - clocks["real_ns"][0]) / 1e9) * 10**9
+    for side, submitted, arrived in (
+        ("ping", "submit_tai_ns", "rx_soft_real_ns"),
+        ("pong", "submit_tai_ns_down", "rx_soft_real_ns_back"),
+    ):
+        stamps = tripped.table(f"{side}.stamps").pivot("kind", index="sequence", values="stamp_ns").sort("sequence")
+        sched, soft = stamps["0"], stamps["1"]
+        assert (legs[submitted] <= sched + offset).all() and (sched <= soft).all() and (soft <= legs[arrived]).all()
+    assert (legs["rx_soft_real_ns"] + offset <= legs["rx_user_tai_ns"]).all()
+    assert (legs["rx_soft_real_ns_back"] + offset <= legs["rx_user_tai_ns_back"]).all()
+
+
+def test_the_socket_has_no_timestamps_of_messages_over_tcp(bed: Bed, tmp_path: Path) -> None:
+    asked = {"stamps": TCP["stamps"] | {"by": "socket"}}
+    pair = Pair(bed, tmp_path, Trips(kind="tcp"), ping=asked, pong=asked)
+    for agent in (pair.ping, pair.pong):
+        found = agent.events[0]["stamps_by"]
+        assert [found.get(stamp) for stamp in ("tx_sched", "tx_soft", "rx_soft")] == [None] * 3
+        assert found["missing"] != []
+    pair.begin()
+    assert_whole(pair.end(), stamped=False)
+
+
+def test_of_messages_over_tcp_programs_and_socket_cannot_be_compared(bed: Bed, tmp_path: Path) -> None:
+    with pytest.raises(AssertionError, match="are of bytes, not of messages"):
+        Pair(bed, tmp_path, Trips(kind="tcp"), ping={"stamps": TCP["stamps"] | {"by": "both"}})

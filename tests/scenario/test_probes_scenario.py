@@ -91,8 +91,8 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({P: PING | {"pcp": 5}}, f"{P}.pcp: a pcp is part of a VLAN tag; expected a vlan in addition"),
     ({P: PING | {"transport": "ethernet", "port": 80}}, f"{P}.port: raw frames have no port"),
     (
-        {P: PING | {"transport": "tcp", "timestamps": "kernel"}},
-        f"{P}.timestamps: TCP messages have no kernel timestamps",
+        {P: PING | {"transport": "tcp", "timestamps": "kernel"}, "timestamps": {"by": "socket"}},
+        f"{P}.timestamps: the socket has no timestamps of TCP messages",
     ),
     ({P: PING | {"timestamps": "nobody"}}, f"{P}.timestamps: "),
     ({P: PING | {"transport": "tcp", "ethertype": 0x88B6}}, f"{P}.ethertype: TCP has its own EtherType"),

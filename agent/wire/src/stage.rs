@@ -4,6 +4,7 @@ use crate::record::{Received, Stamp, StampKind};
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::HashMap;
+use std::ops::Range;
 
 /// Bytes of a record.
 pub const RECORD_BYTES: usize = 16;
@@ -63,16 +64,40 @@ pub const fn packet(stream: u16, sequence: u64) -> Packet {
     (stream, sequence as u32)
 }
 
-/// A packet came to a stage.
+/// A segment of a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Segment {
+    /// TCP's number of the byte behind its last one.
+    pub end: u32,
+    /// Its bytes.
+    pub length: u16,
+    /// The connection begins with it (SYN).
+    pub begins: bool,
+}
+
+/// What came to a stage.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Came {
+    /// A packet.
+    Packet(Packet),
+    /// So much of a stream of bytes.
+    Bytes(Segment),
+}
+
+/// Something came to a stage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Record {
     /// When, ns, on the clock the programs were told to use.
     pub ns: i64,
-    /// Which packet.
-    pub packet: Packet,
+    /// What.
+    pub came: Came,
     /// To which stage.
     pub stage: Stage,
 }
+
+/// In a record's kind beside the stage: it is of a stream of bytes; the connection begins. As in agent/bpf/stages.bpf.c.
+const OF_BYTES: u16 = 4;
+const BEGINS: u16 = 8;
 
 impl Record {
     /// The record as the programs lay it out; None: these bytes are none.
@@ -82,11 +107,57 @@ impl Record {
         let (sequence, rest) = rest.split_first_chunk()?;
         let (stream, kind) = rest.split_first_chunk()?;
         let kind = u16::from_ne_bytes(kind.try_into().ok()?);
-        Some(Self {
-            ns: i64::from_ne_bytes(*ns),
-            packet: packet(u16::from_ne_bytes(*stream), u64::from(u32::from_ne_bytes(*sequence))),
-            stage: Stage::ALL.into_iter().find(|stage| *stage as u16 == kind)?,
-        })
+        let (sequence, stream) = (u32::from_ne_bytes(*sequence), u16::from_ne_bytes(*stream));
+        let came = if kind & OF_BYTES == 0 {
+            Came::Packet((stream, sequence))
+        } else {
+            Came::Bytes(Segment { end: sequence, length: stream, begins: kind & BEGINS != 0 })
+        };
+        let stage = Stage::ALL.into_iter().find(|stage| *stage as u16 == kind & !(OF_BYTES | BEGINS))?;
+        Some(Self { ns: i64::from_ne_bytes(*ns), came, stage })
+    }
+}
+
+/// Messages of one size, one after the other in a stream of bytes, and how many have come to each stage.
+///
+/// A message is there with its last byte, as the kernel's own timestamps of streams have it
+/// (Documentation/networking/timestamping.rst, 1.3.3). Segments that come again count once. Where one overtakes another, the
+/// messages of both are there with the first.
+#[derive(Debug)]
+pub struct Messages {
+    size: u64,
+    at: [Option<Progress>; Stage::ALL.len()],
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Progress {
+    /// TCP's number of the next byte.
+    end: u32,
+    bytes: u64,
+    messages: u64,
+}
+
+impl Messages {
+    /// Messages of so many bytes, none of which has come yet.
+    pub fn new(size: usize) -> Self {
+        Self { size: size.max(1) as u64, at: [None; Stage::ALL.len()] }
+    }
+
+    /// The numbers of those that are whole with this segment.
+    pub fn whole(&mut self, stage: Stage, segment: Segment) -> Range<u64> {
+        let fresh = Progress { end: segment.end.wrapping_sub(u32::from(segment.length)), bytes: 0, messages: 0 };
+        let at = self.at[stage as usize].get_or_insert(fresh);
+        if segment.begins {
+            *at = fresh;
+        }
+        let more = segment.end.wrapping_sub(at.end) as i32;
+        let before = at.messages;
+        if let Ok(more @ 1..) = u32::try_from(more) {
+            at.end = segment.end;
+            at.bytes += u64::from(more);
+            at.messages = at.bytes / self.size;
+        }
+        before..at.messages
     }
 }
 
@@ -216,15 +287,15 @@ pub struct StageTotals {
     pub compared: Vec<Compared>,
 }
 
-/// A row of `stamps`, from a record whose instant is `real_ns` by CLOCK_REALTIME; None: it is of a received packet.
-pub fn row(record: &Record, real_ns: i64) -> Option<Stamp> {
-    let (stream, sequence) = record.packet;
-    record.stage.kind().map(|kind| Stamp { stream, sequence: u64::from(sequence), kind, stamp_ns: real_ns })
+/// A row of `stamps`: a packet was at this stage at `real_ns` by CLOCK_REALTIME; None: it is of a received packet.
+pub fn row(stage: Stage, (stream, sequence): Packet, real_ns: i64) -> Option<Stamp> {
+    stage.kind().map(|kind| Stamp { stream, sequence: u64::from(sequence), kind, stamp_ns: real_ns })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     fn received(sequence: u64) -> Received {
         Received {
@@ -243,10 +314,65 @@ mod tests {
         bytes.extend(7_u32.to_ne_bytes());
         bytes.extend(1_u16.to_ne_bytes());
         bytes.extend(2_u16.to_ne_bytes());
-        assert_eq!(Record::read(&bytes), Some(Record { ns: 5, packet: (1, 7), stage: Stage::RxSoft }));
+        let read = |came| Some(Record { ns: 5, came, stage: Stage::RxSoft });
+        assert_eq!(Record::read(&bytes), read(Came::Packet((1, 7))));
+        bytes[14] = 2 + 4;
+        assert_eq!(Record::read(&bytes), read(Came::Bytes(Segment { end: 7, length: 1, begins: false })));
+        bytes[14] = 2 + 4 + 8;
+        assert_eq!(Record::read(&bytes), read(Came::Bytes(Segment { end: 7, length: 1, begins: true })));
         bytes[14] = 3;
         assert_eq!(Record::read(&bytes), None);
         assert_eq!(Record::read(&bytes[1..]), None);
+    }
+
+    /// Bytes as the programs record them: so many behind those before.
+    fn segment(end: u32, length: u16) -> Segment {
+        Segment { end, length, begins: false }
+    }
+
+    #[test]
+    fn a_message_is_whole_with_its_last_byte_and_once() {
+        // The numbers wrap.
+        let first = u32::MAX - 150;
+        let mut messages = Messages::new(100);
+        let stage = Stage::TxSoft;
+        assert_eq!(messages.whole(stage, Segment { end: first, length: 0, begins: true }), 0..0);
+        let at = |bytes: u32| first.wrapping_add(bytes);
+        assert_eq!(messages.whole(stage, segment(at(100), 100)), 0..1);
+        // A part, the rest with another message, both again.
+        assert_eq!(messages.whole(stage, segment(at(160), 60)), 1..1);
+        assert_eq!(messages.whole(stage, segment(at(300), 140)), 1..3);
+        assert_eq!(messages.whole(stage, segment(at(300), 200)), 3..3);
+        assert_eq!(messages.whole(stage, segment(at(160), 60)), 3..3);
+        // The next overtakes one.
+        assert_eq!(messages.whole(stage, segment(at(500), 100)), 3..5);
+        assert_eq!(messages.whole(stage, segment(at(400), 100)), 5..5);
+        // Other stages count for themselves, from the first segment that was seen.
+        assert_eq!(messages.whole(Stage::RxSoft, segment(77, 100)), 0..1);
+        // Another connection.
+        assert_eq!(messages.whole(stage, Segment { end: 9, length: 0, begins: true }), 0..0);
+        assert_eq!(messages.whole(stage, segment(109, 100)), 0..1);
+    }
+
+    proptest! {
+        #[test]
+        fn every_message_is_whole_once_and_in_order_however_bytes_are_cut(
+            size in 1_usize..300, first: u32, cuts in prop::collection::vec((1_u16..700, any::<bool>()), 1..60),
+        ) {
+            let mut messages = Messages::new(size);
+            let (mut end, mut total, mut told) = (first, 0, 0);
+            messages.whole(Stage::TxSched, Segment { end, length: 0, begins: true });
+            for (length, again) in cuts {
+                end = end.wrapping_add(u32::from(length));
+                total += u64::from(length);
+                for _ in 0..=u8::from(again) {
+                    let whole = messages.whole(Stage::TxSched, segment(end, length));
+                    prop_assert_eq!(whole.start, told);
+                    told = whole.end;
+                }
+                prop_assert_eq!(told, total / size as u64);
+            }
+        }
     }
 
     #[test]

@@ -610,7 +610,7 @@ def _is_given(evidence: Evidence, stream: RecordedStream, stamp: str) -> bool:
     probes = {probe.name: probe for probe in evidence.cell.probes}
     probe = probes.get(stream.probe or "")
     asked = probe.asked.timestamps if probe else "kernel"
-    if stream.transport in ("dds", "tcp") or asked != "kernel":
+    if stream.transport == "dds" or asked != "kernel":
         return False
     needed = timestamps.BY_NAME[stamp].flag
     if not needed:

@@ -163,10 +163,12 @@ def payload_has_its_frames(sketch: Sketch, path: Path, stream: Stream) -> Iterat
         yield Mistake((*path, "size"), f"{stream.payload} has no room for {format_size(stream.size)}", expected)
 
 
-def timestamps_are_of_packets(_: Sketch, path: Path, probe: PingProbe) -> Iterator[Mistake]:
-    """The kernel stamps the bytes of a stream, not the messages in it."""
-    if probe.transport == "tcp" and probe.timestamps == "kernel":
-        yield Mistake((*path, "timestamps"), "TCP messages have no kernel timestamps", "timestamps: user, or no TCP")
+def timestamps_are_of_packets(sketch: Sketch, path: Path, probe: PingProbe) -> Iterator[Mistake]:
+    """The socket's timestamps of a stream are of bytes, not of the messages in it."""
+    by = sketch.top.timestamps.by
+    if probe.transport == "tcp" and probe.timestamps == "kernel" and by in ("socket", "both"):
+        what = f"the socket has no timestamps of TCP messages, and timestamps.by is {by}"
+        yield Mistake((*path, "timestamps"), what, "timestamps: user, or by: auto")
 
 
 def stream_fits_the_mtu(sketch: Sketch, path: Path, stream: Stream) -> Iterator[Mistake]:

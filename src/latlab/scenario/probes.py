@@ -152,7 +152,7 @@ class PingProbe(QuestionProbe):
         default_factory=_timestamps,
         description=(
             "what takes timestamps: kernel: also the kernel and capable NICs; user: latlab alone, which is faster, "
-            "but does not give the stages of a leg; user over tcp"
+            "but does not give the stages of a leg; user over tcp, if not given"
         ),
     )
 

@@ -14,7 +14,7 @@ use crate::sending::lane::Lane;
 use crate::sending::outlet::Outlet;
 use crate::sending::sender::Sender;
 use crate::session::{self, emit, refused};
-use crate::stages::Load;
+use crate::stages::{Connection, Load};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::thread::JoinHandle;
@@ -40,9 +40,15 @@ pub fn run() -> Result<(), Failure> {
     spec.check().map_err(refused)?;
     let asked = &spec.side;
     let load = match spec.transport {
-        PingTransport::Udp { source, .. } => Some(Load::Datagrams { size: asked.size, ipv6: source.is_ipv6() }),
-        PingTransport::Ethernet { .. } => Some(Load::Frames { size: asked.size, prefix: 0 }),
-        PingTransport::Tcp { .. } => None,
+        PingTransport::Udp { source, .. } => Load::Datagrams { size: asked.size, ipv6: source.is_ipv6() },
+        PingTransport::Ethernet { .. } => Load::Frames { size: asked.size, prefix: 0 },
+        PingTransport::Tcp { destination, .. } => Load::Bytes(Connection {
+            size: asked.size,
+            port: destination.port(),
+            asks: true,
+            sends: asked.up,
+            hears: asked.down,
+        }),
     };
     let (side, stages) = Side::new("ping", asked, (asked.up, asked.down), spec.count, load)?;
     let process = Arc::new(prepare_process(&asked.realtime)?);

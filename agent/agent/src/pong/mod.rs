@@ -9,7 +9,7 @@ use crate::round::{Outcome, Round, Side, Tables, hot};
 use crate::sending::lane::Lane;
 use crate::sending::outlet::Outlet;
 use crate::session::{self, emit, refused};
-use crate::stages::Load;
+use crate::stages::{Connection, Load};
 use answering::Door;
 use std::sync::Arc;
 use sys::receive::Wait;
@@ -29,9 +29,15 @@ pub fn run() -> Result<(), Failure> {
     spec.check().map_err(refused)?;
     let asked = &spec.side;
     let load = match spec.transport {
-        PongTransport::Udp { listen } => Some(Load::Datagrams { size: asked.size, ipv6: listen.is_ipv6() }),
-        PongTransport::Ethernet { .. } => Some(Load::Frames { size: asked.size, prefix: 0 }),
-        PongTransport::Tcp { .. } => None,
+        PongTransport::Udp { listen } => Load::Datagrams { size: asked.size, ipv6: listen.is_ipv6() },
+        PongTransport::Ethernet { .. } => Load::Frames { size: asked.size, prefix: 0 },
+        PongTransport::Tcp { listen } => Load::Bytes(Connection {
+            size: asked.size,
+            port: listen.port(),
+            asks: false,
+            sends: asked.down,
+            hears: asked.up,
+        }),
     };
     let (side, stages) = Side::new("pong", asked, (asked.down, asked.up), None, load)?;
     let process = Arc::new(prepare_process(&asked.realtime)?);

@@ -66,8 +66,8 @@ pub struct Side<'a> {
 }
 
 impl<'a> Side<'a> {
-    /// That of `verb` and the BPF programs that take its timestamps, which sends one stream and hears another, as `spec` asks for it; `load`: what goes by its interface
-    /// either way, None over TCP.
+    /// That of `verb` and the BPF programs that take its timestamps, which sends one stream and hears another, as `spec` asks
+    /// for it; `load`: what goes by its interface either way.
     ///
     /// # Errors
     /// Timestamps by a key that this kernel does not have.
@@ -76,16 +76,12 @@ impl<'a> Side<'a> {
         spec: &'a PingSide,
         (sends, hears): (u16, u16),
         count: Option<u64>,
-        load: Option<Load>,
+        load: Load,
     ) -> Result<(Self, Stages), Failure> {
-        // A stream of bytes has timestamps of bytes.
-        let (stamps, software_stamps) = match load {
-            None => (spec.stamps.none(), false),
-            Some(_) => (spec.stamps.clone(), spec.software_stamps),
-        };
+        let (stamps, software_stamps) = (&spec.stamps, spec.software_stamps);
         let mut asked = stamps.stages();
         asked.extend(software_stamps.then_some(Stage::RxSoft));
-        let loads: Vec<_> = load.map(|load| (spec.interface.as_str(), load)).into_iter().collect();
+        let loads = [(spec.interface.as_str(), load)];
         let stages = Stages::open(&Asked {
             by: stamps.by,
             run_id: spec.run_id,
@@ -94,7 +90,7 @@ impl<'a> Side<'a> {
             back: &loads,
             stages: &asked,
         })?;
-        let (stamps, software_stamps) = (stages.left_of(&stamps), stages.left(Stage::RxSoft, software_stamps));
+        let (stamps, software_stamps) = (stages.left_of(stamps), stages.left(Stage::RxSoft, software_stamps));
         let side = Self {
             verb,
             interface: &spec.interface,

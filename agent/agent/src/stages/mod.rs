@@ -7,7 +7,7 @@ mod interfaces;
 mod program;
 
 use crate::recording::{Feed, Recorder, Tap};
-use program::Programs;
+use program::{Looked, Programs};
 use rtrb::Consumer;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -19,7 +19,7 @@ use wire::event::{Failure, StampsFound};
 use wire::iec61850::{Prefixes, prefixes_of};
 use wire::record::{Received, Stamp};
 use wire::spec::{Stamps, StampsBy};
-use wire::stage::{self, Arrivals, Comparison, Record, Stage, StageTotals};
+use wire::stage::{self, Arrivals, Came, Comparison, Messages, Packet, Record, Stage, StageTotals};
 
 /// Longer than any frame whose payload the kernel is sure to keep in one piece with its headers (`packet_snd`,
 /// net/packet/af_packet.c, splits what does not fit into a page).
@@ -39,8 +39,25 @@ pub enum Load {
     Datagrams { size: usize, ipv6: bool },
     /// Frames with probes of this many bytes; `prefix`: so many are between EtherType and probe.
     Frames { size: usize, prefix: usize },
+    /// Messages over a TCP connection.
+    Bytes(Connection),
     /// Frames in which no program recognises the probe: what they are.
     Unrecognised(&'static str),
+}
+
+/// A TCP connection of messages of one size, of which whoever asks sends one for each that it gets.
+#[derive(Clone, Copy, Debug)]
+pub struct Connection {
+    /// Bytes of a message.
+    pub size: usize,
+    /// The answerer's port.
+    pub port: u16,
+    /// This is who asks.
+    pub asks: bool,
+    /// Number of the stream that goes out here.
+    pub sends: u16,
+    /// Number of the stream that comes in here.
+    pub hears: u16,
 }
 
 /// The frames of one copy have the number of the other's stream.
@@ -69,6 +86,7 @@ pub struct Stages {
     asked: Vec<Stage>,
     programs: Option<Programs>,
     missing: Vec<String>,
+    connection: Option<Connection>,
 }
 
 impl Stages {
@@ -92,6 +110,13 @@ impl Stages {
             }
         }
         let mut programs = None;
+        let connection = out.iter().find_map(|(interface, load)| match load {
+            Load::Bytes(connection) => Some((*interface, *connection)),
+            _ => None,
+        });
+        if connection.is_some() && matches!(by, StampsBy::Socket | StampsBy::Both) {
+            missing.extend(stages.iter().map(|stage| (*stage, OF_SOCKETS.into())));
+        }
         if !wanted.is_empty() {
             let backlog = back.iter().all(|(interface, _)| interfaces::fills_backlog(interface));
             let (attached, refused) = Programs::attach(
@@ -99,7 +124,7 @@ impl Stages {
                 backlog,
                 run_id,
                 records.saturating_mul(wanted.len()),
-                &prefixes.unwrap_or_default(),
+                &Looked { prefixes: prefixes.unwrap_or_default(), connection },
             );
             missing.extend(refused);
             programs = attached;
@@ -113,7 +138,8 @@ impl Stages {
                 errno: None,
             });
         }
-        Ok(Self { by, asked: stages.to_vec(), programs, missing })
+        let connection = connection.map(|(_, connection)| connection);
+        Ok(Self { by, asked: stages.to_vec(), programs, missing, connection })
     }
 
     /// Whether programs take this timestamp.
@@ -123,7 +149,8 @@ impl Stages {
 
     /// Whether the socket is to take this timestamp, which is `wanted`.
     pub fn left(&self, stage: Stage, wanted: bool) -> bool {
-        wanted && (self.by == StampsBy::Both || !self.take(stage))
+        // The socket's timestamps of a stream are of bytes.
+        wanted && self.connection.is_none() && (self.by == StampsBy::Both || !self.take(stage))
     }
 
     /// Of these transmit timestamps those that the socket is to take.
@@ -131,6 +158,7 @@ impl Stages {
         Stamps {
             sched: self.left(Stage::TxSched, stamps.sched),
             software: self.left(Stage::TxSoft, stamps.software),
+            hardware: stamps.hardware && self.connection.is_none(),
             ..stamps.clone()
         }
     }
@@ -138,11 +166,14 @@ impl Stages {
     /// As the lab is told; None: nobody was asked for any.
     pub fn found(&self) -> Option<StampsFound> {
         let by = |stage: Stage| {
-            self.asked.contains(&stage).then(|| match (self.take(stage), self.by) {
-                (true, StampsBy::Both) => "both",
-                (true, _) => "ebpf",
-                (false, _) => "socket",
-            })
+            if !self.asked.contains(&stage) {
+                return None;
+            }
+            match (self.take(stage), self.by) {
+                (true, StampsBy::Both) => Some("both"),
+                (true, _) => Some("ebpf"),
+                (false, _) => self.connection.is_none().then_some("socket"),
+            }
         };
         let clock = |programs: &Programs| if programs.tai { "CLOCK_TAI" } else { "CLOCK_MONOTONIC" };
         (!self.asked.is_empty()).then(|| StampsFound {
@@ -183,12 +214,15 @@ impl Stages {
             for entry in found.map_err(|error| error.to_string())? {
                 programs.add_arrival(entry)?;
             }
-            if interfaces::merge_datagrams(interface) { programs.look_before_merging() } else { Ok(()) }
+            let merges = self.connection.is_some() || interfaces::merge_datagrams(interface);
+            if merges { programs.look_before_merging() } else { Ok(()) }
         };
         add().map_err(|what| failed(what, interface))
     }
 }
 
+/// Why TCP has none.
+const OF_SOCKETS: &str = "the socket's timestamps of TCP are of bytes, not of messages";
 /// More programs do not look for.
 const TOO_MANY: &str = "frames of IEC 61850 have the probe at more than two places";
 
@@ -215,6 +249,7 @@ fn unseen(stage: Stage, interface: &str, load: Load) -> Option<String> {
                 .then(|| format!("a frame of {bytes} bytes is not in one piece in memory; {LARGEST_FRAME} are"))
         }
         (Stage::TxSched | Stage::TxSoft, Load::Datagrams { .. }) => None,
+        (_, Load::Bytes(_)) => None,
         (_, Load::Unrecognised(what)) => Some(format!("programs do not recognise {what}")),
     }
 }
@@ -340,6 +375,7 @@ impl Stages {
             waiting: VecDeque::new(),
             arrivals: Arrivals::default(),
             comparison: (self.by == StampsBy::Both).then(Comparison::default),
+            connection: self.connection.map(|connection| (connection, Messages::new(connection.size))),
             streams: Arc::clone(&streams),
             lost: 0,
             full: recorder.full(),
@@ -357,6 +393,7 @@ struct Bringer {
     waiting: VecDeque<Received>,
     arrivals: Arrivals,
     comparison: Option<Comparison>,
+    connection: Option<(Connection, Messages)>,
     streams: Arc<Vec<Counted>>,
     realtime: Realtime,
     lost: u64,
@@ -409,15 +446,29 @@ impl Bringer {
     }
 
     fn place(&mut self, record: Record) {
-        let real_ns = self.realtime.of(record.ns);
-        if let Some(comparison) = &mut self.comparison {
-            comparison.ebpf(record.stage, record.packet, real_ns);
+        let Record { ns, stage, came } = record;
+        let real_ns = self.realtime.of(ns);
+        match (came, &mut self.connection) {
+            (Came::Packet(packet), _) => self.note(stage, packet, real_ns),
+            (Came::Bytes(segment), Some((connection, messages))) => {
+                let stream = if stage == Stage::RxSoft { connection.hears } else { connection.sends };
+                for number in messages.whole(stage, segment) {
+                    self.note(stage, stage::packet(stream, number), real_ns);
+                }
+            }
+            (Came::Bytes(_), None) => {}
         }
-        let (Some(row), Some(stamps)) = (stage::row(&record, real_ns), &mut self.rows.stamps) else {
-            return self.arrivals.note(record.packet, real_ns);
+    }
+
+    fn note(&mut self, stage: Stage, packet: Packet, real_ns: i64) {
+        if let Some(comparison) = &mut self.comparison {
+            comparison.ebpf(stage, packet, real_ns);
+        }
+        let (Some(row), Some(stamps)) = (stage::row(stage, packet, real_ns), &mut self.rows.stamps) else {
+            return self.arrivals.note(packet, real_ns);
         };
         if let Some(counted) = self.streams.iter().find(|counted| counted.stream == row.stream) {
-            let counter = if record.stage == Stage::TxSched { &counted.sched } else { &counted.soft };
+            let counter = if stage == Stage::TxSched { &counted.sched } else { &counted.soft };
             counter.fetch_add(1, Ordering::Relaxed);
             stamps.push(row);
         }

@@ -2,6 +2,7 @@
 
 use crate::programs::{Records, kernel_types, map, ring_bytes, start, why};
 use crate::session::network_namespace;
+use crate::stages::Connection;
 use aya::maps::{Array, HashMap, MapData};
 use aya::{Btf, Ebpf, EbpfLoader};
 use wire::iec61850::Prefixes;
@@ -28,6 +29,14 @@ const INTO_BACKLOG: Place = ("stage_rx_queued", "netif_rx");
 /// Where packets are before some of them are merged.
 const BEFORE_MERGING: Place = ("stage_rx_gro", "napi_gro_receive_entry");
 
+/// Where the programs look for probes.
+pub struct Looked<'a> {
+    /// What may stand between EtherType and probe.
+    pub prefixes: Prefixes,
+    /// A connection, and the interface that it is bound to.
+    pub connection: Option<(&'a str, Connection)>,
+}
+
 /// Why a stage has no program, in a few words.
 pub type Refused = Vec<(Stage, String)>;
 
@@ -49,24 +58,24 @@ pub struct Programs {
 
 impl Programs {
     /// Programs at as many of `stages` as the kernel takes, none of which looks at any packet yet, and why it refuses the
-    /// others. `backlog`: all that comes in goes into the kernel's backlog. `records`: how many the ring holds. `prefixes`: what
-    /// may stand between EtherType and probe.
+    /// others. `backlog`: all that comes in goes into the kernel's backlog. `records`: how many the ring holds. `looked`: where
+    /// probes are.
     pub fn attach(
         stages: &[Stage],
         backlog: bool,
         run_id: u64,
         records: usize,
-        prefixes: &Prefixes,
+        looked: &Looked,
     ) -> (Option<Self>, Refused) {
         let at = |stage| if stage == Stage::RxSoft && backlog { INTO_BACKLOG } else { at(stage) };
         let wanted: Vec<_> = stages.iter().map(|stage| (*stage, at(*stage))).collect();
-        let by_tai = Self::attach_by(true, &wanted, run_id, records, prefixes);
+        let by_tai = Self::attach_by(true, &wanted, run_id, records, looked);
         // Before 6.1 the kernel has no bpf_ktime_get_tai_ns, and refuses whatever calls it.
         let mut best = match by_tai {
             Ok((programs, refused)) if refused.is_empty() => return (Some(programs), refused),
             other => other,
         };
-        if let Ok((programs, refused)) = Self::attach_by(false, &wanted, run_id, records, prefixes) {
+        if let Ok((programs, refused)) = Self::attach_by(false, &wanted, run_id, records, looked) {
             let is_better = best.as_ref().map_or(true, |(by_tai, _)| by_tai.stages.len() < programs.stages.len());
             if is_better {
                 best = Ok((programs, refused));
@@ -83,15 +92,26 @@ impl Programs {
         wanted: &[(Stage, Place)],
         run_id: u64,
         records: usize,
-        prefixes: &Prefixes,
+        looked: &Looked,
     ) -> Result<(Self, Refused), String> {
         let kernel = kernel_types()?;
         let netns = network_namespace().map_err(|error| why(&error))?;
+        let (port, asks, ifindex) = match looked.connection {
+            None => (0, false, 0),
+            Some((interface, connection)) => {
+                let index = sys::socket::interface_index(interface).map_err(|error| error.to_string())?;
+                (u32::from(connection.port), connection.asks, index)
+            }
+        };
         let mut object = EbpfLoader::new()
             .btf(Some(&kernel))
             .set_global("run_id", &run_id, true)
             .set_global("use_tai", &u32::from(tai), true)
-            .set_global("prefixes", prefixes, true)
+            .set_global("prefixes", &looked.prefixes, true)
+            .set_global("tcp_port", &port, true)
+            .set_global("tcp_asks", &u32::from(asks), true)
+            .set_global("tcp_netns", &netns, true)
+            .set_global("tcp_ifindex", &ifindex, true)
             .set_max_entries("records", ring_bytes(records, RING_BYTES))
             .load(OBJECT)
             .map_err(|error| why(&error))?;
