@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
-import polars as pl
+from typing import Any
 
-from latlab.analysis.repetitions import RepetitionDifference, largest_difference
+import numpy as np
+import polars as pl
+import pytest
+from tables import packet_table, recorded_cell
+
+from latlab.analysis.repetitions import COPY_NS, RepetitionDifference, copies, largest_difference
+from latlab.analysis.summary import summarise_cell
+from latlab.result.types import Cell
 
 STAMPS = ("wake", "submit", "tx_sched", "tx_soft", "tx_hard", "rx_hard", "rx_soft", "rx_user")
 
@@ -40,3 +47,34 @@ def test_what_only_one_repetition_has_is_counted() -> None:
 def test_repetitions_without_a_timestamp_in_common_differ_by_nothing_that_can_be_told() -> None:
     first, other = table(0, {(1, 0): {"wake": 5}}), table(0, {(1, 0): {"rx_user": 5}})
     assert largest_difference([first, other]) == RepetitionDifference(1, 2)
+
+
+def measured(repeat: int, values: Any, **changes: Any) -> Cell:
+    """A repetition in virtual time in which packets took so many ns."""
+    found = summarise_cell(recorded_cell(), packet_table([{"rx_soft": int(value)} for value in values]))
+    return found.model_copy(update={"repeat": repeat, "instructions_per_ns": 1, **changes})
+
+
+LATENCIES = np.random.default_rng(5).lognormal(10, 0.4, 300)
+
+
+def test_a_repetition_that_measured_what_another_did_is_a_copy_of_it() -> None:
+    others = np.random.default_rng(6).lognormal(10, 0.4, 300)
+    cells = [measured(1, LATENCIES), measured(2, others), measured(3, LATENCIES + COPY_NS / 2)]
+    (found,) = copies(cells)
+    assert (found[0].key, found[1:]) == (cells[2].key, ("control", 1))
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        measured(2, LATENCIES, instructions_per_ns=None),
+        measured(2, LATENCIES, slug="loads=some"),
+        measured(2, LATENCIES[:-1]),
+        measured(2, [*LATENCIES[:-1], LATENCIES.max() + 1_000_000]),
+        measured(2, LATENCIES, streams={}),
+    ],
+    ids=["on a real clock", "of another cell", "of fewer packets", "of another maximum", "without figures"],
+)
+def test_others_are_no_copies(other: Cell) -> None:
+    assert list(copies([measured(1, LATENCIES), other])) == []

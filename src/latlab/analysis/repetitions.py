@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import reduce
+from itertools import combinations
+from typing import Final
 
 import polars as pl
 
 from latlab.analysis.buckets import BucketCounts, from_result
 from latlab.analysis.statistics import PERCENTILES, smallest_n
 from latlab.model.timestamps import RECORDED
-from latlab.result.types import Metric
+from latlab.result.types import Cell, Metric
 
 # All repetitions of a cell as one sample: their buckets merged, which is exact.
 
@@ -49,6 +51,38 @@ def pooled(figures: Sequence[Metric]) -> Pooled | None:
     except ValueError:
         return None
     return Pooled(len(found), reduce(BucketCounts.merged, found))
+
+
+# Repetitions in virtual time that are one measurement: intervals over them are too narrow.
+
+
+COPY_NS: Final = 100
+"""Repetitions whose extremes and percentiles are all as near as this are one measurement, which was taken twice: others
+differ by microseconds at least in their maxima.
+"""
+_COMPARED: Final = ("min", "p50", "p90", "p99", "max")
+
+
+def copies(cells: Sequence[Cell]) -> Iterator[tuple[Cell, str, int]]:
+    """(A repetition in virtual time, a stream of it, an earlier repetition that measured the same) of these cells."""
+    virtual = [cell for cell in cells if cell.instructions_per_ns is not None]
+    for one, other in combinations(sorted(virtual, key=lambda cell: cell.repeat), 2):
+        if one.slug == other.slug:
+            yield from ((other, name, one.repeat) for name in one.streams if _is_copy(one, other, name))
+
+
+def _is_copy(one: Cell, other: Cell, stream: str) -> bool:
+    """Whether all that was measured of the stream is the same in both."""
+    pairs = [(figures, other.figures(stream, name)) for name, figures in one.streams[stream].metrics.items()]
+    found = [(figures, beside) for figures, beside in pairs if figures.n]
+    return bool(found) and all(beside is not None and _are_equal(figures, beside) for figures, beside in found)
+
+
+def _are_equal(one: Metric, other: Metric) -> bool:
+    """Whether two repetitions of a metric have the same number of packets, and everywhere nearly the same figures."""
+    values = [(getattr(one, name), getattr(other, name)) for name in _COMPARED]
+    known = [(a, b) for a, b in values if a is not None and b is not None]
+    return one.n == other.n and len(known) > 1 and all(abs(a - b) <= COPY_NS for a, b in known)
 
 
 # How alike the repetitions of a cell are, packet by packet.

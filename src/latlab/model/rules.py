@@ -864,6 +864,7 @@ RULES: Final[tuple[Rule, ...]] = (
 
 OTHERS: Final[tuple[RuleName, ...]] = (
     RuleName("cell-measured", "a cell was measured", "untrusted"),
+    RuleName("repetitions-distinct", "no repetition measured the same as another", "suspect"),
     RuleName("measured-by-latlab", "latlab measured the figures", "suspect"),
     RuleName("timestamps-in-order", "timestamps of one machine are in order", "untrusted"),
     RuleName("one-time-scale", "timestamps are of one time scale", "untrusted"),

@@ -21,7 +21,7 @@ from latlab.analysis.counts import stream_rows
 from latlab.analysis.described import ONE_KERNEL, clock_source
 from latlab.analysis.evidence import Evidence, Thresholds
 from latlab.analysis.ptp import SLAVE, UNCALIBRATED, ptp_port
-from latlab.analysis.repetitions import largest_difference
+from latlab.analysis.repetitions import COPY_NS, copies, largest_difference
 from latlab.analysis.summary import JudgedCell, result_of, summarise_cell
 from latlab.analysis.trust import judge, reason_of, without_waived
 from latlab.analysis.way import ONE_CLOCK
@@ -91,6 +91,8 @@ def make_result(folder: RunFolder, later: Sequence[Named] = ()) -> Result:
     found = [cell_result(cell, scenarios.get(cell.slug), trust, later) for cell in folder.cells()]
     found += _not_run(folder, labels)
     found.sort(key=lambda one: (slugs.index(one.cell.slug) if one.cell.slug in slugs else -1, one.cell.repeat))
+    if not folder.run().get("check_repeat"):
+        found = _with_copies(found)
     about = About(
         headline=loaded.scenario.headline if loaded else None,
         published=[Published(**one.model_dump()) for one in loaded.scenario.published] if loaded else [],
@@ -119,6 +121,25 @@ def _refuse_copies(folder: RunFolder) -> None:
                 where=str(one.path),
                 remedy="remove the one that does not belong to the run",
             )
+
+
+def _with_copies(found: Sequence[JudgedCell]) -> list[JudgedCell]:
+    """The cells; one that measured what an earlier repetition of it did has that among its reasons."""
+    reasons: dict[str, list[Reason]] = {}
+    for cell, stream, earlier in copies([one.cell for one in found]):
+        reasons.setdefault(cell.key, []).append(
+            reason_of(
+                "repetitions-distinct",
+                "two repetitions are one measurement, and intervals count it twice",
+                "suspect",
+                f"stream {stream}",
+                f"extremes and percentiles that differ by more than {COPY_NS} ns somewhere",
+                f"those of repetition {earlier}",
+                "in virtual time repetitions differ by when they begin, which gates round up to their cycle: use more "
+                "repetitions or another `seed`, and count these two as one",
+            )
+        )
+    return [JudgedCell.of(one.cell, [*one.reasons, *reasons.get(one.cell.key, ())], one.waived) for one in found]
 
 
 def _is_changed(folder: RunFolder) -> bool | None:
