@@ -8,7 +8,7 @@ from statistics import fmean
 from typing import Final
 
 from latlab.analysis.comparison.effect import paired
-from latlab.report.charts.sheet import COLOURS
+from latlab.report.charts.sheet import INK
 from published.claims import NOT_MEASURED, US, Claim, Figures, Finding, Of, judged, ratio_text, times
 from published.experiment import Experiment, Ours, Part, Picture, Published, Table
 from published.pictures import Row, Span, repetitions
@@ -31,12 +31,12 @@ _PLAIN, _TIMED, _FAST = (_offset(row) for row in _SENT)
 _FIFO: Final = Of("streams=plain 1 ms, fifo=SCHED_FIFO", "latency", "s")
 _DRAWN: Final = (
     Span("published: plain", (19_408, 32_928, 75_560)),
-    Row("ours: plain, ordinary process", _PLAIN, COLOURS[0]),
-    Row("ours: plain, SCHED_FIFO", _FIFO, COLOURS[1]),
+    Row("ours: plain, ordinary process", _PLAIN, INK),
+    Row("ours: plain, SCHED_FIFO", _FIFO, INK),
     Span("published: SO_TXTIME", (472, 507, 568)),
-    Row("ours: SO_TXTIME", _TIMED, COLOURS[2], _DELTA_NS),
+    Row("ours: SO_TXTIME", _TIMED, INK, _DELTA_NS),
     Span("published: 250 µs", (472, 507, 576)),
-    Row("ours: 250 µs", _FAST, COLOURS[2], _DELTA_NS),
+    Row("ours: 250 µs", _FAST, INK, _DELTA_NS),
 )
 _IN_KERNEL: Final = (
     "No card of the board launches packets: etf does, in the kernel, woken by a timer's interrupt, and rx_soft is the "

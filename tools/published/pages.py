@@ -233,12 +233,14 @@ def _measured(part: Part, figures: Figures) -> Iterator[str]:
     bad = [cell for cell in cells if cell["status"] != "ok"]
     repeats = Counter(cell["slug"] for cell in figures.cells).values()
     times = " to ".join(str(n) for n in sorted({min(repeats), max(repeats)})) if repeats else "no"
+    slugs = len({cell["slug"] for cell in run["order"]})
     because = "; ".join(dict.fromkeys(one["finding"] for one in result["reasons"]))
     verdict = f"{result['verdict']} ({because})" if because else result["verdict"]
-    yield f"Label: `{result['label']}`; repetitions of each cell: {times}; verdict: {verdict}"
+    yield f"Label: `{result['label']}`; verdict: {verdict}"
     reasons = Counter(f"{cell['status']}: {_first_line(cell)}" for cell in bad)
     others = [f"{n} {reason}" for reason, n in reasons.items()]
-    yield "; ".join([f"{len(cells) - len(bad)} of {len(run['order'])} cells ok", *others])
+    each = f"{slugs} cells × {times} repetitions" if times != "1" else f"{slugs} cells"
+    yield "; ".join([f"{each}: {len(cells) - len(bad)} of {len(run['order'])} ok", *others])
     qemu = dict.fromkeys(cell["qemu"] for cell in figures.cells if cell.get("qemu"))
     yield f"QEMU {', '.join(qemu)}; kernels: {', '.join(_kernels(figures))}"
     took = datetime.fromisoformat(run["ended"]) - datetime.fromisoformat(run["started"])

@@ -312,7 +312,8 @@ TSN = Experiment(
                 ),
                 _by_bridge(
                     "Ours, whole run: min / avg ± / max / stddev, µs, from the send call to the guest kernel's "
-                    "timestamp; the article's is to the card's. Last column: packets received of those sent.",
+                    "timestamp; the article's is to the card's. Last column: packets received of those sent, warm-up "
+                    "included.",
                     False,
                 ),
                 _by_bridge(
@@ -453,14 +454,14 @@ TSN = Experiment(
             ],
             "The author's figures are time series next to histograms: the run's report has them of every cell, from "
             "the schedule (`pictures/control-latency.png`). Sensor and VM host are two namespaces of one emulated "
-            "board. Its gates are software: its cards have no Qbv. ptp4l has the profile `default`, not the automotive "
-            "one, with which the emulated card sometimes measures a wrong peer delay; priority 5 and SCHED_FIFO 1 are "
-            "the article's. Receive queues are chosen by hash, not by VLAN priority: PTP packets use the stream's "
-            "queue. A cell is 1 s of virtual time, not 900 s. The load is 3 × 20 Mbit/s of iperf3: a sixth of what its "
-            "gate window carries at 1 Gbit/s, and about the most that the emulated CPUs, which share one clock, can "
-            "process. netperf's UDP_STREAM keeps the queue full. User NAT is measured but is not part of any claim. "
-            "Repetitions 3 and 4 began in one cycle of the gates, and idle they are one sample: idle intervals, of "
-            "four, are too narrow (tap ± 0.7 µs in place of ± 0.4). Later versions start repetitions apart.",
+            "board. Its gates are software: its cards have no Qbv. ptp4l has the profile `default`, not the "
+            "automotive one, with which the emulated card sometimes measures a wrong peer delay; priority 5 and "
+            "SCHED_FIFO 1 are the article's. Receive queues are chosen by hash, not by VLAN priority, as the emulated "
+            "card has no filters for that: PTP packets use the stream's queue. iperf3 is in place of netperf, which "
+            "Debian's main archive does not have. A cell is 1 s of virtual time, not 900 s. The load is 3 × 20 Mbit/s "
+            "of iperf3: a sixth of what its gate window carries at 1 Gbit/s, and about the most that the emulated "
+            "CPUs, which share one clock, can process. netperf's UDP_STREAM keeps the queue full. User NAT is "
+            "measured but is not part of any claim.",
         )
     ],
 )
