@@ -194,6 +194,30 @@ def test_an_address_that_comes_in_where_it_cannot_be(bed: Bed, tmp_path: Path) -
     assert (only(drops, "reason"), only(drops, "device")) == ("IP_RPFILTER", "sensor")
 
 
+def test_a_rule_of_a_packet_filter(bed: Bed, tmp_path: Path) -> None:
+    watched = Watched(bed, tmp_path)
+    run("ip", "netns", "exec", "ecu", "nft", "add", "table", "inet", "filter")
+    chain = ("chain", "inet", "filter", "input")
+    run("ip", "netns", "exec", "ecu", "nft", "add", *chain, "{ type filter hook input priority 0 ; }")
+    run("ip", "netns", "exec", "ecu", "nft", "add", "rule", *chain[1:], "udp", "dport", str(PORT), "drop")
+    with bed.udp("ecu", ECU, PORT):
+        watched.send()
+        drops = watched.dropped()
+    assert drops["sequence"].to_list() == list(range(COUNT))
+    assert (only(drops, "reason"), only(drops, "netns")) == ("NETFILTER_DROP", namespace("ecu"))
+
+
+@pytest.mark.parametrize(("wrong", "reason"), [("ip", "IP_CSUM"), ("udp", "UDP_CSUM")])
+def test_a_wrong_checksum(bed: Bed, tmp_path: Path, wrong: str, reason: str) -> None:
+    watched = Watched(bed, tmp_path)
+    with bed.tap("sensor", "ecu") as talker:
+        for probe in watched.probes():
+            talker.send(datagram(probe, wrong))
+    drops = watched.dropped()
+    assert drops["sequence"].to_list() == list(range(COUNT))
+    assert (only(drops, "reason"), only(drops, "device")) == (reason, "sensor")
+
+
 @pytest.mark.skipif(shutil.which("clang") is None, reason="clang makes the filter")
 @pytest.mark.parametrize("side", ["egress", "ingress"])
 @pytest.mark.parametrize("kind", ["udp", "ethernet", "vlan", "sv"])
@@ -247,6 +271,24 @@ def frame(probe: bytes, tag: bytes = b"") -> bytes:
     """The probe in an Ethernet frame to `ecu`."""
     addresses = (mac(ECU) + ":" + mac(SENSOR)).replace(":", "")
     return bytes.fromhex(addresses) + tag + struct.pack("!H", ETHERTYPE) + probe
+
+
+def datagram(probe: bytes, wrong: str) -> bytes:
+    """The probe in a frame of IPv4 and UDP to `ecu`, whose checksum of `ip` or `udp` is wrong."""
+    addresses = bytes.fromhex((mac(ECU) + ":" + mac(SENSOR)).replace(":", "")) + b"\x08\x00"
+    udp = struct.pack("!HHHH", PORT, PORT, 8 + len(probe), 0xDEAD if wrong == "udp" else 0)
+    ends = socket.inet_aton(SENSOR) + socket.inet_aton(ECU)
+    fields = (0x45, 0, 20 + len(udp) + len(probe), 0, 0, 64, socket.IPPROTO_UDP)
+    found = ones_complement(struct.pack("!BBHHHBBH", *fields, 0) + ends) ^ (1 if wrong == "ip" else 0)
+    return addresses + struct.pack("!BBHHHBBH", *fields, found) + ends + udp + probe
+
+
+def ones_complement(header: bytes) -> int:
+    """The checksum of a header that has none (RFC 1071)."""
+    total: int = sum(struct.unpack(f"!{len(header) // 2}H", header))
+    while total >> 16:
+        total = (total & 0xFFFF) + (total >> 16)
+    return ~total & 0xFFFF
 
 
 @contextlib.contextmanager

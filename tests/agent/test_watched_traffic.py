@@ -364,6 +364,23 @@ def test_a_flow_of_which_no_packet_arrives_has_a_place_and_a_reason(relay_bed: B
     assert "a point saw no packet of the flow" in str(make_result(folder).document()["reasons"])
 
 
+def test_packets_are_recognised_through_the_kernels_nat(relay_bed: Bed, tmp_path: Path) -> None:
+    run("ip", "netns", "exec", "relay", "sysctl", "-qw", "net.ipv4.ip_forward=1")
+    run("ip", "-n", "sensor", "route", "add", "10.78.1.0/24", "via", "10.78.0.2")
+    run("ip", "netns", "exec", "relay", "nft", "add", "table", "ip", "nat")
+    chain = ("chain", "ip", "nat", "out")
+    run("ip", "netns", "exec", "relay", "nft", "add", *chain, "{ type nat hook postrouting priority srcnat ; }")
+    run("ip", "netns", "exec", "relay", "nft", "add", "rule", *chain[1:], "oifname", "ecu", "masquerade")
+    at = ("ns:relay/sensor:in", "ns:relay/ecu:out", "ns:ecu/relay:in")
+    with relay_bed.udp("sensor", "10.78.0.1") as talker, relay_bed.udp("ecu", "10.78.1.2", PORT) as receiver:
+        folder = watching(tmp_path, lambda: send(talker, ("10.78.1.2", PORT)), at)
+        assert receiver.recvfrom(2000)[1][0] == "10.78.1.1"
+    cell = cell_of(folder)
+    for name in (FROM_TO, "ns-relay-ecu-out-to-ns-ecu-relay-in"):
+        assert (transit(cell, name)["n"], transit(cell, name)["lost"]) == (COUNT, 0)
+    assert reasons(folder) == {}
+
+
 def test_copies_cannot_be_told_apart_and_are_counted_and_never_guessed(relay_bed: Bed, tmp_path: Path) -> None:
     folder = through(relay_bed, tmp_path, double(lambda number: number % 20 == 5))
     cell = cell_of(folder)
