@@ -36,13 +36,13 @@ static __always_inline bool read_probe(struct probe *probe, const void *at)
 }
 
 /*
- * How many bytes stand between EtherType and probe in frames of protocols that carry one; 0: no such frames. Set before
- * the programs are loaded. As in wire::iec61850.
+ * How many bytes stand before the probe in what protocols carry it in: behind EtherType, or behind UDP's header; 0: no
+ * such protocol. Set before the programs are loaded. As in wire::iec61850.
  */
 #define MAX_PREFIXES 2
 const volatile __u32 prefixes[MAX_PREFIXES] = {};
 
-/* A probe behind an EtherType, or behind what a protocol has before it. */
+/* A probe behind an EtherType or UDP's header, or behind what a protocol has before it. */
 static __always_inline bool read_behind(struct probe *probe, const void *behind)
 {
 	if (read_probe(probe, behind))

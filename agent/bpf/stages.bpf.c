@@ -74,9 +74,9 @@ static __always_inline bool find_leaving(const struct sk_buff *skb, struct probe
 	__be16 type = skb->protocol;
 
 	if (type == bpf_htons(TYPE_IPV4))
-		return read_probe(probe, network + IPV4_UDP);
+		return read_behind(probe, network + IPV4_UDP);
 	if (type == bpf_htons(TYPE_IPV6))
-		return read_probe(probe, network + IPV6_UDP);
+		return read_behind(probe, network + IPV6_UDP);
 	/* A tag that was asked for stands in the frame; one of an interface above may be pushed in front of it. */
 	return read_behind(probe, skb->data + ETHERNET_HEADER) ||
 	       read_behind(probe, skb->data + ETHERNET_HEADER + VLAN_TAG) ||
@@ -95,9 +95,9 @@ static __always_inline bool find_arriving(const struct sk_buff *skb, struct prob
 		data += VLAN_TAG;
 	}
 	if (type == bpf_htons(TYPE_IPV4))
-		return read_probe(probe, data + IPV4_UDP);
+		return read_behind(probe, data + IPV4_UDP);
 	if (type == bpf_htons(TYPE_IPV6))
-		return read_probe(probe, data + IPV6_UDP);
+		return read_behind(probe, data + IPV6_UDP);
 	return read_behind(probe, data);
 }
 
@@ -116,12 +116,21 @@ static __always_inline void stamp(const struct probe *probe, enum kind kind)
 /*
  * Messages over a connection: a segment need not begin with one, and what is sent is not in one piece with its headers. So
  * TCP's numbers are recorded, and whoever reads them counts messages. Port 0: no connection. Set before the programs are
- * loaded: the answerer's port, whether this is who asks, its namespace, the interface that it is bound to.
+ * loaded: the answerer's port, whether this is who asks.
  */
 const volatile __u32 tcp_port = 0;
 const volatile __u32 tcp_asks = 0;
-const volatile __u32 tcp_netns = 0;
-const volatile __u32 tcp_ifindex = 0;
+
+/* Whatever leaves by this interface in this namespace is looked at, whose socket it may be; 0: what known sockets send. */
+const volatile __u32 out_netns = 0;
+const volatile __u32 out_ifindex = 0;
+
+static __always_inline bool is_of_namespace(const struct sk_buff *skb)
+{
+	const struct sock *sk = skb->sk;
+
+	return sk && sk->__sk_common.skc_net.net->ns.inum == out_netns;
+}
 
 #define TCP 6
 #define SYN 0x02
@@ -167,11 +176,10 @@ static __always_inline void stamp_segment(const void *at, __u32 bytes, bool leav
 /* A packet of the connection's host that leaves; whatever comes here has its headers in force. */
 static __always_inline void segment_leaves(const struct sk_buff *skb, enum kind kind)
 {
-	const struct sock *sk = skb->sk;
 	const unsigned char *network = skb->head + skb->network_header, *transport = skb->head + skb->transport_header;
 	__u8 protocol = 0;
 
-	if (!sk || sk->__sk_common.skc_net.net->ns.inum != tcp_netns)
+	if (!is_of_namespace(skb))
 		return;
 	if (skb->protocol == bpf_htons(TYPE_IPV4))
 		bpf_probe_read_kernel(&protocol, sizeof(protocol), network + 9);
@@ -217,6 +225,8 @@ static __always_inline __u32 sender_of(const struct sk_buff *skb)
 	const __u32 *bound_to;
 	__u64 cookie;
 
+	if (out_ifindex)
+		return is_of_namespace(skb) ? out_ifindex : 0;
 	if (!sk || !known)
 		return 0;
 	cookie = sk->__sk_common.skc_cookie.counter;
@@ -259,7 +269,7 @@ int BPF_PROG(stage_tx_sched, struct sk_buff *skb)
 	struct probe probe;
 
 	if (tcp_port) {
-		if ((__u32)skb->dev->ifindex == tcp_ifindex)
+		if ((__u32)skb->dev->ifindex == out_ifindex)
 			segment_leaves(skb, TX_SCHED);
 		return 0;
 	}

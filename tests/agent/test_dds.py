@@ -83,8 +83,11 @@ def measured(bed: Bed, folder: Path, made: DdsPlan) -> tuple[Probe, dict[str, An
     return probe, *probe.end()
 
 
-def assert_whole(probe: Probe, asked: dict[str, Any], answered: dict[str, Any]) -> int:
-    """How many questions there were: each has its answer, and both sides have written down both."""
+def assert_whole(probe: Probe, asked: dict[str, Any], answered: dict[str, Any], *, stamps: int = 0) -> int:
+    """How many questions there were: each has its answer, and both sides have written down both.
+
+    stamps: the kernel's of each sample that leaves.
+    """
     n: int = asked["sent"]
     assert (asked["answered"], asked["unanswered"], asked["received"], asked["send_errors"]) == (n, 0, n, 0)
     assert (answered["answered"], answered["received"], answered["send_errors"]) == (n, n, 0)
@@ -102,7 +105,7 @@ def assert_whole(probe: Probe, asked: dict[str, Any], answered: dict[str, Any]) 
     way = [sent["launch_tai_ns"], sent["submit_tai_ns"], received["rx_user_tai_ns"], answers["submit_tai_ns"]]
     for before, after in zip(way, [*way[1:], back["rx_user_tai_ns"]], strict=True):
         assert (after - before).min() >= 0  # type: ignore[operator]
-    assert probe.table("ping.stamps").height == probe.table("pong.stamps").height == 0
+    assert probe.table("ping.stamps").height == probe.table("pong.stamps").height == stamps * n
     assert probe.table("ping.clocks").height >= 2
     return n
 
@@ -116,6 +119,45 @@ def test_in_a_closed_loop_each_answer_starts_the_next_question(bed: Bed, tmp_pat
     back = probe.table("ping.received")["rx_user_tai_ns"].to_list()
     assert launches == [probe.start_tai_ns, *back[:-1]]
     assert launches[-1] < probe.start_tai_ns + LOOP["duration_ns"] <= back[-1]
+
+
+@pytest.mark.parametrize(("how", "mode"), [(LOOP, "listener"), (LOOP, "spin"), (RATE, "block")], ids=str)
+@pytest.mark.parametrize("size", [40, 41, 1336])
+def test_programs_stamp_each_sample_where_it_enters_the_qdisc_layer_leaves_and_comes_in(
+    bed: Bed, tmp_path: Path, how: dict[str, Any], mode: str, size: int
+) -> None:
+    made = plan(tmp_path, mode=mode, size=size, stamps_by="ebpf", **how)
+    probe, asked, answered = measured(bed, tmp_path, made)
+    n = assert_whole(probe, asked, answered, stamps=2)
+    for said in (asked, answered):
+        assert (said["tx_sched"], said["tx_soft"], said["stages"]) == (n, n, {"lost": 0})
+    assert probe.found["stamps_by"]["missing"] == []
+    clocks = probe.table("ping.clocks")
+    # Whole seconds: the instants of a row are read one after the other.
+    offset = round((clocks["tai_ns"][0] - clocks["real_ns"][0]) / 1e9) * 10**9
+    for here, there in (("ping", "pong"), ("pong", "ping")):
+        stamps = probe.table(f"{here}.stamps").pivot("kind", index="sequence", values="stamp_ns").sort("sequence")
+        sent, received = probe.table(f"{here}.sent").sort("sequence"), probe.table(f"{there}.received").sort("sequence")
+        way = [sent["submit_tai_ns"], stamps["0"] + offset, stamps["1"] + offset, received["rx_soft_real_ns"] + offset]
+        for before, after in pairwise([*way, received["rx_user_tai_ns"]]):
+            assert (before <= after).all()
+
+
+def test_samples_that_go_in_fragments_have_no_timestamps_of_the_kernel_and_a_reason(bed: Bed, tmp_path: Path) -> None:
+    probe, asked, answered = measured(bed, tmp_path, plan(tmp_path, size=1337, stamps_by="auto"))
+    assert assert_whole(probe, asked, answered) > 1
+    (why,) = probe.found["stamps_by"]["missing"]
+    assert why.endswith("a sample of 1337 bytes is sent in fragments; of 1336 it is not")
+    with pytest.raises(AssertionError, match="is sent in fragments"):
+        Probe(bed, tmp_path, plan(tmp_path, size=1337, stamps_by="ebpf"))
+
+
+def test_cyclones_sockets_keep_no_timestamps(bed: Bed, tmp_path: Path) -> None:
+    probe = Probe(bed, tmp_path, plan(tmp_path, stamps_by="socket"))
+    (why,) = probe.found["stamps_by"]["missing"]
+    assert why.endswith("samples are sent by sockets of Cyclone DDS, which keep no timestamps")
+    with pytest.raises(AssertionError, match="which keep no timestamps"):
+        Probe(bed, tmp_path, plan(tmp_path, stamps_by="both"))
 
 
 @pytest.mark.parametrize("mode", MODES)

@@ -11,7 +11,6 @@ use std::path::Path;
 pub const KERNEL_TYPES: &str = "/sys/kernel/btf/vmlinux";
 const LOCKDOWN: &str = "/sys/kernel/security/lockdown";
 const EPERM: i32 = 1;
-const EACCES: i32 = 13;
 const ENOSYS: i32 = 38;
 /// The kernel's rings are a power of two of bytes, and whole pages: 64 KiB is one on every machine.
 const LEAST_RING: usize = 64 << 10;
@@ -152,7 +151,8 @@ pub fn why(error: &(dyn Error + 'static)) -> String {
         cause = one.source();
     }
     match errno {
-        Some(EPERM | EACCES) => "it takes root, or CAP_BPF and CAP_PERFMON".into(),
+        // EACCES is the verifier's.
+        Some(EPERM) => "it takes root, or CAP_BPF and CAP_PERFMON".into(),
         Some(ENOSYS) => "this kernel has no BPF (CONFIG_BPF_SYSCALL)".into(),
         _ => format!("the kernel refuses the program ({})", said.lines().next_back().unwrap_or_default().trim()),
     }

@@ -120,7 +120,7 @@ def _told(probe: RecordedProbe, frames: int) -> str:
         )
         loop = rate.format(duration(period_ns)) if period_ns else _CLOSED
         many = f"; each packet is sent in {frames} frames" if frames > 1 else ""
-        is_bare = asked.timestamps == "user" and asked.transport != "tcp"
+        is_bare = asked.timestamps == "user" and asked.transport in ("udp", "ethernet")
         return f"{by}; {loop}{many}" + ("; without the kernel's timestamps" if is_bare else "")
     loop = f"a message every {duration(period_ns)}" if period_ns else _CLOSED
     if probe.from_ == probe.to:

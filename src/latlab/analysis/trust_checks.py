@@ -609,8 +609,9 @@ def _is_given(evidence: Evidence, stream: RecordedStream, stamp: str) -> bool:
     """Whether the kernel was asked for a timestamp, and can give it: of leaving for the driver only some drivers do."""
     probes = {probe.name: probe for probe in evidence.cell.probes}
     probe = probes.get(stream.probe or "")
-    asked = probe.asked.timestamps if probe else "kernel"
-    if stream.transport == "dds" or asked != "kernel":
+    # Recordings over DDS of earlier versions say nothing of it, and have none.
+    is_said = stream.transport != "dds" or (probe is not None and "timestamps" in probe.asked.model_fields_set)
+    if not is_said or (probe is not None and probe.asked.timestamps != "kernel"):
         return False
     needed = timestamps.BY_NAME[stamp].flag
     if not needed:

@@ -130,7 +130,8 @@ def _side(scenario: Scenario, name: str, bed: BedFacts, end: End, run_id: str, r
             "software": kernel,
             "hardware": hardware,
             "key": "auto",
-            "by": stamps_by(scenario, end.host, bed),
+            # Over TCP there are those of programs, or none: an emulated kernel's are asked for, too.
+            "by": scenario.timestamps.by if probe.transport == "tcp" else stamps_by(scenario, end.host, bed),
         },
         "mode": listener.mode,
         "busy_poll_us": listener.busy_poll_us,
@@ -182,6 +183,7 @@ def dds_plan(scenario: Scenario, name: str, bed: BedFacts, run_id: str, recordin
         offset_ns=probe.offset,
         busy_wait_ns=talker.busy_wait,
         reliable=probe.reliable,
+        stamps_by=scenario.timestamps.by if probe.timestamps == "kernel" else None,
     )
 
 

@@ -22,6 +22,8 @@ SOCKPERF_BYTES = 14
 DDSPERF_BYTES = 12
 """What is in every sample of ddsperf: sequence number, key, length."""
 DDS_BYTES_MAX = 16 << 20
+WHOLE_SAMPLE_MAX = 1336
+"""Larger samples Cyclone sends in fragments, as agent/agent/src/stages has it."""
 DDS_DOMAIN_MAX = 230
 """The highest domain whose UDP ports, 7400 + 250 × domain and those after, are below 65536 (DDSI-RTPS 2.5, 9.6.2.1)."""
 FIRST_DDS_DOMAIN = 40
@@ -181,6 +183,10 @@ class DdsProbe(QuestionProbe, OverDds):
     threads: dict[CycloneThread, Annotated[int, Field(ge=1, le=99)]] = Field(
         default_factory=dict,
         description="SCHED_FIFO priority of threads of Cyclone's, by the names it gives them, on both sides",
+    )
+    timestamps: Literal["kernel", "user"] = Field(
+        default="user",
+        description="what takes timestamps: kernel: also BPF programs, of samples in one packet; user: latlab alone",
     )
 
 

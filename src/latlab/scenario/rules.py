@@ -281,7 +281,7 @@ RULES: tuple[Rule, ...] = (
     each("probes", flows.pings(vlans.frames_bear_one_tag)),
     each("probes", flows.pings(flows.port_goes_with_udp)),
     each("probes", flows.pings(flows.ethertype_goes_with_frames)),
-    each("probes", flows.pings(flows.timestamps_are_of_packets)),
+    each("probes", flows.own(flows.timestamps_are_of_messages)),
     each("probes", flows.pings(flows.ping_fits_the_mtu)),
     each("probes", flows.own(flows.offset_has_a_period)),
     each("probes", flows.own(flows.ping_has_packets)),

@@ -10,12 +10,15 @@ mod pong;
 mod taker;
 mod waiting;
 
+pub use taker::HELLO;
+
 use crate::clocks::ClockLog;
 use crate::facts::Tree;
 use crate::live::Live;
 use crate::realtime::{Process, prepare_process};
 use crate::recording::{Recorder, Recording, Tap, Totals};
 use crate::session::{self, Session, emit, refused};
+use crate::stages::{Asked, Fed, Load, Stages, Taps, Watch};
 use cyclone::{Domain, Quality, Reader, Writer};
 use std::ffi::CString;
 use std::sync::Arc;
@@ -24,13 +27,16 @@ use std::time::{Duration, Instant};
 use sys::clock::tai_ns;
 use sys::thread::set_affinity;
 use wire::dds::{Below, Found};
-use wire::event::{Done, Event, Failure, RealtimeFound};
+use wire::event::{Done, Event, Failure, Ready, RealtimeFound, StampsFound};
 use wire::live::Books;
-use wire::record::{Received, Sent, Stamp};
-use wire::spec::{Dds, DdsRole};
+use wire::record::{Received, Sent};
+use wire::spec::{Dds, DdsRole, StampsBy};
+use wire::stage::{Stage, StageTotals};
 
 /// A write that Cyclone cannot take for so long fails, and is recorded with its code.
 const BLOCKING_NS: i64 = 100_000_000;
+/// How long the last timestamps are waited for.
+const STAMPS: Duration = Duration::from_millis(100);
 /// How long leaving the domain may take.
 const LEAVE: Duration = Duration::from_secs(2);
 /// Topics of questions and of answers; a partition by run and stream keeps probes apart.
@@ -58,6 +64,7 @@ struct Side {
     process: Arc<Process>,
     sent: Tap<Sent>,
     received: Tap<Received>,
+    stamps_by: Option<StampsFound>,
     running: Running,
 }
 
@@ -66,7 +73,16 @@ struct Running {
     recording: Recording,
     clocks: ClockLog,
     live: Live,
+    stages: Option<Watch>,
     told: Instant,
+}
+
+/// What came of the kernel's timestamps.
+#[derive(Default)]
+struct Stamped {
+    sched: u64,
+    soft: u64,
+    stages: Option<StageTotals>,
 }
 
 impl Side {
@@ -78,13 +94,22 @@ impl Side {
             DdsRole::Ping => Live::of_streams(spec.live, &mut recorder, || Books::of_round_trips(spec.down)),
             DdsRole::Pong => Live::of_machine(spec.live),
         };
+        let (sends, hears) = match spec.role {
+            DdsRole::Ping => (spec.up, spec.down),
+            DdsRole::Pong => (spec.down, spec.up),
+        };
+        let mut stages = open_stages(spec, hears)?;
+        let stamps_by = stages.found();
         let (sent, received) = (recorder.table(spec.ring_records)?, recorder.table(spec.ring_records)?);
-        // The kernel's timestamps are of datagrams, and of those Cyclone knows: the table is there, and has no row.
-        let _: Tap<Stamp> = recorder.table(1)?;
+        let stamps = recorder.table(2 * spec.ring_records)?;
         let clocks = ClockLog::new(&mut recorder)?;
+        stages.add_arrival(&spec.interface)?;
+        let taps = Taps { stamps: Some(stamps), received: Some(received) };
+        let Fed { watch, taps } = stages.feed(&mut recorder, &[sends], taps, false, spec.ring_records);
+        let received = taps.received.ok_or_else(thread_died)?;
         let (domain, writer, reader) = join_domain(spec)?;
-        let running = Running { recording: recorder.start(), clocks, live, told: Instant::now() };
-        Ok(Self { domain, writer, reader, process, sent, received, running })
+        let running = Running { recording: recorder.start(), clocks, live, stages: watch, told: Instant::now() };
+        Ok(Self { domain, writer, reader, process, sent, received, stamps_by, running })
     }
 }
 
@@ -105,17 +130,42 @@ impl Running {
         session.stopped() || self.recording.broken()
     }
 
-    /// Recordings are whole. Reports `failure` first, if there is one: they are whole after it, too.
-    fn finish(mut self, failure: Option<Failure>, done: impl FnOnce(Totals) -> Done) -> Result<(), Failure> {
+    /// Recordings are whole. Reports `failure` first, if there is one: they are whole after it, too. `sent`: so many samples were.
+    fn finish(
+        mut self,
+        failure: Option<Failure>,
+        sent: u64,
+        done: impl FnOnce(Totals, Stamped) -> Done,
+    ) -> Result<(), Failure> {
+        if let Some(watch) = &self.stages {
+            watch.wait(&[(sent, sent)], STAMPS);
+        }
         self.clocks.note();
         drop(self.clocks);
         if let Some(failure) = failure {
             emit(&Event::Error(failure));
         }
         let totals = self.recording.finish()?;
-        emit(&Event::Done(done(totals)));
+        let stamped = self.stages.map_or_else(Stamped::default, |watch| {
+            let (sched, soft) = watch.counts(0);
+            Stamped { sched: sched.unwrap_or(0), soft: soft.unwrap_or(0), stages: watch.totals() }
+        });
+        emit(&Event::Done(done(totals, stamped)));
         Ok(())
     }
+}
+
+/// Programs that take samples' timestamps, if the spec asks for any. hears: the stream that comes in.
+fn open_stages(spec: &Dds, hears: u16) -> Result<Stages, Failure> {
+    let load = [(spec.interface.as_str(), Load::Samples { size: spec.size, hears })];
+    Stages::open(&Asked {
+        by: spec.stamps_by.unwrap_or(StampsBy::Auto),
+        run_id: spec.run_id,
+        records: spec.ring_records,
+        out: &load,
+        back: &load,
+        stages: if spec.stamps_by.is_some() { &Stage::ALL } else { &[] },
+    })
 }
 
 /// Cyclone, started by a thread that runs as its threads are to: they inherit its CPUs, and are ordinary threads unless the
@@ -143,8 +193,8 @@ fn join_domain(spec: &Dds) -> Result<(Domain, Writer, Reader), Failure> {
 }
 
 /// `ready`. found: how the measuring thread runs, or None where Cyclone's own are the only ones that measure.
-fn tell_ready(found: RealtimeFound, discovered_ns: Option<i64>) -> Result<(), Failure> {
-    let ready = session::ready("dds", found, Vec::new())?;
+fn tell_ready(found: RealtimeFound, stamps_by: Option<StampsFound>, discovered_ns: Option<i64>) -> Result<(), Failure> {
+    let ready = Ready { stamps_by, ..session::ready("dds", found, Vec::new())? };
     let threads = below::threads(&Tree::machine());
     emit(&Event::DdsReady { ready, found: Found { cyclone: cyclone::VERSION, threads, discovered_ns } });
     Ok(())

@@ -66,7 +66,7 @@ pub fn run(spec: &Dds, session: &Session) -> Result<(), Failure> {
     let matched = || (side.writer.readers().unwrap_or(0), side.reader.writers().unwrap_or(0));
     match find(spec, session, &asker, matched, &counters) {
         Ok(Some(discovered_ns)) => {
-            tell_ready(realtime, Some(discovered_ns))?;
+            tell_ready(realtime, side.stamps_by, Some(discovered_ns))?;
             running.clocks.note();
             if let Some(at) = session.wait_for_start() {
                 let first = at.saturating_add(spec.offset_ns);
@@ -91,7 +91,7 @@ pub fn run(spec: &Dds, session: &Session) -> Result<(), Failure> {
     }
     let (sent, answered) = (counters.sent.load(Ordering::Relaxed), counters.answered.load(Ordering::Relaxed));
     let below = below(side.reader, side.writer, empty_wakeups);
-    let ended = running.finish(failure, |totals| {
+    let ended = running.finish(failure, sent, |totals, stamped| {
         Done::DdsPing(DdsPingTotals {
             sent,
             send_errors: counters.errors.load(Ordering::Relaxed),
@@ -99,6 +99,9 @@ pub fn run(spec: &Dds, session: &Session) -> Result<(), Failure> {
             unanswered: sent.saturating_sub(answered),
             taken,
             below,
+            tx_sched: stamped.sched,
+            tx_soft: stamped.soft,
+            stages: stamped.stages,
             ring_full: totals.ring_full,
             recorded: totals.recorded,
         })

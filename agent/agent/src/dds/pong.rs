@@ -68,7 +68,7 @@ pub fn run(spec: &Dds, session: &Session) -> Result<(), Failure> {
         // No thread of ours measures, and nothing was asked for one (the spec's check).
         None => prepare_thread(&spec.realtime, &side.process)?,
     };
-    tell_ready(found, None)?;
+    tell_ready(found, side.stamps_by, None)?;
     running.clocks.note();
     while !running.ended(session) {
         let counted = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
@@ -78,12 +78,16 @@ pub fn run(spec: &Dds, session: &Session) -> Result<(), Failure> {
     let (taken, empty_wakeups) = open(&taker).totals();
     let failure = open(&taker).trouble().map(|trouble| super::failed(trouble.clone()));
     let below = below(side.reader, side.writer, empty_wakeups);
-    let ended = running.finish(failure, |totals| {
+    let answered = counters.answered.load(Ordering::Relaxed);
+    let ended = running.finish(failure, answered, |totals, stamped| {
         Done::DdsPong(DdsPongTotals {
-            answered: counters.answered.load(Ordering::Relaxed),
+            answered,
             send_errors: counters.errors.load(Ordering::Relaxed),
             taken,
             below,
+            tx_sched: stamped.sched,
+            tx_soft: stamped.soft,
+            stages: stamped.stages,
             ring_full: totals.ring_full,
             recorded: totals.recorded,
         })

@@ -6,6 +6,7 @@
 mod interfaces;
 mod program;
 
+use crate::dds::HELLO;
 use crate::recording::{Feed, Recorder, Tap};
 use program::{Looked, Programs};
 use rtrb::Consumer;
@@ -18,6 +19,7 @@ use sys::socket::Socket;
 use wire::event::{Failure, StampsFound};
 use wire::iec61850::{Prefixes, prefixes_of};
 use wire::record::{Received, Stamp};
+use wire::sequence::{Arrival, Sequences};
 use wire::spec::{Stamps, StampsBy};
 use wire::stage::{self, Arrivals, Came, Comparison, Messages, Packet, Record, Stage, StageTotals};
 
@@ -41,6 +43,12 @@ pub enum Load {
     Frames { size: usize, prefix: usize },
     /// Messages over a TCP connection.
     Bytes(Connection),
+    /// Samples with probes of this many bytes, which Cyclone DDS sends.
+    Samples {
+        size: usize,
+        /// Number of the stream that comes in here.
+        hears: u16,
+    },
     /// Frames in which no program recognises the probe: what they are.
     Unrecognised(&'static str),
 }
@@ -87,6 +95,8 @@ pub struct Stages {
     programs: Option<Programs>,
     missing: Vec<String>,
     connection: Option<Connection>,
+    /// Of samples: the number of the stream that comes in here.
+    hears: Option<u16>,
 }
 
 impl Stages {
@@ -110,12 +120,21 @@ impl Stages {
             }
         }
         let mut programs = None;
-        let connection = out.iter().find_map(|(interface, load)| match load {
-            Load::Bytes(connection) => Some((*interface, *connection)),
-            _ => None,
-        });
-        if connection.is_some() && matches!(by, StampsBy::Socket | StampsBy::Both) {
-            missing.extend(stages.iter().map(|stage| (*stage, OF_SOCKETS.into())));
+        let (mut whole_interface, mut connection, mut hears) = (None, None, None);
+        for (interface, load) in out {
+            match load {
+                Load::Bytes(one) => (whole_interface, connection) = (Some(*interface), Some(*one)),
+                Load::Samples { hears: stream, .. } => (whole_interface, hears) = (Some(*interface), Some(*stream)),
+                _ => {}
+            }
+        }
+        if matches!(by, StampsBy::Socket | StampsBy::Both) {
+            let why = match (connection, hears) {
+                (Some(_), _) => Some(OF_BYTES),
+                (_, Some(_)) => Some(OF_CYCLONE),
+                _ => None,
+            };
+            missing.extend(why.into_iter().flat_map(|why| stages.iter().map(move |stage| (*stage, why.into()))));
         }
         if !wanted.is_empty() {
             let backlog = back.iter().all(|(interface, _)| interfaces::fills_backlog(interface));
@@ -124,7 +143,7 @@ impl Stages {
                 backlog,
                 run_id,
                 records.saturating_mul(wanted.len()),
-                &Looked { prefixes: prefixes.unwrap_or_default(), connection },
+                &Looked { prefixes: prefixes.unwrap_or_default(), out: whole_interface, connection },
             );
             missing.extend(refused);
             programs = attached;
@@ -138,8 +157,7 @@ impl Stages {
                 errno: None,
             });
         }
-        let connection = connection.map(|(_, connection)| connection);
-        Ok(Self { by, asked: stages.to_vec(), programs, missing, connection })
+        Ok(Self { by, asked: stages.to_vec(), programs, missing, connection, hears })
     }
 
     /// Whether programs take this timestamp.
@@ -149,8 +167,12 @@ impl Stages {
 
     /// Whether the socket is to take this timestamp, which is `wanted`.
     pub fn left(&self, stage: Stage, wanted: bool) -> bool {
-        // The socket's timestamps of a stream are of bytes.
-        wanted && self.connection.is_none() && (self.by == StampsBy::Both || !self.take(stage))
+        wanted && self.socket_can() && (self.by == StampsBy::Both || !self.take(stage))
+    }
+
+    /// Whether a socket of ours has timestamps of each message: those of TCP are of bytes, and DDS sends by others.
+    fn socket_can(&self) -> bool {
+        self.connection.is_none() && self.hears.is_none()
     }
 
     /// Of these transmit timestamps those that the socket is to take.
@@ -158,7 +180,7 @@ impl Stages {
         Stamps {
             sched: self.left(Stage::TxSched, stamps.sched),
             software: self.left(Stage::TxSoft, stamps.software),
-            hardware: stamps.hardware && self.connection.is_none(),
+            hardware: stamps.hardware && self.socket_can(),
             ..stamps.clone()
         }
     }
@@ -172,7 +194,7 @@ impl Stages {
             match (self.take(stage), self.by) {
                 (true, StampsBy::Both) => Some("both"),
                 (true, _) => Some("ebpf"),
-                (false, _) => self.connection.is_none().then_some("socket"),
+                (false, _) => self.socket_can().then_some("socket"),
             }
         };
         let clock = |programs: &Programs| if programs.tai { "CLOCK_TAI" } else { "CLOCK_MONOTONIC" };
@@ -221,16 +243,24 @@ impl Stages {
     }
 }
 
-/// Why TCP has none.
-const OF_SOCKETS: &str = "the socket's timestamps of TCP are of bytes, not of messages";
+/// Why sockets have none of TCP's messages, or of samples.
+const OF_BYTES: &str = "the socket's timestamps of TCP are of bytes, not of messages";
+const OF_CYCLONE: &str = "samples are sent by sockets of Cyclone DDS, which keep no timestamps";
 /// More programs do not look for.
 const TOO_MANY: &str = "frames of IEC 61850 have the probe at more than two places";
+/// What stands before the probe in a datagram of Cyclone's with one sample (DDSI-RTPS 2.5, section 9.4): header (20), INFO_TS
+/// (12), DATA without inline QoS (24), encapsulation (4), length of the sequence (4); what is sent again to one reader, or to
+/// the only one, has INFO_DST (16) in addition.
+const BEFORE_SAMPLES: [usize; 2] = [64, 80];
+/// Larger samples, with their encapsulation and length, go in fragments (`fragment_size` of Cyclone's defconfig.c).
+const LARGEST_SAMPLE: usize = 1344 - 8;
 
-/// The places at which frames have the probe, but for the one right behind EtherType; None: there are too many.
+/// The places at which packets have the probe, but for the one right behind EtherType or UDP's header; None: there are too many.
 fn prefixes<'a>(loads: impl Iterator<Item = &'a (&'a str, Load)>) -> Option<Prefixes> {
-    prefixes_of(loads.filter_map(|(_, load)| match load {
-        Load::Frames { prefix, .. } => Some(*prefix),
-        _ => None,
+    prefixes_of(loads.flat_map(|(_, load)| match load {
+        Load::Frames { prefix, .. } => vec![*prefix],
+        Load::Samples { .. } => BEFORE_SAMPLES.to_vec(),
+        _ => Vec::new(),
     }))
 }
 
@@ -250,6 +280,13 @@ fn unseen(stage: Stage, interface: &str, load: Load) -> Option<String> {
         }
         (Stage::TxSched | Stage::TxSoft, Load::Datagrams { .. }) => None,
         (_, Load::Bytes(_)) => None,
+        (_, Load::Samples { size, .. }) if size > LARGEST_SAMPLE => {
+            Some(format!("a sample of {size} bytes is sent in fragments; of {LARGEST_SAMPLE} it is not"))
+        }
+        (stage, Load::Samples { size, .. }) => {
+            let [_, most] = BEFORE_SAMPLES;
+            unseen(stage, interface, Load::Datagrams { size: size + most, ipv6: false })
+        }
         (_, Load::Unrecognised(what)) => Some(format!("programs do not recognise {what}")),
     }
 }
@@ -376,6 +413,7 @@ impl Stages {
             arrivals: Arrivals::default(),
             comparison: (self.by == StampsBy::Both).then(Comparison::default),
             connection: self.connection.map(|connection| (connection, Messages::new(connection.size))),
+            samples: self.hears.map(|stream| (stream, [(); Stage::ALL.len()].map(|()| Sequences::endless()))),
             streams: Arc::clone(&streams),
             lost: 0,
             full: recorder.full(),
@@ -394,6 +432,8 @@ struct Bringer {
     arrivals: Arrivals,
     comparison: Option<Comparison>,
     connection: Option<(Connection, Messages)>,
+    /// Of samples: the stream that comes in, and which of each stage were there.
+    samples: Option<(u16, [Sequences; Stage::ALL.len()])>,
     streams: Arc<Vec<Counted>>,
     realtime: Realtime,
     lost: u64,
@@ -449,7 +489,11 @@ impl Bringer {
         let Record { ns, stage, came } = record;
         let real_ns = self.realtime.of(ns);
         match (came, &mut self.connection) {
-            (Came::Packet(packet), _) => self.note(stage, packet, real_ns),
+            (Came::Packet(packet), _) => {
+                if self.is_first(stage, packet) {
+                    self.note(stage, packet, real_ns);
+                }
+            }
             (Came::Bytes(segment), Some((connection, messages))) => {
                 let stream = if stage == Stage::RxSoft { connection.hears } else { connection.sends };
                 for number in messages.whole(stage, segment) {
@@ -458,6 +502,18 @@ impl Bringer {
             }
             (Came::Bytes(_), None) => {}
         }
+    }
+
+    /// Whether the packet counts: of samples those of our two streams, each once however often it is sent.
+    fn is_first(&mut self, stage: Stage, (stream, sequence): Packet) -> bool {
+        let Some((hears, seen)) = &mut self.samples else { return true };
+        let ours = match stage {
+            Stage::RxSoft => stream == *hears,
+            Stage::TxSched | Stage::TxSoft => self.streams.iter().any(|counted| counted.stream == stream),
+        };
+        let is_hello = sequence == HELLO as u32;
+        ours && !is_hello
+            && matches!(seen[stage as usize].arrive(sequence.into()), Arrival::InOrder | Arrival::Reordered)
     }
 
     fn note(&mut self, stage: Stage, packet: Packet, real_ns: i64) {

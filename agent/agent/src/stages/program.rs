@@ -33,8 +33,10 @@ const BEFORE_MERGING: Place = ("stage_rx_gro", "napi_gro_receive_entry");
 pub struct Looked<'a> {
     /// What may stand between EtherType and probe.
     pub prefixes: Prefixes,
-    /// A connection, and the interface that it is bound to.
-    pub connection: Option<(&'a str, Connection)>,
+    /// The interface by which all that leaves is looked at, whose socket it may be; None: what known sockets send.
+    pub out: Option<&'a str>,
+    /// A connection.
+    pub connection: Option<Connection>,
 }
 
 /// Why a stage has no program, in a few words.
@@ -96,13 +98,8 @@ impl Programs {
     ) -> Result<(Self, Refused), String> {
         let kernel = kernel_types()?;
         let netns = network_namespace().map_err(|error| why(&error))?;
-        let (port, asks, ifindex) = match looked.connection {
-            None => (0, false, 0),
-            Some((interface, connection)) => {
-                let index = sys::socket::interface_index(interface).map_err(|error| error.to_string())?;
-                (u32::from(connection.port), connection.asks, index)
-            }
-        };
+        let (port, asks) = looked.connection.map_or((0, false), |one| (u32::from(one.port), one.asks));
+        let ifindex = looked.out.map_or(Ok(0), sys::socket::interface_index).map_err(|error| error.to_string())?;
         let mut object = EbpfLoader::new()
             .btf(Some(&kernel))
             .set_global("run_id", &run_id, true)
@@ -110,8 +107,8 @@ impl Programs {
             .set_global("prefixes", &looked.prefixes, true)
             .set_global("tcp_port", &port, true)
             .set_global("tcp_asks", &u32::from(asks), true)
-            .set_global("tcp_netns", &netns, true)
-            .set_global("tcp_ifindex", &ifindex, true)
+            .set_global("out_netns", &netns, true)
+            .set_global("out_ifindex", &ifindex, true)
             .set_max_entries("records", ring_bytes(records, RING_BYTES))
             .load(OBJECT)
             .map_err(|error| why(&error))?;

@@ -340,7 +340,7 @@ pub struct RoundTotals {
 }
 
 /// Totals of a DDS ping.
-#[derive(Clone, Copy, Debug, Default, JsonSchema, Serialize)]
+#[derive(Clone, Debug, Default, JsonSchema, Serialize)]
 pub struct DdsPingTotals {
     /// Questions that Cyclone took.
     pub sent: u64,
@@ -356,6 +356,12 @@ pub struct DdsPingTotals {
     /// What happened below.
     #[serde(flatten)]
     pub below: Below,
+    /// Timestamps of samples on entry to the qdisc layer.
+    pub tx_sched: u64,
+    /// Timestamps of samples on handing them to the driver.
+    pub tx_soft: u64,
+    /// What the BPF programs came to that take timestamps; None: there are none.
+    pub stages: Option<StageTotals>,
     /// Records lost because a ring was full.
     pub ring_full: u64,
     /// Records written.
@@ -363,7 +369,7 @@ pub struct DdsPingTotals {
 }
 
 /// Totals of a DDS pong.
-#[derive(Clone, Copy, Debug, Default, JsonSchema, Serialize)]
+#[derive(Clone, Debug, Default, JsonSchema, Serialize)]
 pub struct DdsPongTotals {
     /// Answers that Cyclone took.
     pub answered: u64,
@@ -375,6 +381,12 @@ pub struct DdsPongTotals {
     /// What happened below.
     #[serde(flatten)]
     pub below: Below,
+    /// Timestamps of samples on entry to the qdisc layer.
+    pub tx_sched: u64,
+    /// Timestamps of samples on handing them to the driver.
+    pub tx_soft: u64,
+    /// What the BPF programs came to that take timestamps; None: there are none.
+    pub stages: Option<StageTotals>,
     /// Records lost because a ring was full.
     pub ring_full: u64,
     /// Records written.

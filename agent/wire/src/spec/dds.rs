@@ -1,6 +1,6 @@
 //! What `dds` is asked for: questions and answers over Cyclone DDS.
 
-use super::{Realtime, Wrong, check_ring, default_ring_records, hexadecimal, wrong};
+use super::{Realtime, StampsBy, Wrong, check_ring, default_ring_records, hexadecimal, wrong};
 use crate::pace::Way;
 use crate::probe;
 use schemars::JsonSchema;
@@ -112,6 +112,9 @@ pub struct Dds {
     /// Of ping: how long the other side is looked for, ns.
     #[serde(default = "ten_seconds")]
     pub discovery_ns: i64,
+    /// Who takes the kernel's timestamps of samples: BPF programs, as the sockets are Cyclone's. None: nobody.
+    #[serde(default)]
+    pub stamps_by: Option<StampsBy>,
     /// Say in `progress` how long round trips take (ping), and what the hypervisor takes.
     #[serde(default)]
     pub live: bool,

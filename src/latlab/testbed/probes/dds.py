@@ -8,6 +8,7 @@ from typing import Final, Literal
 from xml.sax.saxutils import quoteattr
 
 from latlab.model.units import SECOND_NS
+from latlab.scenario.models import StampsBy
 from latlab.testbed.step import Spec
 
 # Cyclone DDS's configuration, as CYCLONEDDS_URI has it and as our own agent's `dds` is given it.
@@ -92,7 +93,7 @@ class DdsPlan:
     up, down: stream numbers of questions and answers. size: bytes of the probe; a sample has four more, its length.
     period_ns: from one question to the next; None: each follows the answer before it. duration_ns: at a rate no
     question is due so long after the start or later, in a closed loop after the first; timeout_ns: how long an answer
-    is waited for. reliable: what is lost is sent again.
+    is waited for. reliable: what is lost is sent again. stamps_by: who takes the kernel's timestamps; None: nobody.
     """
 
     name: str
@@ -109,6 +110,7 @@ class DdsPlan:
     offset_ns: int = 0
     busy_wait_ns: int = 0
     reliable: bool = True
+    stamps_by: StampsBy | None = None
 
 
 def pong_spec(plan: DdsPlan) -> Spec:
@@ -146,6 +148,7 @@ def _spec(plan: DdsPlan, side: DdsSide, role: str) -> Spec:
         "name": plan.name,
         "interface": side.cyclone.interface,
         "size": plan.size,
+        "stamps_by": plan.stamps_by,
         "transport": {
             "kind": "dds",
             "domain": plan.domain,
