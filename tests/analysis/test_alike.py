@@ -78,3 +78,11 @@ def test_a_repetition_that_measured_what_another_did_is_a_copy_of_it() -> None:
 )
 def test_others_are_no_copies(other: Cell) -> None:
     assert list(copies([measured(1, LATENCIES), other])) == []
+
+
+def test_figures_that_are_all_near_each_other_are_no_copies() -> None:
+    # A timer's interrupt, idle: 0.35 to 0.39 µs.
+    first, other = ([*range(350, 390)], [*range(352, 392)])
+    assert list(copies([measured(1, first), measured(2, other)])) == []
+    ((_, stream, earlier),) = copies([measured(1, first), measured(2, first)])
+    assert (stream, earlier) == ("control", 1)

@@ -57,8 +57,8 @@ def pooled(figures: Sequence[Metric]) -> Pooled | None:
 
 
 COPY_NS: Final = 100
-"""Repetitions whose extremes and percentiles are all as near as this are one measurement, which was taken twice: others
-differ by microseconds at least in their maxima.
+"""Repetitions whose extremes and percentiles are all as near as this, and as a hundredth of their range, are one
+measurement, which was taken twice: others differ by more at least in their maxima.
 """
 _COMPARED: Final = ("min", "p50", "p90", "p99", "max")
 
@@ -82,7 +82,8 @@ def _are_equal(one: Metric, other: Metric) -> bool:
     """Whether two repetitions of a metric have the same number of packets, and everywhere nearly the same figures."""
     values = [(getattr(one, name), getattr(other, name)) for name in _COMPARED]
     known = [(a, b) for a, b in values if a is not None and b is not None]
-    return one.n == other.n and len(known) > 1 and all(abs(a - b) <= COPY_NS for a, b in known)
+    near = min(COPY_NS, ((one.max or 0) - (one.min or 0)) // 100)
+    return one.n == other.n and len(known) > 1 and all(abs(a - b) <= near for a, b in known)
 
 
 # How alike the repetitions of a cell are, packet by packet.

@@ -133,7 +133,7 @@ def _with_copies(found: Sequence[JudgedCell]) -> list[JudgedCell]:
                 "two repetitions are one measurement, and intervals count it twice",
                 "suspect",
                 f"stream {stream}",
-                f"extremes and percentiles that differ by more than {COPY_NS} ns somewhere",
+                f"figures that differ by more than {COPY_NS} ns, or a hundredth of their range",
                 f"those of repetition {earlier}",
                 "in virtual time repetitions differ by when they begin, which gates round up to their cycle: use more "
                 "repetitions or another `seed`, and count these two as one",
