@@ -19,6 +19,7 @@ from agent_process import tai_ns
 from agent_refusals import only_error
 from agent_rounds import assert_no_faster_than_recorded
 from agent_streams import ECU, MS, ORDINARY, SENSOR, new_run_id, recording
+from lab_machine import run
 
 from latlab.testbed.probes.dds import Cyclone, DdsPlan, DdsSide, ping_spec, pong_spec
 
@@ -74,6 +75,16 @@ class Probe:
         found = recording(self._folder, name)
         assert found.complete
         return found.table
+
+
+def drop_each(nth: int, host: str) -> None:
+    """Nothing; from now on the host's kernel drops each so-manieth datagram that comes in."""
+    enter = ("ip", "netns", "exec", host, "nft", "add")
+    run(*enter, "table", "inet", "loss")
+    run(*enter, "chain", "inet", "loss", "input", "{ type filter hook input priority 0 ; }")
+    run(
+        *enter, "rule", "inet", "loss", "input", "meta", "l4proto", "udp", "numgen", "inc", "mod", str(nth), "0", "drop"
+    )
 
 
 def measured(bed: Bed, folder: Path, made: DdsPlan) -> tuple[Probe, dict[str, Any], dict[str, Any]]:
@@ -141,6 +152,22 @@ def test_programs_stamp_each_sample_where_it_enters_the_qdisc_layer_leaves_and_c
         way = [sent["submit_tai_ns"], stamps["0"] + offset, stamps["1"] + offset, received["rx_soft_real_ns"] + offset]
         for before, after in pairwise([*way, received["rx_user_tai_ns"]]):
             assert (before <= after).all()
+
+
+def test_a_sample_that_is_sent_again_has_the_timestamps_of_its_first_packet(bed: Bed, tmp_path: Path) -> None:
+    probe = Probe(bed, tmp_path, plan(tmp_path, stamps_by="ebpf", timeout_ns=5_000 * MS, **RATE))
+    drop_each(7, "ecu")
+    probe.begin()
+    asked, answered = probe.end()
+    assert asked["resent_bytes"] > 0
+    n = assert_whole(probe, asked, answered, stamps=2)
+    came = probe.table("pong.received")
+    assert came["rx_soft_real_ns"].null_count() == 0
+    # What was dropped behind the program waits until it is sent again.
+    clocks = probe.table("ping.clocks")
+    offset = round((clocks["tai_ns"][0] - clocks["real_ns"][0]) / 1e9) * 10**9
+    waited = (came["rx_user_tai_ns"] - came["rx_soft_real_ns"] - offset).sort()
+    assert 0 <= waited[0] < MS < waited[n - 1]
 
 
 def test_samples_that_go_in_fragments_have_no_timestamps_of_the_kernel_and_a_reason(bed: Bed, tmp_path: Path) -> None:

@@ -101,7 +101,7 @@ impl Side {
         let mut stages = open_stages(spec, hears)?;
         let stamps_by = stages.found();
         let (sent, received) = (recorder.table(spec.ring_records)?, recorder.table(spec.ring_records)?);
-        let stamps = recorder.table(2 * spec.ring_records)?;
+        let stamps = recorder.table(if spec.stamps_by.is_some() { 2 * spec.ring_records } else { 1 })?;
         let clocks = ClockLog::new(&mut recorder)?;
         stages.add_arrival(&spec.interface)?;
         let taps = Taps { stamps: Some(stamps), received: Some(received) };
