@@ -21,6 +21,7 @@ from agent_rounds import assert_no_faster_than_recorded
 from agent_streams import ECU, MS, ORDINARY, SENSOR, new_run_id, recording
 from lab_machine import run
 
+from latlab.scenario.probes import WHOLE_SAMPLE_MAX
 from latlab.testbed.probes.dds import Cyclone, DdsPlan, DdsSide, ping_spec, pong_spec
 
 pytestmark = pytest.mark.real
@@ -133,7 +134,7 @@ def test_in_a_closed_loop_each_answer_starts_the_next_question(bed: Bed, tmp_pat
 
 
 @pytest.mark.parametrize(("how", "mode"), [(LOOP, "listener"), (LOOP, "spin"), (RATE, "block")], ids=str)
-@pytest.mark.parametrize("size", [40, 41, 1336])
+@pytest.mark.parametrize("size", [40, 41, WHOLE_SAMPLE_MAX])
 def test_programs_stamp_each_sample_where_it_enters_the_qdisc_layer_leaves_and_comes_in(
     bed: Bed, tmp_path: Path, how: dict[str, Any], mode: str, size: int
 ) -> None:
@@ -171,12 +172,12 @@ def test_a_sample_that_is_sent_again_has_the_timestamps_of_its_first_packet(bed:
 
 
 def test_samples_that_go_in_fragments_have_no_timestamps_of_the_kernel_and_a_reason(bed: Bed, tmp_path: Path) -> None:
-    probe, asked, answered = measured(bed, tmp_path, plan(tmp_path, size=1337, stamps_by="auto"))
+    probe, asked, answered = measured(bed, tmp_path, plan(tmp_path, size=WHOLE_SAMPLE_MAX + 1, stamps_by="auto"))
     assert assert_whole(probe, asked, answered) > 1
     (why,) = probe.found["stamps_by"]["missing"]
     assert why.endswith("a sample of 1337 bytes is sent in fragments; of 1336 it is not")
     with pytest.raises(AssertionError, match="is sent in fragments"):
-        Probe(bed, tmp_path, plan(tmp_path, size=1337, stamps_by="ebpf"))
+        Probe(bed, tmp_path, plan(tmp_path, size=WHOLE_SAMPLE_MAX + 1, stamps_by="ebpf"))
 
 
 def test_cyclones_sockets_keep_no_timestamps(bed: Bed, tmp_path: Path) -> None:
