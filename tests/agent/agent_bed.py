@@ -9,7 +9,7 @@ import socket
 from collections.abc import Iterator
 from typing import Any, Self
 
-from agent_process import Agent
+from agent_process import PATIENCE_S, Agent
 from lab_machine import CLONE_NEWNET, LIBC, run
 
 ETH_P_ALL = 3
@@ -59,7 +59,7 @@ class Bed:
         with inside(namespace):
             made = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         made.setsockopt(socket.SOL_SOCKET, 33, 32 << 20)  # SO_RCVBUFFORCE
-        made.settimeout(5.0)
+        made.settimeout(PATIENCE_S)
         made.bind((address, port))
         return made
 
@@ -69,7 +69,7 @@ class Bed:
             made = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(ETH_P_ALL))
         made.setsockopt(SOL_PACKET, PACKET_AUXDATA, 1)
         made.setsockopt(socket.SOL_SOCKET, 33, 32 << 20)
-        made.settimeout(5.0)
+        made.settimeout(PATIENCE_S)
         made.bind((interface, ETH_P_ALL))
         return made
 

@@ -96,7 +96,10 @@ def answered(asker: socket.socket, *questions: bytes) -> list[int]:
     last = int.from_bytes(questions[-1][16:24], "little")
     came: list[int] = []
     while not came or came[-1] != last:
-        packet = asker.recv(65536)
+        try:
+            packet = asker.recv(65536)
+        except TimeoutError:
+            pytest.fail(f"nothing after the answers to {came}")
         assert packet[:4] == b"LATL" and packet[6:8] == DOWN.to_bytes(2, "little")
         came.append(int.from_bytes(packet[16:24], "little"))
     return came
