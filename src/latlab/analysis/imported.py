@@ -25,6 +25,7 @@ from latlab.result.types import Anomaly, LateLimits, Metric, Series, Stream
 BINS: Final = "bins and digits"
 DIGITS: Final = "digits"
 TOLD: Final = "given at the import"
+POINTS: Final = METRICS_BY_NAME["transit"].pairs[0]
 
 _NOTHING: Final = pl.DataFrame(
     schema={
@@ -62,6 +63,17 @@ def packet_figures(
     return counts, metrics
 
 
+def rows_with_launches(stream: RecordedStream, packets: pl.DataFrame) -> pl.DataFrame:
+    """The rows of one stream, with launch times where they have some; of packets that were seen at two points the
+    instant at the first is taken for it, and that at the second for the kernel's receive timestamp.
+    """
+    rows = stream_rows(packets, stream.stream)
+    first, second = (f"{name}_tai_ns" for name in POINTS)
+    if second not in rows.columns or rows[second].null_count() == rows.height:
+        return rows
+    return rows.with_columns(launch_tai_ns=first, rx_soft_tai_ns=second)
+
+
 def launch_gap_ns(rows: pl.DataFrame) -> int | None:
     """The median time between launches that follow each other, ns; None where no two packets have a launch time."""
     launch = np.sort(rows["launch_tai_ns"].drop_nulls().to_numpy())
@@ -71,12 +83,14 @@ def launch_gap_ns(rows: pl.DataFrame) -> int | None:
 def packet_anomalies(
     stream: RecordedStream, packets: pl.DataFrame
 ) -> tuple[dict[str, Anomaly] | None, LateLimits | None]:
-    """The anomalies of one stream, and what packets were compared with; None each where no packet says when it was due.
+    """The anomalies of one stream, and what packets were compared with; None each where no packet says when it was due,
+    nor two points saw it.
 
-    Packets are compared with their own launch times; how regular these are is `launch_gap_ns`. There are no clean
-    windows: an import's figures are compared with what its program said of the whole.
+    Packets are compared with their own launch times, or with when the first point saw them; how regular these are is
+    `launch_gap_ns`. There are no clean windows: an import's figures are compared with what its program said of the
+    whole, and who sends watched packets may change their rate.
     """
-    rows = stream_rows(packets, stream.stream)
+    rows = rows_with_launches(stream, packets)
     period_ns = launch_gap_ns(rows)
     if period_ns is None:
         return None, None

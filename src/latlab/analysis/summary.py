@@ -26,7 +26,7 @@ from latlab.analysis.counts import (
 from latlab.analysis.described import clock_source, probe_of, sent_as
 from latlab.analysis.evidence import RECEIVING
 from latlab.analysis.gate_port import GatePort, gates_of
-from latlab.analysis.imported import no_counts, packet_figures, summed_up
+from latlab.analysis.imported import no_counts, packet_anomalies, packet_figures, summed_up
 from latlab.analysis.metrics import BOUND, Values, metric_values, none_arrived, unstamped_of, variation_of
 from latlab.analysis.statistics import statistics
 from latlab.analysis.tail import tail_of
@@ -294,16 +294,20 @@ def _timer(cell: RecordedCell, stream: RecordedStream, packets: pl.DataFrame) ->
 
 def _of_tool(cell: RecordedCell, stream: RecordedStream, packets: pl.DataFrame) -> Stream:
     """A tool's stream, or one of packets that were watched, as any other; what is not known of it is None."""
+    anomalies = limits = None
     if stream.stream:
         counts, metrics = packet_figures(stream, packets, _bound_ns(stream, packets))
+        if stream.flow:
+            anomalies, limits = packet_anomalies(stream, packets)
     else:
         probe = next(one for one in cell.probes if one.name == stream.probe)
         counts, metrics = no_counts(), {}
         for one in probe.tool.figures if probe.tool else ():
             intervals = pl.DataFrame([vars(interval) for interval in one.intervals]) if one.intervals else None
             metrics[one.metric] = summed_up(one, None, intervals, None)
-    nothing = dict.fromkeys(("silent", "gates", "anomalies", "windows"))
-    return stream_of(cell, stream.name, **nothing, counts=counts, metrics=metrics, losses=watched_losses(stream))
+    found: dict[str, Any] = dict.fromkeys(("silent", "gates", "windows"))
+    found |= {"anomalies": anomalies, "late_limits": limits}
+    return stream_of(cell, stream.name, **found, counts=counts, metrics=metrics, losses=watched_losses(stream))
 
 
 def _bound_ns(stream: RecordedStream, packets: pl.DataFrame) -> int | None:

@@ -338,7 +338,7 @@ mod tests {
             let mut bytes = noise;
             bytes.extend(spoken(9, &said));
             let sessions = heard(&bytes, &[11]);
-            prop_assert_eq!(sessions.last(), Some(&(9, joined(said))));
+            prop_assert_eq!(sessions.last().cloned(), Some((9, joined(said))));
         }
     }
 }

@@ -1,0 +1,75 @@
+"""Anomalies of packets that were watched at two points: late from the first to the second, or lost between them."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Collection
+from pathlib import Path
+
+from numbered_frames import sampled
+from watched_points import Seen, Watching, made_result
+
+from latlab.result.types import Anomaly, Stream
+
+US = 1_000
+COUNT = 4000
+PERIOD_NS = 250 * US
+TOOK_NS = 30 * US
+LATE, LATE_NS = (700, 1900, 3100), 100 * US
+LOST = range(2500, 2505)
+STALLED, STALL_NS = 1200, 5_000 * US
+
+
+def streams(folder: Path, *, lost: Collection[int] = (), irregular_ns: int = 0) -> dict[str, Stream]:
+    """What is known of samples that pass two points, 30 µs apart, with noise of 1 µs: three are 100 µs late, and what
+    passes in 5 ms from STALLED on waits and goes on at once. irregular_ns: by how much their sender strays.
+    """
+    random.seed(1)
+    first: list[Seen] = []
+    second: list[Seen] = []
+    for number in range(COUNT):
+        at_ns = number * PERIOD_NS + random.randint(0, irregular_ns)
+        frame = sampled(number, vlan=None)
+        first.append((at_ns, frame))
+        if number in lost:
+            continue
+        to_ns = at_ns + TOOK_NS + round(random.gauss(0, US)) + (LATE_NS if number in LATE else 0)
+        held_until_ns = STALLED * PERIOD_NS + STALL_NS + US * (number - STALLED)
+        if number >= STALLED and at_ns < STALLED * PERIOD_NS + STALL_NS:
+            to_ns = max(to_ns, held_until_ns)
+        second.append((to_ns, frame))
+    watch, found = Watching(folder)(first, sorted(second), bound_ns=US)
+    return made_result(watch, found, folder / "runs").cells[0].streams
+
+
+def anomalies(stream: Stream) -> dict[str, Anomaly]:
+    """Its anomalies, which were looked for."""
+    assert stream.anomalies is not None
+    return stream.anomalies
+
+
+def test_what_is_late_between_two_points_is_found_by_its_class(tmp_path: Path) -> None:
+    every = streams(tmp_path, lost=LOST)
+    (path,) = (one for one in every.values() if one.points and len(one.points) == 2)
+    found = anomalies(path)
+    assert {name: one.packets for name, one in found.items() if name != "stall"} == {
+        "unexplained": len(LATE),
+        "loss_burst": len(LOST),
+    }
+    assert found["stall"].episodes == 1
+    assert found["stall"].packets in (STALL_NS // PERIOD_NS - 1, STALL_NS // PERIOD_NS)
+    (lost,) = found["loss_burst"].shown
+    assert (lost.from_sequence, lost.to_sequence) == (LOST[0], LOST[-1])
+
+
+def test_a_sender_that_strays_makes_nothing_late(tmp_path: Path) -> None:
+    every = streams(tmp_path, irregular_ns=120 * US)
+    (path,) = (one for one in every.values() if one.points and len(one.points) == 2)
+    assert {name: one.packets for name, one in anomalies(path).items() if name != "stall"} == {"unexplained": len(LATE)}
+
+
+def test_at_one_point_there_is_nothing_to_compare_packets_with(tmp_path: Path) -> None:
+    every = streams(tmp_path)
+    alone = [one for one in every.values() if len(one.points or ()) < 2]
+    assert alone
+    assert all(one.anomalies is None for one in alone)
