@@ -9,19 +9,21 @@ import shutil
 import subprocess
 import venv
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 from unittest import mock
 
 import pytest
 import yaml
 from arm_boards import CABLE, IMAGE, ArmBoard, arm_boards, with_sshd
 from lab_machine import private_network, run
-from latlab_command import cells_of
+from latlab_command import LATLAB, cells_of
 
 import latlab
 import package
 from latlab.testbed.agent_binary import AGENT, find_agent
-from latlab.testbed.images.store import find_image
+from latlab.testbed.images.store import NESTED_INITRAMFS, find_image
 from latlab.testbed.site import STATE
 
 ROOT = Path(__file__).parents[2]
@@ -40,7 +42,8 @@ def desk(arm_cache: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
     with mock.patch.dict(os.environ, LATLAB_CACHE=str(arm_cache)):
         image = find_image(IMAGE)
         assert image
-        initramfs = with_sshd(image, folder)
+        # That which has QEMU, for guests.
+        initramfs = with_sshd(replace(image, initramfs=image.folder / NESTED_INITRAMFS), folder)
         with private_network():
             os.makedirs(STATE, exist_ok=True)
             run("mount", "-t", "tmpfs", "tmpfs", STATE)
@@ -63,6 +66,30 @@ def installed(arm_agent: Path, tmp_path_factory: pytest.TempPathFactory) -> Path
     return folder / "venv/bin/latlab"
 
 
+def measured(latlab_command: Path, folder: Path, scenario: dict[str, Any], **environment: str) -> Path:
+    """The folder of the run of that scenario, by that `latlab` in that folder."""
+    (folder / "desk.yaml").write_text(yaml.safe_dump(scenario))
+    ran = subprocess.run(
+        (latlab_command, "run", "desk.yaml", "--picture", "none"),
+        cwd=folder, capture_output=True, text=True, check=False, env=environment, timeout=600,
+    )  # fmt: skip
+    assert ran.returncode in MEASURED, ran.stderr + ran.stdout
+    (run,) = (folder / "runs").iterdir()
+    return run
+
+
+def counted(folder: Path) -> dict[str, tuple[int, int]]:
+    """Of each stream how many packets were sent and how many came, of the only cell."""
+    (result,) = json.loads((folder / "result.json").read_text())["cells"]
+    return {name: (one["counts"]["sent"], one["counts"]["received"]) for name, one in result["streams"].items()}
+
+
+def architectures(folder: Path) -> dict[str, str]:
+    """{host: that of its kernel}, by the facts of the only cell."""
+    (path,) = folder.glob("cells/*/*/facts-before.json")
+    return {name: facts["kernel"]["architecture"] for name, facts in json.loads(path.read_text()).items()}
+
+
 def test_a_lab_that_was_installed_from_the_wheel_measures_between_two_arm_boards(
     installed: Path, desk: dict[str, ArmBoard], tmp_path: Path
 ) -> None:
@@ -78,33 +105,64 @@ def test_a_lab_that_was_installed_from_the_wheel_measures_between_two_arm_boards
         },
         "duration": f"{PACKETS * PERIOD_MS}ms",
     }
-    (tmp_path / "desk.yaml").write_text(yaml.safe_dump(scenario))
     # Nothing of these sources, nor of their agents, is known to it.
     alone = {key: value for key, value in os.environ.items() if not key.startswith(("LATLAB_", "PYTHON"))}
-    alone |= {"LATLAB_STATE": str(tmp_path / "state")}
-    ran = subprocess.run(
-        (installed, "run", "desk.yaml", "--picture", "none"),
-        cwd=tmp_path, capture_output=True, text=True, check=False, env=alone, timeout=600,
-    )  # fmt: skip
-    assert ran.returncode in MEASURED, ran.stderr + ran.stdout
+    folder = measured(installed, tmp_path, scenario, **alone, LATLAB_STATE=str(tmp_path / "state"))
     assert {name: board.left() for name, board in desk.items()} == before
-    (folder,) = (tmp_path / "runs").iterdir()
     (cell,) = cells_of(folder).values()
     assert [clock["source"] for clock in cell["clocks"]] == ["exchange"]
-    (result,) = json.loads((folder / "result.json").read_text())["cells"]
-    counts = {
-        name: (stream["counts"]["sent"], stream["counts"]["received"]) for name, stream in result["streams"].items()
-    }
-    assert counts == dict.fromkeys(("there", "back"), (PACKETS, PACKETS))
+    assert counted(folder) == dict.fromkeys(("there", "back"), (PACKETS, PACKETS))
     packets = latlab.load(folder).packets("all")
     stamps = ("wake", "submit", "tx_sched", "tx_soft", "rx_soft", "rx_user")
     assert {stamp: packets[f"{stamp}_tai_ns"].null_count() for stamp in stamps} == dict.fromkeys(stamps, 0)
-    (path,) = folder.glob("cells/*/*/facts-before.json")
-    facts = json.loads(path.read_text())
-    assert {facts[name]["kernel"]["architecture"] for name in desk} == {ARCHITECTURE}
+    assert architectures(folder) == dict.fromkeys(desk, ARCHITECTURE)
     for board in desk.values():
         (agent,) = board.run("ls /var/lib/latlab/agents/*").split()
         assert board.run(agent, "--version").startswith(f"{AGENT} {latlab.__version__}, built for {ARCHITECTURE}")
+
+
+def test_a_guest_of_an_arm_board_is_measured_and_nothing_but_its_image_stays(
+    arm_cache: Path, desk: dict[str, ArmBoard], tmp_path: Path
+) -> None:
+    sender, vm_host = desk.values()
+    # As its owner would: the errors of `latlab run` name these modules.
+    vm_host.run("modprobe -a bridge tun vhost_net")
+    before = {name: board.left() for name, board in desk.items()}
+    stream = {"period": f"{PERIOD_MS}ms", "size": "64B"}
+    scenario = {
+        "name": "desk",
+        "hosts": {name: {"kind": "ssh", "ssh": {"config": str(board.config)}} for name, board in desk.items()},
+        "links": [{"ends": [f"{name}.{CABLE}" for name in desk], "subnet": "10.78.0.0/24"}],
+        "guests": {
+            "vm1": {
+                "host": vm_host.name,
+                "uplink": CABLE,
+                "image": "debian-cloud-arm64",
+                "acceleration": "kvm",
+                "memory": "192MiB",
+            }
+        },
+        "streams": {
+            "down": {"talker": sender.name, "listener": "vm1", **stream},
+            "up": {"talker": "vm1", "listener": sender.name, **stream},
+        },
+        "duration": f"{PACKETS * PERIOD_MS}ms",
+    }
+    environment = {**os.environ, "LATLAB_CACHE": str(arm_cache), "LATLAB_STATE": str(tmp_path / "state")}
+    folder = measured(LATLAB, tmp_path, scenario, **environment)
+    assert counted(folder) == dict.fromkeys(("down", "up"), (PACKETS, PACKETS))
+    assert architectures(folder) == dict.fromkeys((*desk, "vm1"), ARCHITECTURE)
+    assert {name: board.left() for name, board in desk.items()} == before
+    (image,) = vm_host.run("ls /var/lib/latlab/images").split()
+    assert find_digest(arm_cache).startswith(image)
+
+
+def find_digest(cache: Path) -> str:
+    """That of the guest's image."""
+    with mock.patch.dict(os.environ, LATLAB_CACHE=str(cache)):
+        image = find_image("debian-cloud-arm64")
+    assert image
+    return image.digest
 
 
 @pytest.mark.parametrize("crate", ["wire", "sys"])
