@@ -52,6 +52,8 @@ def test_what_is_late_between_two_points_is_found_by_its_class(tmp_path: Path) -
     every = streams(tmp_path, lost=LOST)
     (path,) = (one for one in every.values() if one.points and len(one.points) == 2)
     found = anomalies(path)
+    assert path.late_limits
+    assert path.late_limits.way == "from first_point to second_point"
     assert {name: one.packets for name, one in found.items() if name != "stall"} == {
         "unexplained": len(LATE),
         "loss_burst": len(LOST),

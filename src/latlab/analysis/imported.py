@@ -68,10 +68,16 @@ def rows_with_launches(stream: RecordedStream, packets: pl.DataFrame) -> pl.Data
     instant at the first is taken for it, and that at the second for the kernel's receive timestamp.
     """
     rows = stream_rows(packets, stream.stream)
-    first, second = (f"{name}_tai_ns" for name in POINTS)
-    if second not in rows.columns or rows[second].null_count() == rows.height:
+    if not _at_two_points(rows):
         return rows
+    first, second = (f"{name}_tai_ns" for name in POINTS)
     return rows.with_columns(launch_tai_ns=first, rx_soft_tai_ns=second)
+
+
+def _at_two_points(rows: pl.DataFrame) -> bool:
+    """Whether any packet was seen at both."""
+    second = f"{POINTS[1]}_tai_ns"
+    return second in rows.columns and rows[second].null_count() < rows.height
 
 
 def launch_gap_ns(rows: pl.DataFrame) -> int | None:
@@ -97,7 +103,10 @@ def packet_anomalies(
     duplicated = stream_counts(rows, Totals(), stream.stream)["duplicated"]
     context = context_of(stream.model_copy(update={"period_ns": period_ns}), rows, (), duplicated, NOTHING)
     found = find_anomalies(with_every_launch(rows), context)
-    return by_class(found), found.limits
+    limits = found.limits
+    if limits and _at_two_points(rows):
+        limits = limits.model_copy(update={"until": POINTS[1]})
+    return by_class(found), limits
 
 
 def _of_values(rows: pl.DataFrame, values: Values, shared: Mapping[str, int | None], bound_ns: int | None) -> Metric:

@@ -301,7 +301,7 @@ def late_text(block: Stream) -> str:
     begins, usual = (limits.from_ns, limits.usual_ns.middle) if known else (limits.above_ns, 0)
     ends = dict.fromkeys(map(duration, (begins.least, begins.greatest)))
     moves = f", {' to '.join(ends)} over the run" if len(ends) > 1 else ""
-    way = f"from launch to {limits.until}"
+    way = limits.way
     level = f"usual is {duration(usual)}" if known else UNKNOWN
     heavy = ""
     if limits.heavy and limits.exponential_ns is not None:
@@ -314,8 +314,8 @@ def late_text(block: Stream) -> str:
 
 
 def level_known(block: Stream) -> bool:
-    """Whether latencies from launch to where lateness is measured are differences of clocks with a bounded offset."""
-    ends = ("launch", block.late_limits.until if block.late_limits else "")
+    """Whether the latencies that lateness is measured of are differences of clocks with a bounded offset."""
+    ends = (block.late_limits.since, block.late_limits.until) if block.late_limits else ()
     return all(one.uncertainty_ns is not None for one in block.metrics.values() if (one.from_, one.to) == ends)
 
 
@@ -331,7 +331,7 @@ def reach_text(block: Stream) -> str:
     unless = f", unless {duration(beside.middle)} later than their neighbours" if beside else ""
     why = "the tail is heavy up to that value" if limits.heavy else "noise may explain such values"
     return (
-        f"single late packets cannot be told from the tail below {least} from launch to {limits.until}{unless}: {why}, "
+        f"single late packets cannot be told from the tail below {least} {limits.way}{unless}: {why}, "
         f"and the latest packet took {more}"
     )
 

@@ -87,6 +87,16 @@ class LateLimits(DocumentPart):
     heavy: bool
     out_of_reach: bool
 
+    @property
+    def since(self) -> str:
+        """The timestamp that latencies count from: watched packets have no launch."""
+        return "first_point" if self.until == "second_point" else "launch"
+
+    @property
+    def way(self) -> str:
+        """From which timestamp to which latencies are, in words."""
+        return f"from {self.since} to {self.until}"
+
 
 class KeptWindow(DocumentPart):
     """A clean window."""
