@@ -71,7 +71,9 @@ def rows_with_launches(stream: RecordedStream, packets: pl.DataFrame) -> pl.Data
     if not _at_two_points(rows):
         return rows
     first, second = (f"{name}_tai_ns" for name in POINTS)
-    return rows.with_columns(launch_tai_ns=first, rx_soft_tai_ns=second)
+    found = rows.with_columns(launch_tai_ns=first, rx_soft_tai_ns=second)
+    # Two points of one kernel have one clock.
+    return found if stream.two_clocks else found.with_columns(pl.lit(0, pl.Int64).alias(BOUND))
 
 
 def _at_two_points(rows: pl.DataFrame) -> bool:

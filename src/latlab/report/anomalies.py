@@ -42,6 +42,8 @@ NONE_FOUND: Final = "none found"
 NOT_LOOKED_FOR: Final = "not evaluated"
 NOT_TOLD: Final = "Tail too heavy"
 _NO_SCHEDULE: Final = "the schedule of its packets is not known"
+_ONE_POINT: Final = "packets were seen at one point only: there is nothing to compare them with"
+_TOO_FEW: Final = "too few packets were seen at both points"
 _CLOSED_LOOP: Final = "a closed loop: each answer triggers the next question, so one delay delays all that follow"
 _TIMER: Final = "timer expiries are not packets: their lateness is in the tables of timers"
 _NOT_KEPT: Final = "the individual values were not kept"
@@ -117,6 +119,8 @@ def _why_not(block: Stream) -> str:
         return _NOT_KEPT
     if block.timer:
         return _TIMER
+    if block.points:
+        return _ONE_POINT if len(block.points) == 1 else _TOO_FEW
     return _CLOSED_LOOP if block.probe and block.probe.period_ns is None else _NO_SCHEDULE
 
 
