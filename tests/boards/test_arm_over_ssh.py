@@ -29,6 +29,7 @@ from latlab.testbed.site import STATE
 ROOT = Path(__file__).parents[2]
 ARCHITECTURE = "aarch64"
 UNIT_TESTS = ROOT / "build" / f"unit-tests-{ARCHITECTURE}"
+GUEST_IMAGE = "debian-cloud-arm64"
 PACKETS = 100
 PERIOD_MS = 10
 MEASURED = (0, 4)
@@ -66,6 +67,18 @@ def installed(arm_agent: Path, tmp_path_factory: pytest.TempPathFactory) -> Path
     return folder / "venv/bin/latlab"
 
 
+def on_the_desk(desk: dict[str, ArmBoard], **streams: tuple[str, str]) -> dict[str, Any]:
+    """A scenario of the boards and their cable, and streams: {name: (talker, listener)}."""
+    stream = {"period": f"{PERIOD_MS}ms", "size": "64B"}
+    return {
+        "name": "desk",
+        "hosts": {name: {"kind": "ssh", "ssh": {"config": str(board.config)}} for name, board in desk.items()},
+        "links": [{"ends": [f"{name}.{CABLE}" for name in desk], "subnet": "10.78.0.0/24"}],
+        "streams": {name: {"talker": one, "listener": other, **stream} for name, (one, other) in streams.items()},
+        "duration": f"{PACKETS * PERIOD_MS}ms",
+    }
+
+
 def measured(latlab_command: Path, folder: Path, scenario: dict[str, Any], **environment: str) -> Path:
     """The folder of the run of that scenario, by that `latlab` in that folder."""
     (folder / "desk.yaml").write_text(yaml.safe_dump(scenario))
@@ -94,17 +107,7 @@ def test_a_lab_that_was_installed_from_the_wheel_measures_between_two_arm_boards
     installed: Path, desk: dict[str, ArmBoard], tmp_path: Path
 ) -> None:
     before = {name: board.left() for name, board in desk.items()}
-    stream = {"period": f"{PERIOD_MS}ms", "size": "64B"}
-    scenario = {
-        "name": "desk",
-        "hosts": {name: {"kind": "ssh", "ssh": {"config": str(board.config)}} for name, board in desk.items()},
-        "links": [{"ends": [f"{name}.{CABLE}" for name in desk], "subnet": "10.78.0.0/24"}],
-        "streams": {
-            "there": {"talker": "board1", "listener": "board2", **stream},
-            "back": {"talker": "board2", "listener": "board1", **stream},
-        },
-        "duration": f"{PACKETS * PERIOD_MS}ms",
-    }
+    scenario = on_the_desk(desk, there=("board1", "board2"), back=("board2", "board1"))
     # Nothing of these sources, nor of their agents, is known to it.
     alone = {key: value for key, value in os.environ.items() if not key.startswith(("LATLAB_", "PYTHON"))}
     folder = measured(installed, tmp_path, scenario, **alone, LATLAB_STATE=str(tmp_path / "state"))
@@ -128,26 +131,9 @@ def test_a_guest_of_an_arm_board_is_measured_and_nothing_but_its_image_stays(
     # As its owner would: the errors of `latlab run` name these modules.
     vm_host.run("modprobe -a bridge tun vhost_net")
     before = {name: board.left() for name, board in desk.items()}
-    stream = {"period": f"{PERIOD_MS}ms", "size": "64B"}
-    scenario = {
-        "name": "desk",
-        "hosts": {name: {"kind": "ssh", "ssh": {"config": str(board.config)}} for name, board in desk.items()},
-        "links": [{"ends": [f"{name}.{CABLE}" for name in desk], "subnet": "10.78.0.0/24"}],
-        "guests": {
-            "vm1": {
-                "host": vm_host.name,
-                "uplink": CABLE,
-                "image": "debian-cloud-arm64",
-                "acceleration": "kvm",
-                "memory": "192MiB",
-            }
-        },
-        "streams": {
-            "down": {"talker": sender.name, "listener": "vm1", **stream},
-            "up": {"talker": "vm1", "listener": sender.name, **stream},
-        },
-        "duration": f"{PACKETS * PERIOD_MS}ms",
-    }
+    guest = {"host": vm_host.name, "uplink": CABLE, "image": GUEST_IMAGE, "acceleration": "kvm", "memory": "192MiB"}
+    streams = {"down": (sender.name, "vm1"), "up": ("vm1", sender.name)}
+    scenario = on_the_desk(desk, **streams) | {"guests": {"vm1": guest}}
     environment = {**os.environ, "LATLAB_CACHE": str(arm_cache), "LATLAB_STATE": str(tmp_path / "state")}
     folder = measured(LATLAB, tmp_path, scenario, **environment)
     assert counted(folder) == dict.fromkeys(("down", "up"), (PACKETS, PACKETS))
@@ -160,7 +146,7 @@ def test_a_guest_of_an_arm_board_is_measured_and_nothing_but_its_image_stays(
 def find_digest(cache: Path) -> str:
     """That of the guest's image."""
     with mock.patch.dict(os.environ, LATLAB_CACHE=str(cache)):
-        image = find_image("debian-cloud-arm64")
+        image = find_image(GUEST_IMAGE)
     assert image
     return image.digest
 

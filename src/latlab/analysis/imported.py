@@ -9,6 +9,7 @@ import numpy as np
 import polars as pl
 
 from latlab.analysis.anomalies import by_class, find_anomalies
+from latlab.analysis.anomalies.thresholds import THRESHOLDS
 from latlab.analysis.bins import Tally, bin_of_percentiles
 from latlab.analysis.buckets import buckets
 from latlab.analysis.cell_anomalies import NOTHING, context_of
@@ -26,6 +27,8 @@ BINS: Final = "bins and digits"
 DIGITS: Final = "digits"
 TOLD: Final = "given at the import"
 POINTS: Final = METRICS_BY_NAME["transit"].pairs[0]
+LEAST: Final = THRESHOLDS.block_packets[0]
+"""So many packets have to be seen at two points before any of them can be called late."""
 
 _NOTHING: Final = pl.DataFrame(
     schema={
@@ -63,17 +66,21 @@ def packet_figures(
     return counts, metrics
 
 
-def rows_with_launches(stream: RecordedStream, packets: pl.DataFrame) -> pl.DataFrame:
+def rows_with_launches(stream: RecordedStream, packets: pl.DataFrame, bound_ns: int | None) -> pl.DataFrame:
     """The rows of one stream, with launch times where they have some; of packets that were seen at two points the
     instant at the first is taken for it, and that at the second for the kernel's receive timestamp.
+
+    bound_ns: by how much all clocks may differ, ±; None where nothing says it, or it is each packet's own.
     """
     rows = stream_rows(packets, stream.stream)
     if not _at_two_points(rows):
         return rows
     first, second = (f"{name}_tai_ns" for name in POINTS)
     found = rows.with_columns(launch_tai_ns=first, rx_soft_tai_ns=second)
+    if BOUND in found.columns and stream.two_clocks:
+        return found
     # Two points of one kernel have one clock.
-    return found if stream.two_clocks else found.with_columns(pl.lit(0, pl.Int64).alias(BOUND))
+    return found.with_columns(pl.lit(bound_ns if stream.two_clocks else 0, pl.Int64).alias(BOUND))
 
 
 def _at_two_points(rows: pl.DataFrame) -> bool:
@@ -89,24 +96,25 @@ def launch_gap_ns(rows: pl.DataFrame) -> int | None:
 
 
 def packet_anomalies(
-    stream: RecordedStream, packets: pl.DataFrame
+    stream: RecordedStream, packets: pl.DataFrame, bound_ns: int | None = None
 ) -> tuple[dict[str, Anomaly] | None, LateLimits | None]:
     """The anomalies of one stream, and what packets were compared with; None each where no packet says when it was due,
-    nor two points saw it.
+    and fewer than LEAST were seen at two points. bound_ns: by how much all clocks may differ, ±, if that is known.
 
     Packets are compared with their own launch times, or with when the first point saw them; how regular these are is
     `launch_gap_ns`. There are no clean windows: an import's figures are compared with what its program said of the
     whole, and who sends watched packets may change their rate.
     """
-    rows = rows_with_launches(stream, packets)
+    rows = rows_with_launches(stream, packets, bound_ns)
     period_ns = launch_gap_ns(rows)
-    if period_ns is None:
+    watched = _at_two_points(rows)
+    if period_ns is None or (watched and rows[f"{POINTS[1]}_tai_ns"].count() < LEAST):
         return None, None
     duplicated = stream_counts(rows, Totals(), stream.stream)["duplicated"]
     context = context_of(stream.model_copy(update={"period_ns": period_ns}), rows, (), duplicated, NOTHING)
     found = find_anomalies(with_every_launch(rows), context)
     limits = found.limits
-    if limits and _at_two_points(rows):
+    if limits and watched:
         limits = limits.model_copy(update={"until": POINTS[1]})
     return by_class(found), limits
 

@@ -156,6 +156,14 @@ def payload_of(data: memoryview, found: FoundPayload, at_most: int | None) -> by
     return found.mark + found.length.to_bytes(4, "big") + payload[:at_most]
 
 
+def ends_connection(data: memoryview, found: FoundPayload) -> bool:
+    """Whether it is a TCP segment with FIN and without payload (RFC 9293, 3.1): all that it says is in its header."""
+    if found.flow[:2] != bytes([_PORTS, _TCP]) or found.captured < 14:
+        return False
+    header, flags = (data[found.first + 12] >> 4) * 4, data[found.first + 13]
+    return bool(flags & 1) and header >= found.length
+
+
 def untranslated(data: memoryview, found: FoundPayload, at_most: int | None) -> bytes:
     """What address and port translation (RFC 3022) leaves of a TCP or UDP packet; empty of any other.
 

@@ -22,7 +22,7 @@ from latlab.analysis.words import counted
 from latlab.imports.base import ImportProblem, PacketStream, ReadFiles, Stamps
 from latlab.imports.capture import Capture, CapturePoint, points_of
 from latlab.imports.capture_pair import MOST_FLOWS, Matched, flows_of, match_points, stream_of, unmatched
-from latlab.imports.frames import flow_text
+from latlab.imports.frames import ends_connection, find_payload, flow_text
 from latlab.imports.numbering import NextFrameDue, Numbered, numbers_of
 from latlab.imports.numbering.base import Frame, UtcTime, frame_of
 from latlab.imports.packets import clock_problems, usual_gap_ns, went_back_ns
@@ -56,6 +56,8 @@ _MOST_UNJUDGED: Final = 0.01
 _SMALLER_SAMPLE: Final = "sample less sparsely (a smaller --sample), or watch for longer"
 _PUBLISHER: Final = "publisher"
 _ETHERNET: Final = 1
+_FREED: Final = ("", "NOT_SPECIFIED", "QUEUE_PURGE")
+"""Reasons that kernels give, or none, where they free what TCP has read."""
 _RAW_IP: Final = 101
 _LARGER_RING: Final = (
     "narrow the flow (--flow), record a sample of it (--sample 100), keep less of each packet (--snap), or take a "
@@ -287,12 +289,23 @@ def _dropped_after(one: _Seen, rows: NDArray[np.int64], dropped: Sequence[_Dropp
 
     rows: which of the point's packets these are. Of those that were not dropped it is unknown whether another point had
     to see them: they are no losses. Of packets to many there are copies, and that one was dropped says nothing of the
-    others; nor does a drop of what packet sockets have had before.
+    others; nor does a drop of what packet sockets have had before. The kernel frees a FIN as if it were dropped once
+    TCP has read it (sk_stream_kill_queues() in net/core/stream.c, tcp_v4_rcv()).
     """
     if not dropped or not len(rows) or _is_to_many(one, rows[0]):
         return None
-    drops = _drops_of(one, rows, dropped).filter(~pl.col("reason").fill_null("").is_in(NOT_MEANT))
+    reason = pl.col("reason").fill_null("")
+    drops = _drops_of(one, rows, dropped).filter(~reason.is_in(NOT_MEANT))
+    ends = pl.Series([_ends_connection(one, rows[at]) for at in drops["sequence"]], dtype=pl.Boolean)
+    drops = drops.filter(~(ends & drops.select(reason.is_in(_FREED)).to_series()))
     return _placed(drops["sequence"].unique().to_numpy(), drops) if drops.height else None
+
+
+def _ends_connection(one: _Seen, row: int) -> bool:
+    capture, place = one.capture, one.point.place[row]
+    view = memoryview(capture.data)
+    found = find_payload(view, capture.first[place], capture.captured[place], capture.wire[place], capture.link[place])
+    return found is not None and ends_connection(view, found)
 
 
 def _is_to_many(one: _Seen, row: int) -> bool:

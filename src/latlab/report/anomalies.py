@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from latlab.analysis.imported import LEAST
 from latlab.analysis.words import cause_in, duration, percent, plural
 from latlab.report import rows
 from latlab.report.document import Folded
@@ -43,7 +44,7 @@ NOT_LOOKED_FOR: Final = "not evaluated"
 NOT_TOLD: Final = "Tail too heavy"
 _NO_SCHEDULE: Final = "the schedule of its packets is not known"
 _ONE_POINT: Final = "packets were seen at one point only: there is nothing to compare them with"
-_TOO_FEW: Final = "too few packets were seen at both points"
+_TOO_FEW: Final = f"fewer than {LEAST} packets were seen at both points"
 _CLOSED_LOOP: Final = "a closed loop: each answer triggers the next question, so one delay delays all that follow"
 _TIMER: Final = "timer expiries are not packets: their lateness is in the tables of timers"
 _NOT_KEPT: Final = "the individual values were not kept"

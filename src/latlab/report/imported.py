@@ -96,7 +96,7 @@ def _of_packets(folder: CellFolder, cell: RecordedCell) -> dict[str, Stream]:
     packets = folder.packets() if recorded else pl.DataFrame()
     streams = {}
     for one in recorded:
-        anomalies, limits = packet_anomalies(one, packets)
+        anomalies, limits = packet_anomalies(one, packets, _found(cell).clock_bound_ns)
         counts, metrics = packet_figures(one, packets, _found(cell).clock_bound_ns)
         found: dict[str, Any] = {
             "anomalies": anomalies,

@@ -34,10 +34,13 @@ def find_loss_bursts(seen: Claimed) -> Iterator[Several]:
         return
 
     height, period_ns = rows.height, signals.context.period_ns
+    launch = rows["launch_tai_ns"]
 
     def tell(one: int) -> Told:
         begin, end = int(begins[bursts[one]]), int(ends[bursts[one]])
-        lasted = (end - begin) * period_ns
+        # Launches need not be regular: those of watched packets are whenever their sender sent.
+        until = launch[end] if end < height else launch[end - 1] + period_ns
+        lasted = until - launch[begin]
         evidence = {
             "lost": end - begin,
             "length_ns": lasted,
