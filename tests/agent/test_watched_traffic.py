@@ -19,7 +19,7 @@ from typing import Any
 
 import polars as pl
 import pytest
-from agent_bed import Bed
+from agent_bed import Bed, inside
 from agent_relay import Relay, Rule, double, drop, hold, sequence_of
 from lab_machine import run, writers
 from rich.console import Console
@@ -362,6 +362,50 @@ def test_a_flow_of_which_no_packet_arrives_has_a_place_and_a_reason(relay_bed: B
     assert (place["packets"], place["reason"], place["host"]) == (COUNT, "NO_SOCKET", "ns:relay")
     assert (stream["losses"]["lost"], stream["losses"]["unplaced"]) == (COUNT, 0)
     assert "a point saw no packet of the flow" in str(make_result(folder).document()["reasons"])
+
+
+TCP_ENDS = ("ns:sensor/ecu:out", "ns:ecu/sensor:in", "ns:ecu/sensor:out", "ns:sensor/ecu:in")
+
+
+def tcp(namespace: str) -> socket.socket:
+    """A TCP socket of the namespace's."""
+    with inside(namespace):
+        return socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+
+
+def dropped(folder: RunFolder) -> dict[str, int]:
+    """{reason: packets}, of all streams."""
+    losses = (stream["losses"] for stream in cell_of(folder)["streams"].values())
+    return {str(place["reason"]): place["packets"] for one in losses if one for place in one["places"]}
+
+
+def test_a_connection_that_ends_has_lost_nothing(bed: Bed, tmp_path: Path) -> None:
+    def talk() -> None:
+        for _ in range(20):
+            with tcp("sensor") as asks:
+                asks.connect(("10.78.0.2", PORT))
+                with listener.accept()[0] as answers:
+                    asks.sendall(b"question")
+                    answers.sendall(answers.recv(100))
+                    assert asks.recv(100) == b"question"
+
+    with tcp("ecu") as listener:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind(("10.78.0.2", PORT))
+        listener.listen()
+        folder = watching(tmp_path, talk, TCP_ENDS, flow=f"tcp port {PORT}")
+    assert dropped(folder) == {}
+
+
+def test_a_connection_that_nobody_takes_is_a_loss(bed: Bed, tmp_path: Path) -> None:
+    def knock() -> None:
+        for _ in range(3):
+            with tcp("sensor") as asks:
+                asks.bind(("10.78.0.1", PORT + 1))
+                with pytest.raises(ConnectionRefusedError):
+                    asks.connect(("10.78.0.2", PORT))
+
+    assert dropped(watching(tmp_path, knock, TCP_ENDS, flow=f"tcp port {PORT}")) == {"NO_SOCKET": 3}
 
 
 def test_packets_are_recognised_through_the_kernels_nat(relay_bed: Bed, tmp_path: Path) -> None:

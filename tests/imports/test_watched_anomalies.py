@@ -6,9 +6,11 @@ import random
 from collections.abc import Collection
 from pathlib import Path
 
+import pytest
 from numbered_frames import sampled
 from watched_points import Seen, Watching, made_result
 
+from latlab.analysis.imported import LEAST
 from latlab.result.types import Anomaly, Stream
 
 US = 1_000
@@ -20,15 +22,18 @@ LOST = range(2500, 2505)
 STALLED, STALL_NS = 1200, 5_000 * US
 
 
-def streams(folder: Path, *, lost: Collection[int] = (), irregular_ns: int = 0) -> dict[str, Stream]:
+def streams(
+    folder: Path, *, lost: Collection[int] = (), irregular_ns: int = 0, count: int = COUNT, pause_ns: int = 0
+) -> dict[str, Stream]:
     """What is known of samples that pass two points, 30 µs apart, with noise of 1 µs: three are 100 µs late, and what
     passes in 5 ms from STALLED on waits and goes on at once. irregular_ns: by how much their sender strays.
+    pause_ns: how long it pauses before every tenth.
     """
     random.seed(1)
     first: list[Seen] = []
     second: list[Seen] = []
-    for number in range(COUNT):
-        at_ns = number * PERIOD_NS + random.randint(0, irregular_ns)
+    for number in range(count):
+        at_ns = number * PERIOD_NS + number // 10 * pause_ns + random.randint(0, irregular_ns)
         frame = sampled(number, vlan=None)
         first.append((at_ns, frame))
         if number in lost:
@@ -75,3 +80,17 @@ def test_at_one_point_there_is_nothing_to_compare_packets_with(tmp_path: Path) -
     alone = [one for one in every.values() if len(one.points or ()) < 2]
     assert alone
     assert all(one.anomalies is None for one in alone)
+
+
+def test_losses_last_from_launch_to_launch_whatever_the_median_gap_is(tmp_path: Path) -> None:
+    every = streams(tmp_path, lost=range(2500, 2600), count=3000, pause_ns=2 * PERIOD_NS)
+    (path,) = (one for one in every.values() if one.points and len(one.points) == 2)
+    (lost,) = anomalies(path)["loss_burst"].shown
+    assert lost.evidence["length_ns"] == 100 * PERIOD_NS + 10 * 2 * PERIOD_NS
+
+
+@pytest.mark.parametrize(("count", "judged"), [(LEAST - 1, False), (LEAST, True)])
+def test_few_packets_are_not_judged(tmp_path: Path, count: int, judged: bool) -> None:
+    every = streams(tmp_path, count=count)
+    (path,) = (one for one in every.values() if one.points and len(one.points) == 2)
+    assert (path.anomalies is not None) == judged
