@@ -364,6 +364,18 @@ def test_a_flow_of_which_no_packet_arrives_has_a_place_and_a_reason(relay_bed: B
     assert "a point saw no packet of the flow" in str(make_result(folder).document()["reasons"])
 
 
+def test_a_single_packet_that_is_dropped_is_said_where(relay_bed: Bed, tmp_path: Path) -> None:
+    # One packet has no latency and no interval; two from one port are a flow.
+    def say() -> None:
+        for number in range(4):
+            with relay_bed.udp("sensor", "10.78.0.1", PORT + 1 + number) as talker:
+                send(talker, ("10.78.0.2", PORT), 1 if number else 2)
+
+    cell = cell_of(watching(tmp_path, say, ("ns:sensor/relay:out", "ns:relay/sensor:in")))
+    where = "3 at sensor of ns:relay (NO_SOCKET)"
+    assert f"ns:relay/sensor:in: 3 flows of a single packet dropped: {where}" in cell["imported"]["notes"]
+
+
 TCP_ENDS = ("ns:sensor/ecu:out", "ns:ecu/sensor:in", "ns:ecu/sensor:out", "ns:sensor/ecu:in")
 
 

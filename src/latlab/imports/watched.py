@@ -148,7 +148,7 @@ def read_watched(watch: Watched, folder: Path, clocks: Sequence[ClockEdge] | Non
         # In a scenario no clock is compared with a publisher's.
         found, said = _at(one, watch.clock_bound_ns if clocks is None else None, onward[one.name], dropped)
         streams += found
-        notes += said
+        notes += [*said, *_single_drops(one, onward[one.name], dropped)]
     flights = list[KeptAround]()
     for flight, ended in _flights(watch, folder):
         flights.append(flight)
@@ -299,6 +299,19 @@ def _dropped_after(one: _Seen, rows: NDArray[np.int64], dropped: Sequence[_Dropp
     ends = pl.Series([_ends_connection(one, rows[at]) for at in drops["sequence"]], dtype=pl.Boolean)
     drops = drops.filter(~(ends & drops.select(reason.is_in(_FREED)).to_series()))
     return _placed(drops["sequence"].unique().to_numpy(), drops) if drops.height else None
+
+
+def _single_drops(one: _Seen, onward: NDArray[np.bool_], dropped: Sequence[_Dropped]) -> Iterator[str]:
+    """Where flows were dropped of which a point saw one packet, which is no stream. onward: as in `_at`."""
+    sizes = np.bincount(one.point.flow, minlength=len(one.point.flows))
+    rows = np.flatnonzero((sizes[one.point.flow] == 1) & ~onward) if dropped else []
+    rows = np.array([row for row in rows if not _is_to_many(one, row)], np.int64)
+    if losses := _dropped_after(one, rows, dropped):
+        told = ", ".join(
+            f"{place.packets} {place.place} ({place.reason or place.function or 'no reason given'})"
+            for place in losses.places
+        )
+        yield f"{one.name}: {counted(losses.lost, 'flow')} of a single packet dropped: {told}"
 
 
 def _ends_connection(one: _Seen, row: int) -> bool:
