@@ -174,6 +174,15 @@ def test_the_limits_stand_next_to_the_thresholds_a_row_a_stream(marked: RunFolde
         assert text in page and text.replace("_", "\\_") in markdown
 
 
+def test_watched_packets_have_no_limit_of_a_sender(clean: RunFolder) -> None:
+    result = clean.result()
+    only_block(result)["late_limits"] |= {"until": "second_point"}
+    (row,) = late_rows(typed(result))
+    found = dict(zip(LIMITS_HEADINGS, row, strict=True))
+    assert found["latency from … to"] == "first_point … second_point"
+    assert found["late sender: before submit more than"] == "" and "sender" not in late_note(typed(result))
+
+
 def test_packets_that_come_in_bursts_are_said_to_in_words_and_in_the_table(clean: RunFolder) -> None:
     limits = only_block(clean.result())["late_limits"]
     assert limits["bursts"] is None and bursts(limits) == ""

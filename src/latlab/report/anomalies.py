@@ -282,7 +282,16 @@ def _after(at_tai_ns: int, start_tai_ns: int | None) -> str:
 
 LIMITS_TITLE: Final = "Lateness thresholds of each stream, least … greatest over the run, µs"
 LIMITS_HEADINGS: Final = (
-    *("cell", "repeat", "stream", "packets judged", "latency up to", "usual", "late if above usual by", "late from"),
+    *(
+        "cell",
+        "repeat",
+        "stream",
+        "packets judged",
+        "latency from … to",
+        "usual",
+        "late if above usual by",
+        "late from",
+    ),
     *("or above its neighbours by", "late sender: before submit more than", "wake-up suspect beyond", "in bursts"),
 )
 LIMITS_NUMBERS: Final = range(5, 11)
@@ -291,10 +300,13 @@ UNKNOWN: Final = "the usual latency is not known: the clocks are not bounded"
 NOTE: Final = (
     "The usual latency is the median of the surrounding packets. A packet is late if it exceeds the usual latency by "
     "more than noise explains; only late packets are examined. If consecutive packets differ little, a packet that is "
-    "much later than those before and after it is also late. Its class is late sender if {share} of its lateness, and "
-    "more than the limit here, arose before it was submitted. The last column is a trust rule: no wake-up later than a "
-    "period."
+    "much later than those before and after it is also late."
 )
+SENDER_NOTE: Final = (
+    " Its class is late sender if {share} of its lateness, and more than the limit here, arose before it was submitted. "
+    "The limit for wake-ups is a trust rule: no wake-up later than a period."
+)
+"""Where latencies begin at the launch. Of watched packets no launch is known."""
 
 
 def late_text(block: Stream) -> str:
@@ -378,8 +390,9 @@ def late_rows(result: Result) -> Iterator[tuple[str, ...]]:
                 yield (
                     *whose,
                     str(limits.packets),
-                    limits.until,
-                    *(usual, _span(limits.above_ns), begins, _span(limits.beside_ns), _span(limits.sender_ns)),
+                    f"{limits.since} … {limits.until}",
+                    *(usual, _span(limits.above_ns), begins, _span(limits.beside_ns)),
+                    _span(limits.sender_ns) if limits.since == "launch" else "",
                     _wake_up(block, limits),
                     bursts_text(limits),
                 )
@@ -387,9 +400,10 @@ def late_rows(result: Result) -> Iterator[tuple[str, ...]]:
 
 def late_note(result: Result) -> str:
     """What is to be known to read the rows; empty without any."""
-    found = (block.late_limits for cell in result.cells for block in cell.streams.values())
-    shares = {percent(limits.sender_share) for limits in found if limits}
-    return NOTE.format(share=" or ".join(sorted(shares))) if shares else ""
+    found = [block.late_limits for cell in result.cells for block in cell.streams.values() if block.late_limits]
+    shares = {percent(limits.sender_share) for limits in found if limits.since == "launch"}
+    sender = SENDER_NOTE.format(share=" or ".join(sorted(shares))) if shares else ""
+    return f"{NOTE}{sender}" if found else ""
 
 
 def _span(limit: Range | None) -> str:
