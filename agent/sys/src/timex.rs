@@ -56,11 +56,11 @@ pub fn timex() -> Result<Timex, Error> {
     Ok(Timex {
         status: timex.status,
         synchronised: state != libc::TIME_ERROR,
-        offset_ns: timex.offset as i64 * to_ns,
+        offset_ns: timex.offset * to_ns,
         // Parts per million with 16 bits of fraction.
-        frequency_ppb: timex.freq as i64 * 1000 / 65_536,
-        max_error_us: timex.maxerror as i64,
-        estimated_error_us: timex.esterror as i64,
+        frequency_ppb: timex.freq * 1000 / 65_536,
+        max_error_us: timex.maxerror,
+        estimated_error_us: timex.esterror,
         tai_offset_s: timex.tai,
     })
 }
@@ -77,7 +77,7 @@ pub fn frequency_ppt(device: Option<&File>) -> Result<i64, Error> {
     let mut timex: libc::timex = unsafe { std::mem::zeroed() };
     // SAFETY: `timex` is valid for reading and writing.
     check(unsafe { libc::clock_adjtime(clock, &raw mut timex) }, "clock_adjtime")?;
-    Ok(ppt(timex.freq as i64))
+    Ok(ppt(timex.freq))
 }
 
 /// Parts per million with 16 bits of fraction as parts per 10¹², halves rounded up.
