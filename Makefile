@@ -9,7 +9,8 @@
 # make lint         form, lints and types; fuzz targets compile
 # make lint-other   the oldest Rust allowed compiles the agent for its other architecture, and its Clippy finds nothing
 # make check        lint, and the tests that need no root, no guest and no browser; before each commit
-# make test         all tests; PYTEST='-m guest' or PYTEST=tests/testbed: some of them (tests/README.md)
+# make test         the tests of each change; PYTEST='-m guest' or PYTEST=tests/testbed: some of all tests (tests/README.md)
+# make test-all     these, and those marked long: packages on clean machines, ARM boards over ssh, further beds; an hour and more
 # make man          manual pages of the command line, in build/man
 # make reference    write what the code declares: tables of docs/ (trust rules, metrics, anomaly classes, bridges), the scenario's schema
 # make docs         the documentation as a site in docs/_build/html; every link between pages is checked
@@ -56,7 +57,7 @@ OTHER_TESTS := $(CURDIR)/build/unit-tests-$(OTHER)
 OLDEST := $(shell sed -n 's/^rust-version = "\(.*\)"/\1/p' agent/Cargo.toml)
 OTHER_RUST := $(CURDIR)/build/rust-$(OLDEST)-$(OTHER)
 
-.PHONY: build agents other-tests help demo image format lint lint-other check test reference docs man bench experiments deny fuzz lock package release require-% agent python
+.PHONY: build agents other-tests help demo image format lint lint-other check test test-all reference docs man bench experiments deny fuzz lock package release require-% agent python
 
 build: require-build python agent
 
@@ -128,16 +129,19 @@ image: build
 
 # What was compiled for use is what is tested, and not compiled a second time. The agent's unit tests are compiled with the time
 # that the other tests leave. Tests build the images that they need.
-test: require-test agents other-tests
+test: require-test agents
 	@(cd agent && exec chrt --idle 0 cargo test --no-run --locked --quiet --release) &
 	compiled=$$! failed=0
-	$(SUDO) $(VENV)/bin/pytest $(LANES) $(PYTEST) || failed=$$?
+	$(SUDO) $(VENV)/bin/pytest $(LANES) $(or $(PYTEST),-m 'not long') || failed=$$?
 	wait $$compiled || failed=$$?
 	# Unit tests of the agent leave their files in a folder that goes with them.
 	scratch=$$(mktemp --directory)
 	(cd agent && TMPDIR=$$scratch cargo test --locked --quiet --release) || failed=$$?
 	rm --recursive $$scratch
 	exit $$failed
+
+test-all: other-tests
+	@$(MAKE) --no-print-directory test PYTEST=tests
 
 bench: require-bench build image
 	@for one in $(BENCHES); do echo "== $$one"; $(SUDO) $(VENV)/bin/python benches/$$one.py; done

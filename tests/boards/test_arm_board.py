@@ -122,6 +122,7 @@ def with_large_pages(arm_agent: Path, arm_cache: Path) -> None:
         )
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("with_large_pages")
 def test_everything_is_recorded_on_a_kernel_with_pages_of_16_kib_through_cards_and_their_functions(
     arm_place: BoardPlace,

@@ -26,6 +26,8 @@ from latlab.testbed.agent_binary import AGENT, find_agent
 from latlab.testbed.images.store import NESTED_INITRAMFS, find_image
 from latlab.testbed.site import STATE
 
+pytestmark = pytest.mark.long
+
 ROOT = Path(__file__).parents[2]
 ARCHITECTURE = "aarch64"
 UNIT_TESTS = ROOT / "build" / f"unit-tests-{ARCHITECTURE}"

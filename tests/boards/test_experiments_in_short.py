@@ -144,6 +144,7 @@ def test_a_timers_handler_is_later_in_a_guest_than_natively_and_later_still_unde
     assert beside["mean"] > 1.5 * alone["mean"]
 
 
+@pytest.mark.long
 def test_tuning_makes_the_maximum_of_dds_fall_and_hardly_moves_the_median(short: Short) -> None:
     name, board = "dds-payload-board", "hosts.board1.append"
     matrix = {board: shipped(name)["matrix"][board], "probes": ["hosts", "guests"], "probes.guests.size": ["64B"]}

@@ -133,6 +133,7 @@ def _function(one: dict[str, Any]) -> dict[str, Any]:
     }
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("with_functions")
 def test_every_packet_reaches_a_guest_through_its_function_and_leaves_it(place: BoardPlace) -> None:
     text = SHIPPED.read_text()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import shutil
 import subprocess
 from collections.abc import Sequence
@@ -13,11 +14,14 @@ from unittest import mock
 
 import pytest
 
+import latlab
 import package
 
 MIRROR = "$(ORIGIN)|$(REPO_URI)"
 ENVIRONMENT = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "HOME": "/root", "LANG": "C.UTF-8", "COLUMNS": "100"}
 INSTALLED_S = 1200
+FINISHED = (0, 4)
+"""Exit codes of a run that has measured: whether it can be trusted is a matter of the machine."""
 QUICK = ("-Zzstd", "-z1", "--threads-max=1")
 
 
@@ -32,6 +36,13 @@ class Dist:
         """The one package that is called so."""
         (found,) = self.folder.glob(pattern)
         return found
+
+
+def agents_in(said: str) -> dict[str, str]:
+    """What `latlab --version` prints of agents: architecture → version."""
+    first, *others = said.splitlines()
+    assert first == f"latlab {latlab.__version__}"
+    return dict(re.findall(r"^agent for (\w+): ([^,]+), ", "\n".join(others), re.MULTILINE))
 
 
 def quickly_built(folder: Path, agents: Path, only: Sequence[str] = ()) -> None:

@@ -10,27 +10,25 @@ import os
 import re
 import shutil
 import subprocess
-import venv
 from pathlib import Path
 from zipfile import ZipFile
 
 import pytest
 from alpine_root import PYTHON, PYTHON_VERSION, alpine_archive, download
-from debian_root import Dist, Root, quickly_built, resolved, root_archive
+from debian_root import FINISHED, Dist, Root, agents_in, quickly_built, resolved, root_archive
 from image_builder import ImageBuilder
 from lab_machine import private_network
 
 import latlab
 from components import AGENT
 from latlab.testbed.architecture import ARCHITECTURES, BY_DEBIAN
-from package import RELEASES, SHELL_FILES, PackageError, Release, found_agents, run_time_lock
+from package import RELEASES, PackageError, Release, found_agents, run_time_lock
 
-pytestmark = pytest.mark.real
+pytestmark = [pytest.mark.real, pytest.mark.long]
 
 ROOT = Path(__file__).parents[2]
 LAB_ARCHITECTURE = "amd64"
 """Of the clean machines."""
-WHEEL_MB = 25
 SMALL = """\
 name: small
 hosts: {a: {kind: netns}, b: {kind: netns}}
@@ -39,15 +37,6 @@ streams: {control: {talker: a, listener: b, period: 2ms, size: 64B}}
 duration: 1s
 warmup: 100ms
 """
-FINISHED = (0, 4)
-"""Exit codes of a run that has measured: whether it can be trusted is a matter of the machine."""
-
-
-def agents_in(said: str) -> dict[str, str]:
-    """What `latlab --version` prints of agents: architecture → version."""
-    first, *others = said.splitlines()
-    assert first == f"latlab {latlab.__version__}"
-    return dict(re.findall(r"^agent for (\w+): ([^,]+), ", "\n".join(others), re.MULTILINE))
 
 
 def measured(root: Root, latlab: str) -> None:
@@ -113,37 +102,6 @@ def test_on_another_distribution_with_another_c_library_the_wheel_installs_and_m
         (root.folder / "root/figures.bz2").write_bytes(bz2.compress(b"1 2 3\n"))
         refused = root.run("venv/bin/latlab", "import", "figures.bz2")
         assert refused.returncode and "unpack it first: bunzip2 figures.bz2" in refused.stderr
-
-
-def test_from_the_wheel_in_an_empty_environment_the_first_scenario_is_measured(dist: Dist, tmp_path: Path) -> None:
-    venv.create(tmp_path / "venv", with_pip=True)
-    here = tmp_path / "venv/bin"
-    command = (here / "pip", "install", "--quiet", "--disable-pip-version-check", dist.only("*.whl"))
-    subprocess.run(command, check=True, timeout=1200)
-    alone = {key: value for key, value in os.environ.items() if not key.startswith(("LATLAB_", "PYTHON"))}
-    alone |= {"LATLAB_STATE": str(tmp_path / "state")}
-    said = subprocess.run((here / "latlab", "--version"), check=True, capture_output=True, text=True, env=alone).stdout
-    assert agents_in(said) == dict.fromkeys(ARCHITECTURES, latlab.__version__)
-    assert str(tmp_path / "venv/lib") in said
-    with private_network():
-        ran = subprocess.run(
-            (here / "latlab", "run", "first"), cwd=tmp_path, capture_output=True, text=True, env=alone, timeout=600
-        )
-    assert ran.returncode in FINISHED, ran.stderr
-    (result,) = tmp_path.glob("runs/*/result.json")
-    assert len(json.loads(result.read_text())["cells"]) == 2
-    for path in ("man/man1/latlab-run.1", *SHELL_FILES.values()):
-        assert (tmp_path / "venv/share" / path).is_file()
-
-
-def test_the_wheel_is_small_and_has_both_agents_as_they_were_built(dist: Dist) -> None:
-    path = dist.only("*.whl")
-    assert path.stat().st_size <= WHEEL_MB * 1_000_000
-    with ZipFile(path) as wheel:
-        for architecture in ARCHITECTURES:
-            packed = wheel.getinfo(f"latlab/agents/{AGENT}-{architecture}")
-            assert packed.external_attr >> 16 & 0o111 == 0o111
-            assert wheel.read(packed) == (dist.agents / packed.filename.rpartition("/")[2]).read_bytes()
 
 
 def test_two_builds_are_equal(dist: Dist, tmp_path: Path) -> None:

@@ -304,9 +304,9 @@ def _dropped_after(one: _Seen, rows: NDArray[np.int64], dropped: Sequence[_Dropp
 def _single_drops(one: _Seen, onward: NDArray[np.bool_], dropped: Sequence[_Dropped]) -> Iterator[str]:
     """Where flows were dropped of which a point saw one packet, which is no stream. onward: as in `_at`."""
     sizes = np.bincount(one.point.flow, minlength=len(one.point.flows))
-    rows = np.flatnonzero((sizes[one.point.flow] == 1) & ~onward) if dropped else []
-    rows = np.array([row for row in rows if not _is_to_many(one, row)], np.int64)
-    if losses := _dropped_after(one, rows, dropped):
+    single = np.flatnonzero((sizes[one.point.flow] == 1) & ~onward).tolist() if dropped else []
+    rows = [row for row in single if not _is_to_many(one, row)]
+    if losses := _dropped_after(one, np.array(rows, np.int64), dropped):
         told = ", ".join(
             f"{place.packets} {place.place} ({place.reason or place.function or 'no reason given'})"
             for place in losses.places
