@@ -303,8 +303,8 @@ NOTE: Final = (
     "much later than those before and after it is also late."
 )
 SENDER_NOTE: Final = (
-    " Its class is late sender if {share} of its lateness, and more than the limit here, arose before it was submitted. "
-    "The limit for wake-ups is a trust rule: no wake-up later than a period."
+    " Its class is late sender if {share} of its lateness, and more than the limit here, arose before it was "
+    "submitted. The limit for wake-ups is a trust rule: no wake-up later than a period."
 )
 """Where latencies begin at the launch. Of watched packets no launch is known."""
 
