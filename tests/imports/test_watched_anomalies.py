@@ -23,27 +23,37 @@ STALLED, STALL_NS = 1200, 5_000 * US
 
 
 def streams(
-    folder: Path, *, lost: Collection[int] = (), irregular_ns: int = 0, count: int = COUNT, pause_ns: int = 0
+    folder: Path,
+    *,
+    lost: Collection[int] = (),
+    irregular_ns: int = 0,
+    count: int = COUNT,
+    pause_ns: int = 0,
+    period_ns: int = PERIOD_NS,
+    shift_ns: int = 0,
+    bound_ns: int | None = US,
 ) -> dict[str, Stream]:
     """What is known of samples that pass two points, 30 µs apart, with noise of 1 µs: three are 100 µs late, and what
     passes in 5 ms from STALLED on waits and goes on at once. irregular_ns: by how much their sender strays.
-    pause_ns: how long it pauses before every tenth.
+    pause_ns: how long it pauses before every tenth. shift_ns: by how much all of the second half take longer. bound_ns:
+    by how much the clocks of both points may differ.
     """
     random.seed(1)
     first: list[Seen] = []
     second: list[Seen] = []
     for number in range(count):
-        at_ns = number * PERIOD_NS + number // 10 * pause_ns + random.randint(0, irregular_ns)
+        at_ns = number * period_ns + number // 10 * pause_ns + random.randint(0, irregular_ns)
         frame = sampled(number, vlan=None)
         first.append((at_ns, frame))
         if number in lost:
             continue
         to_ns = at_ns + TOOK_NS + round(random.gauss(0, US)) + (LATE_NS if number in LATE else 0)
-        held_until_ns = STALLED * PERIOD_NS + STALL_NS + US * (number - STALLED)
-        if number >= STALLED and at_ns < STALLED * PERIOD_NS + STALL_NS:
+        to_ns += shift_ns if number >= count // 2 else 0
+        held_until_ns = STALLED * period_ns + STALL_NS + US * (number - STALLED)
+        if number >= STALLED and at_ns < STALLED * period_ns + STALL_NS:
             to_ns = max(to_ns, held_until_ns)
         second.append((to_ns, frame))
-    watch, found = Watching(folder)(first, sorted(second), bound_ns=US)
+    watch, found = Watching(folder)(first, sorted(second), bound_ns=bound_ns)
     return made_result(watch, found, folder / "runs").cells[0].streams
 
 
@@ -73,6 +83,16 @@ def test_a_sender_that_strays_makes_nothing_late(tmp_path: Path) -> None:
     every = streams(tmp_path, irregular_ns=120 * US)
     (path,) = (one for one in every.values() if one.points and len(one.points) == 2)
     assert {name: one.packets for name, one in anomalies(path).items() if name != "stall"} == {"unexplained": len(LATE)}
+
+
+@pytest.mark.parametrize(("bound_ns", "name"), [(US, "path_change"), (None, "unexplained")])
+def test_a_shift_beyond_the_bound_of_the_clocks_is_one_of_the_path(
+    tmp_path: Path, bound_ns: int | None, name: str
+) -> None:
+    # Levels are of seconds.
+    every = streams(tmp_path, period_ns=2_000 * US, shift_ns=800 * US, bound_ns=bound_ns)
+    (path,) = (one for one in every.values() if one.points and len(one.points) == 2)
+    assert COUNT // 2 in [one.from_sequence for one in anomalies(path)[name].shown]
 
 
 def test_at_one_point_there_is_nothing_to_compare_packets_with(tmp_path: Path) -> None:
