@@ -11,6 +11,7 @@ from numbered_frames import sampled
 from watched_points import Seen, Watching, made_result
 
 from latlab.analysis.imported import LEAST
+from latlab.report.anomalies import class_rows
 from latlab.result.types import Anomaly, Stream
 
 US = 1_000
@@ -93,6 +94,23 @@ def test_a_shift_beyond_the_bound_of_the_clocks_is_one_of_the_path(
     every = streams(tmp_path, period_ns=2_000 * US, shift_ns=800 * US, bound_ns=bound_ns)
     (path,) = (one for one in every.values() if one.points and len(one.points) == 2)
     assert COUNT // 2 in [one.from_sequence for one in anomalies(path)[name].shown]
+
+
+def test_what_happened_in_a_hop_counts_once_in_the_totals_of_classes(tmp_path: Path) -> None:
+    random.seed(1)
+    points: tuple[list[Seen], ...] = ([], [], [])
+    for number in range(COUNT):
+        frame = sampled(number, vlan=None)
+        at_ns = number * PERIOD_NS
+        for place, seen in enumerate(points):
+            seen.append((at_ns, frame))
+            at_ns += TOOK_NS + round(random.gauss(0, US)) + (LATE_NS if place == 0 and number in LATE else 0)
+    watch, found = Watching(tmp_path)(*points, bound_ns=US)
+    result = made_result(watch, found, tmp_path / "runs")
+    paths = [one for one in result.cells[0].streams.values() if len(one.points) == 2]
+    assert [one.anomalies["unexplained"].packets for one in paths if one.anomalies] == [len(LATE)] * 2
+    ((_, streams, packets, *_),) = class_rows(result)
+    assert (streams, packets) == ("1 of 2", str(len(LATE)))
 
 
 def test_at_one_point_there_is_nothing_to_compare_packets_with(tmp_path: Path) -> None:

@@ -98,8 +98,16 @@ def anomaly_rows(result: Result) -> Iterator[AnomalyRow]:
 
 
 def class_rows(result: Result) -> Iterator[tuple[str, ...]]:
-    """A row a class that occurs, as many texts as CLASS_HEADINGS: in how many of the streams that were evaluated."""
-    evaluated = [(whose, block.anomalies) for whose, block, _ in _streams(result) if block.anomalies is not None]
+    """A row a class that occurs, as many texts as CLASS_HEADINGS: in how many of the streams that were evaluated.
+
+    Of watched packets the hops count: what happened in one would count again in each longer part of the path.
+    """
+    longer = rows.several_hops(result)
+    evaluated = [
+        (whose, block.anomalies)
+        for whose, block, _ in _streams(result)
+        if block.anomalies is not None and whose[-1] not in longer
+    ]
     by_class: dict[str, list[tuple[float, str, Anomaly]]] = {}
     for whose, anomalies in evaluated:
         for found in anomalies.values():

@@ -211,10 +211,21 @@ def _told(heading: str, value: str) -> str:
 def between_hops(result: Result) -> frozenset[str]:
     """The watched pairs of points, by stream, that are several hops and not the whole path.
 
-    A hop is from a point to the next: no other point lies between them. The whole is from a point that none is before
-    to one that none is behind.
+    The whole is from a point that none is before to one that none is behind.
     """
-    found = set[str]()
+    return frozenset(name for name, is_whole in _several_hops(result) if not is_whole)
+
+
+def several_hops(result: Result) -> frozenset[str]:
+    """The watched pairs of points, by stream, that are several hops, the whole path among them.
+
+    A hop is from a point to the next: no other point lies between them.
+    """
+    return frozenset(name for name, _ in _several_hops(result))
+
+
+def _several_hops(result: Result) -> Iterator[tuple[str, bool]]:
+    """(stream, whether it is the whole path) of each pair of points that is several hops."""
     for cell in result.cells:
         flows: dict[str | None, list[tuple[str, tuple[str, ...]]]] = {}
         for name, block in cell.streams.items():
@@ -224,11 +235,8 @@ def between_hops(result: Result) -> frozenset[str]:
             ways = {points for _, points in pairs}
             begins, ends = {first for first, _ in ways}, {last for _, last in ways}
             for name, (first, last) in pairs:
-                is_hop = not any((first, point) in ways and (point, last) in ways for point in begins & ends)
-                is_whole = first not in ends and last not in begins
-                if not (is_hop or is_whole):
-                    found.add(name)
-    return frozenset(found)
+                if any((first, point) in ways and (point, last) in ways for point in begins & ends):
+                    yield name, first not in ends and last not in begins
 
 
 def summaries(result: Result, metric: str, leave_out: Collection[str] = ()) -> tuple[Summary, ...]:
