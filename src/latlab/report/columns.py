@@ -167,6 +167,9 @@ def _laid_out(
         for number in range(-max(map(len, headings)), 0):
             yield line([headings[one][number] if len(headings[one]) >= -number else "" for one in rooms], "bold")
         yield Text("─" * (sum(room + GAP for room in rooms.values()) - GAP))
+    # Below the first text that all rows have: the columns before it say what several rows belong to.
+    begins = (at for at, number in _begin(rooms) if all(row[number] for row in table.rows))
+    indent = next(begins, 0) if not table.figures else 0
     before = ""
     for row in table.rows:
         named = ", ".join(filter(None, row[:above]))
@@ -176,8 +179,6 @@ def _laid_out(
         yield line([row[number] for number in rooms])
         more = [row[number] for number, room in rooms.items() if len(row[number]) > room]
         more += row[len(row) - below :]
-        # Below the text that the row begins with, where its first columns are empty.
-        indent = next((at for at, number in _begin(rooms) if row[number]), 0) if not table.figures else 0
         yield from (sentence(text, sentences, indent=indent + 2) for text in more if text)
     yield from (sentence(f"  {remark}", width) for remark in table.remarks)
 
