@@ -102,7 +102,7 @@ def test_the_interval_holds_the_true_difference_as_often_as_stated(method: Metho
 
 
 @pytest.mark.parametrize("runs", [("r", "r"), ("r", "s")], ids=["one run", "two runs"])
-@pytest.mark.parametrize("repeats", [3, 5, 10])
+@pytest.mark.parametrize("repeats", [3, 5, pytest.param(10, marks=pytest.mark.long)])
 def test_a_whole_family_shows_anything_as_seldom_as_stated(repeats: int, runs: tuple[str, str]) -> None:
     """Six cells × four statistics that hang together, of which nothing differs but the spread."""
     times, cells, statistics = 500, 6, ("p50", "p99_9", "max", "stddev")

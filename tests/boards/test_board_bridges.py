@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from board_place import BoardPlace
 from latlab_command import cells_of, read
 
@@ -19,6 +20,7 @@ ISOLATED = "isolcpus=nohz,domain,managed_irq,2-3"
 """No cell makes a snapshot of its own: they start from that of tsn-bridges. The isolated CPUs stay idle."""
 
 
+@pytest.mark.long
 def test_every_packet_passes_every_bridge_both_ways(place: BoardPlace) -> None:
     text, whole = (
         SHIPPED.read_text(),

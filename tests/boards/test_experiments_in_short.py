@@ -124,6 +124,7 @@ def test_a_ping_over_tcp_has_one_transaction_a_period_and_figures_of_them(round_
         assert 0 < figures["min"] <= figures["p50"] <= figures["max"] < 10_000_000
 
 
+@pytest.mark.long
 def test_a_timers_handler_is_later_in_a_guest_than_natively_and_later_still_under_load(short: Short) -> None:
     # Each in a separate cell, as in the shipped file: side by side they would share the CPU.
     matrix = {"probes": ["native", "guest"], "loads": ["none", "vm2-packets"]}
