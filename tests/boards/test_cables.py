@@ -78,6 +78,7 @@ def test_a_killed_board_fails_its_cell_and_leaves_the_board_at_the_cables_other_
 
 
 # With half of the CPUs the guest is stopped for seconds, and then nothing bounds its clock.
+@pytest.mark.long
 @pytest.mark.alone
 def test_a_guest_nested_in_one_board_is_reached_from_the_other_through_vhost_under_a_load(place: BoardPlace) -> None:
     before = place.trace()

@@ -6,6 +6,7 @@ import signal
 import subprocess
 from pathlib import Path
 
+import pytest
 from board_place import HANG, BoardPlace, received
 from latlab_command import cells_of
 
@@ -75,6 +76,7 @@ def test_a_snapshot_of_another_qemu_is_made_again(place: BoardPlace) -> None:
     assert place.trace() == before
 
 
+@pytest.mark.long
 def test_two_labs_that_make_the_same_snapshot_at_once_both_end_well(place: BoardPlace) -> None:
     before = place.trace()
     hosts = {
