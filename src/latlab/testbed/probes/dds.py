@@ -64,7 +64,8 @@ def _threads(threads: Mapping[str, int]) -> Iterator[str]:
 # latlab's own probe over Cyclone DDS: the spec of `latlab-agent dds` on both sides; keys: docs/reference/agent.md.
 
 
-DISCOVERY_NS: Final = 10_000_000_000
+DISCOVERY_NS: Final = 17_000_000_000
+"""Announcements are repeated, and on a busy machine the first may be missed. The lab itself gives up after 20 s."""
 _LOOP_HISTORY: Final = 1
 """In a closed loop there is one sample at a time, and ddsperf keeps as many."""
 _RATE_HISTORY: Final = 1000
