@@ -32,7 +32,7 @@ def pytest_configure(config: pytest.Config) -> None:
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         if signal.getsignal(number) is signal.SIG_IGN:
             signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
-    if config.option.markexpr in {"fast", "not long"}:
+    if config.option.markexpr == "fast":
         settings.load_profile("fast")
     _typed_results()
     if LANE:

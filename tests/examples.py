@@ -7,7 +7,7 @@ from hypothesis import settings
 MOST = 100
 """Hypothesis's own number."""
 FEW = 20
-"""Where not all tests are run."""
+"""Where fast tests alone are run."""
 
 
 def examples(most: int) -> int:

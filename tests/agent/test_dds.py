@@ -188,6 +188,17 @@ def test_cyclones_sockets_keep_no_timestamps(bed: Bed, tmp_path: Path) -> None:
         Probe(bed, tmp_path, plan(tmp_path, stamps_by="both"))
 
 
+def test_the_other_side_is_found_although_the_first_announcements_are_lost(bed: Bed, tmp_path: Path) -> None:
+    made = plan(tmp_path)
+    pong = bed.agent("ecu", "dds", pong_spec(made))
+    pong.until("ready")
+    drop_each(1, "ecu")
+    ping = bed.agent("sensor", "dds", ping_spec(made))
+    time.sleep(2)
+    run("ip", "netns", "exec", "ecu", "nft", "delete", "table", "inet", "loss")
+    assert ping.until("ready")["discovered_ns"] > 1_000 * MS
+
+
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("slow", ["ping", "pong"])
 def test_a_closed_loop_is_no_faster_than_either_side_records(bed: Bed, tmp_path: Path, slow: str, mode: str) -> None:

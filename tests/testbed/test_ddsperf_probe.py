@@ -45,7 +45,8 @@ def test_both_sides_are_reported_their_interface_and_each_other_s_address() -> N
     assert configuration(ASKER) == (
         '<General><Interfaces><NetworkInterface name="veth0"/></Interfaces><AllowMulticast>false</AllowMulticast>'
         "<MaxMessageSize>65500B</MaxMessageSize></General><Discovery><ParticipantIndex>auto</ParticipantIndex>"
-        '<MaxAutoParticipantIndex>9</MaxAutoParticipantIndex><Peers><Peer address="10.0.0.2"/></Peers></Discovery>'
+        '<MaxAutoParticipantIndex>9</MaxAutoParticipantIndex><Peers><Peer address="10.0.0.2"/></Peers>'
+        "<SPDPInterval>4s</SPDPInterval></Discovery>"
         "<Internal><MultipleReceiveThreads>true</MultipleReceiveThreads></Internal>"
     )
     threads = configuration(Cyclone("a&b", (), {"recvUC": 31}))

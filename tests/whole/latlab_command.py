@@ -21,7 +21,7 @@ from latlab.testbed.agent_binary import find_agent
 LATLAB = Path(sys.executable).with_name("latlab")
 DRAWING = ("run", "report")
 """The verbs that draw pictures."""
-PATIENCE_S = 300.0
+PATIENCE_S = 120.0
 PACKETS = 1500
 WARMUP = 200
 SMALL: dict[str, Any] = {
