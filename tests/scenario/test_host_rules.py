@@ -31,6 +31,9 @@ CARD = BOARD | {"nics": 1}
 DEVICE = {"bridge": "vfio", "device": "0000:3b:00.0"}
 
 
+GATES = {"kind": "taprio", "mode": "software", "map": {7: 0}, "rest": 0, "gates": [{"open": [0], "for": "1ms"}]}
+
+
 def board(**given: object) -> dict[str, Any]:
     """Both hosts on a board with these keys."""
     return ON_BOARD | {"hosts.board1": BOARD | given}
@@ -196,6 +199,10 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     (
         board(cpus=2) | {"clock.ptp": {"ports": {"sensor.eth0": "master", "ecu.eth0": "slave"}, "cpus": [1, 4]}},
         "clock.ptp.cpus: sensor has no CPU 4; expected 0 to 1, or more cpus of board1",
+    ),
+    (
+        board(cpus=2) | {"shapers": {"sensor.eth0": GATES | {"cpu": 2}}},
+        "shapers.sensor.eth0.cpu: sensor has no CPU 2; expected 0 to 1, or more cpus of board1",
     ),
     (
         board(cpus=2, append="quiet isolcpus=nohz,domain,managed_irq,2-3"),

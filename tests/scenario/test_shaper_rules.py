@@ -87,6 +87,9 @@ WRONG: list[tuple[dict[str, Any], list[str]]] = [
         "shapers.sensor.eth0.children.1.idle_slope: 20Mbit/s is the full rate of the port; expected less than "
         "20Mbit/s"
     ]),
+    (FOUR | {S: ASSIST | {"cpu": 0}}, [
+        "shapers.sensor.eth0.cpu: mode txtime-assist has no timer for its gates; expected mode: software",
+    ]),
     (FOUR | {S: TAPRIO | {"txtime_delay": "1ms", "delta": "1us"}}, [
         "shapers.sensor.eth0.txtime_delay: mode software computes no launch times; expected mode: txtime-assist",
         "shapers.sensor.eth0.delta: mode software computes no launch times; expected mode: txtime-assist",

@@ -301,6 +301,7 @@ RULES: tuple[Rule, ...] = (
     each("shapers", shapers.classes_have_queues),
     each("shapers", shapers.gates_fit_their_cycle),
     each("shapers", shapers.slopes_are_below_the_speed),
+    each("shapers", shapers.gates_have_a_timer_and_its_cpu),
     each("shapers", shapers.assistance_has_its_settings),
     shapers.nothing_waits_for_ever,
     shapers.launch_times_are_kept,

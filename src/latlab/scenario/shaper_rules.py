@@ -16,6 +16,7 @@ from latlab.scenario.probes import Between
 from latlab.scenario.shapers import Cbs, Classes, Etf, Mqprio, Shaper, Taprio, Tbf, port_speed
 from latlab.scenario.sketch import Sketch, where_known
 from latlab.scenario.streams import LaunchTime, Stream
+from latlab.scenario.tuning_rules import cpus_are_there
 from latlab.scenario.units import format_duration, format_rate
 
 COMMON_CYCLE_NS_MAX = SECOND_NS
@@ -108,6 +109,17 @@ def speed_at(sketch: Sketch, end: str, shaper: Taprio | Mqprio | Cbs) -> int:
     """Of the port, bit/s: as the scenario says, or what a veth says of itself."""
     made = (link for link in sketch.links.values() if not sketch.is_cable(link.ends))
     return port_speed(shaper.speed, made=any(str(one) == end for link in made for one in link.ends))
+
+
+def gates_have_a_timer_and_its_cpu(sketch: Sketch, path: Path, shaper: Shaper) -> Iterator[Mistake]:
+    """A CPU is named only for gates that a timer of the kernel opens, and the host has it."""
+    if not isinstance(shaper, Taprio) or shaper.cpu is None:
+        return
+    where = (*path, "cpu")
+    if shaper.mode != "software":
+        yield Mistake(where, f"mode {shaper.mode} has no timer for its gates", "mode: software")
+    else:
+        yield from cpus_are_there(sketch, parse_end(str(path[1])).host, where, [range(shaper.cpu, shaper.cpu + 1)])
 
 
 def assistance_has_its_settings(_: Sketch, path: Path, shaper: Shaper) -> Iterator[Mistake]:

@@ -219,6 +219,11 @@ class Taprio(Classes):
         default=200_000, description="txtime-assist: of the etf that each queue without its own one gets"
     )
 
+    cpu: Annotated[int, Field(ge=0)] | None = Field(
+        default=None,
+        description="software: the CPU whose timer opens and closes the gates; null: whichever tc runs on",
+    )
+
     @property
     def cycle(self) -> int:
         """The sum of the entries, ns."""

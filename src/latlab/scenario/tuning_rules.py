@@ -77,7 +77,7 @@ def guests_have_no_guests(sketch: Sketch, path: Path, tuning: Tuning) -> Iterato
 def machines_have_the_cpus(sketch: Sketch, path: Path, tuning: Tuning) -> Iterator[Mistake]:
     """CPUs of a guest are its vCPUs, and a board's are its own, counted from 0; of no other does the scenario say."""
     for where, cpus in _cpus(tuning):
-        yield from _cpus_are_there(sketch, str(path[1]), (*path, *where), [range(cpu, cpu + 1) for cpu in cpus])
+        yield from cpus_are_there(sketch, str(path[1]), (*path, *where), [range(cpu, cpu + 1) for cpu in cpus])
 
 
 def ptp_has_the_cpus(sketch: Sketch) -> Iterator[Mistake]:
@@ -86,7 +86,7 @@ def ptp_has_the_cpus(sketch: Sketch) -> Iterator[Mistake]:
     for cpus in _given(ptp, "cpus") if ptp else ():
         one_each = [range(cpu, cpu + 1) for cpu in cpus]
         for host in dict.fromkeys(parse_end(name).host for ports in _given(ptp, "ports") for name in ports):
-            if found := list(known(_cpus_are_there(sketch, host, ("clock", "ptp", "cpus"), one_each))):
+            if found := list(known(cpus_are_there(sketch, host, ("clock", "ptp", "cpus"), one_each))):
                 yield from found
                 return
 
@@ -96,10 +96,10 @@ def kernel_has_the_cpus(sketch: Sketch, path: Path, machine: Host | Guest) -> It
     if isinstance(machine, BoardHost | Guest):
         for append in _given(machine, "append"):
             listed = kernel_cpus(append, *CPU_LISTS)
-            yield from _cpus_are_there(sketch, str(path[1]), (*path, "append"), listed)
+            yield from cpus_are_there(sketch, str(path[1]), (*path, "append"), listed)
 
 
-def _cpus_are_there(sketch: Sketch, name: str, path: Path, listed: Iterable[range]) -> Iterator[Mistake]:
+def cpus_are_there(sketch: Sketch, name: str, path: Path, listed: Iterable[range]) -> Iterator[Mistake]:
     """The CPUs of a host or guest of that name, as far as the scenario says how many it has."""
     found = _cpu_count(sketch, name)
     if found is None:

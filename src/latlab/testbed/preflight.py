@@ -10,6 +10,7 @@ from latlab.model.errors import LabError, LatlabError, UsageError
 from latlab.scenario import BoardHost, End, Flow, LoadBetween, Loaded, Scenario, Tuning
 from latlab.scenario.findings import Path, show_path, shown
 from latlab.scenario.parts import parse_end
+from latlab.scenario.shapers import Taprio
 from latlab.scenario.streams import CLOCK_PORT
 from latlab.scenario.trust import renamed_rules
 from latlab.testbed.agent_binary import find_agent
@@ -152,6 +153,9 @@ def _cpus(scenario: Scenario, machine: Machine, where: Where) -> Problems:
     ]
     if ptp and any(ptp_needs(scenario, here)):
         named.append((("clock", "ptp", "cpus"), ptp.cpus))
+    for name, shaper in scenario.shapers.items():
+        if isinstance(shaper, Taprio) and shaper.cpu is not None and parse_end(name).host in here:
+            named.append((("shapers", name, "cpu"), [shaper.cpu]))
     for place, cpus in named:
         missing = sorted(set(cpus or ()) - machine.cpus)
         if missing:
@@ -260,9 +264,10 @@ def _tools(scenario: Scenario, machine: Machine, where: Where) -> Problems:
         tools |= {"ethtool", "awk"} if any(tuned.steering.values()) else set()
         tools |= {"ethtool"} if tuned.rss or tuned.coalescing else set()
         needed = dict.fromkeys(tools, ("tuning", host)) | needed
-    for name in scenario.shapers:
+    for name, shaper in scenario.shapers.items():
         if parse_end(name).host in _here(scenario):
-            needed = {"tc": ("shapers", name), "ethtool": ("shapers", name)} | needed
+            tools = {"taskset"} if isinstance(shaper, Taprio) and shaper.cpu is not None else set()
+            needed = dict.fromkeys({"tc", "ethtool", *tools}, ("shapers", name)) | needed
     for needs in ptp_needs(scenario, _here(scenario)):
         needed = dict.fromkeys(needs.tools, ("clock", "ptp", "ports", str(needs.end))) | needed
     for tool, place in sorted(needed.items()):

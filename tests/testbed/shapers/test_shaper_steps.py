@@ -51,6 +51,16 @@ from latlab.testbed.site import Site
 # The commands.
 
 
+def test_gates_have_their_timer_on_the_cpu_that_is_named() -> None:
+    first, _, last = list(shaper_steps(shaped(TAPRIO | {"cpu": 1}), SITE))[1:]
+    assert "&& exec taskset -c 1 tc qdisc replace dev eth0 " in first.do[2]
+    assert (last.title, last.do) == ("the timer of the gates of sensor.eth0 is on CPU 1", ())
+    assert last.check and last.check.expected == "CPU 1"
+    lists = "cpu: 0\n #1: <0>, advance_sched, S:01\ncpu: 1\n"
+    assert (read(last, lists), read(last, "cpu: 0\ncpu: 1\n")) == ("CPU 0", "no timer")
+    assert read(last, f"{lists} #4: <0>, advance_sched, S:01\n") == "CPU 1"
+
+
 @pytest.mark.parametrize(
     ("values", "end"),
     [

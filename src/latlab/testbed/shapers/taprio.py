@@ -35,7 +35,8 @@ class TaprioKind(ShaperKind):
         tai = (place.site.agent, "tai", "--next", str(shaper.cycle), "--shift", str(shaper.shift))
         words = ("taprio", *class_words(shaper), "base-time", "BASE", *schedule_words(shaper))
         line = shlex.join(place.replaced(*words)).replace(" BASE ", ' "$base" ')
-        script = f"base=$({shlex.join(tai)} --after {AHEAD_NS}) && exec {line}"
+        on_cpu = f"taskset -c {shaper.cpu} " if shaper.cpu is not None else ""
+        script = f"base=$({shlex.join(tai)} --after {AHEAD_NS}) && exec {on_cpu}{line}"
         expected = in_words({"kind": "taprio", "options": _options(shaper)}, lambda one: schedule_in_words(one, shaper))
         check = place.check(expected, lambda one: schedule_in_words(latest(one), shaper))
         yield from shaped(place, shaper, ("sh", "-c", script), check)
@@ -45,6 +46,30 @@ class TaprioKind(ShaperKind):
             do=("sleep", f"{AHEAD_NS / SECOND_NS:.9f}"),
             check=_in_force(place),
         )
+        if shaper.cpu is not None:
+            yield Step(
+                host=place.end.host,
+                title=f"the timer of the gates of {place.end} is on CPU {shaper.cpu}",
+                do=(),
+                check=_timer_on(shaper.cpu),
+            )
+
+
+def _timer_on(cpu: int) -> Check:
+    """That a timer of gates is there. It stays where tc has started it (hrtimer_start() in net/sched/sch_taprio.c), and
+    the list does not say whose it is.
+    """
+
+    def read(output: str) -> str:
+        on, found = "", set[str]()
+        for line in output.splitlines():
+            if line.startswith("cpu:"):
+                on = line.split()[1]
+            else:
+                found.add(on)
+        return f"CPU {cpu}" if str(cpu) in found else f"CPU {', '.join(sorted(found))}" if found else "no timer"
+
+    return Check(("grep", "-E", "^cpu:|advance_sched", "/proc/timer_list"), expected=f"CPU {cpu}", read=read)
 
 
 def _in_force(place: QdiscPlace) -> Check:
