@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Packets of anybody's traffic: when each came in or left at chosen interfaces, was sent or received by the sockets of chosen
- * namespaces, or was dropped, and its first bytes. Nothing is changed.
+ * Packets of anybody's traffic: when each came in or left at chosen interfaces, was read from chosen taps, was sent or received by
+ * the sockets of chosen namespaces, or was dropped, and its first bytes. Nothing is changed.
  *
  * A packet is recorded if the tests accept it; where a sample is asked for, if its digest is in it, too: the same packets at
  * every point. Of what the tests reject only the number is kept, by flow, as long as nothing
@@ -30,8 +30,10 @@ struct other {
 
 struct place {
 	__u32 netns;
-	__u32 ifindex; /* 0: the sockets of the namespace */
+	__u32 ifindex; /* 0: the sockets of the namespace; with READ_FROM: what is read from the tap or macvtap of this number */
 };
+
+#define READ_FROM (1U << 31) /* numbers are positive as int */
 
 /* More than there are points, so one is free behind each. */
 #define SLOTS 256
@@ -245,6 +247,9 @@ static __always_inline int seen_at(struct sk_buff *skb, const struct net_device 
 	return point ? seen(skb, has_ethernet(dev), out, *point, out, 0) : 0;
 }
 
+/* Of a packet with a VLAN tag beside it, its two MAC addresses are copied first, then the tag, then the rest of it. */
+#define BEFORE_TAG 12
+
 static __always_inline int dropped(const struct sk_buff *skb, __u64 location, __u32 reason, __u32 netns)
 {
 	__u32 program = OF_DROPS, bytes;
@@ -303,6 +308,22 @@ SEC("tp_btf/net_dev_start_xmit")
 int BPF_PROG(watch_out, struct sk_buff *skb, const struct net_device *dev)
 {
 	return seen_at(skb, dev, true);
+}
+
+/*
+ * A packet is about to be copied to whoever asks for it. vhost-net or QEMU reads it from a tap or macvtap here; a packet that a
+ * socket receives has no interface any more, or is at one of the host's own, which is no such point.
+ */
+SEC("tp_btf/skb_copy_datagram_iovec")
+int BPF_PROG(watch_read, struct sk_buff *skb, int length)
+{
+	const struct net_device *dev = skb->dev;
+	const volatile __u32 *point;
+
+	if (length == BEFORE_TAG)
+		return 0;
+	point = point_at(dev->nd_net.net->ns.inum, dev->ifindex | READ_FROM);
+	return point ? seen(skb, has_ethernet(dev), OF_READ, *point, true, 0) : 0;
 }
 
 #include "watch_sockets.h"

@@ -51,7 +51,8 @@ struct head {
 #define OF_RECEIVED 5
 #define OF_DATAGRAMS 6
 #define OF_PACKETS 7
-#define HEADS 8
+#define OF_READ 8
+#define HEADS 9
 
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);

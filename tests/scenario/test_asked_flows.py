@@ -26,7 +26,7 @@ def of(at: list[str], match: str = "udp port 5000", **more: Any) -> dict[str, An
 
 
 def test_points_are_read_and_written_as_they_are() -> None:
-    at = ["sensor.eth0:out", "ecu.eth1", "vm1.tap:out", "vm1.eth0:in"]
+    at = ["sensor.eth0:out", "ecu.eth1", "vm1.tap:out", "vm1.tap:read", "vm1.eth0:in"]
     scenario = parse(of(at)).scenario
     assert scenario
     flow = scenario.watched["seen"]
@@ -111,9 +111,25 @@ def test_a_trigger_of_a_flow_is_in_real_time() -> None:
 
 
 def test_a_guest_without_a_tap_has_none_to_watch() -> None:
-    guests = {"vm1": {"host": "ecu", "uplink": "eth1", "bridge": "macvtap"}}
+    guests = {"vm1": {"host": "ecu", "uplink": "eth1", "bridge": "xdp"}}
     (found,) = parse(of(["vm1.tap"], guests=guests)).findings
-    assert (found.what, found.expected) == ("bridge macvtap has no tap", "vm1.eth0")
+    assert (found.what, found.expected) == ("bridge xdp has no tap", "vm1.eth0")
+
+
+def test_a_macvtap_is_read_from_and_sent_by_and_receives_below() -> None:
+    guests = {"vm1": {"host": "ecu", "uplink": "eth1", "bridge": "macvtap"}}
+    assert not parse(of(["vm1.tap:read", "vm1.tap:out"], guests=guests)).findings
+    (found,) = parse(of(["vm1.tap"], guests=guests)).findings
+    what = "bridge macvtap: packets that come in are not seen at the guest's macvtap"
+    assert (found.what, found.expected) == (what, "vm1.tap:out or vm1.tap:read")
+
+
+def test_only_from_taps_packets_are_read() -> None:
+    (found,) = parse(of(["ecu.eth1:read"])).findings
+    assert (found.what, found.expected) == (
+        "nothing reads packets from ecu.eth1",
+        "in or out; read is of a guest's tap, as in vm1.tap:read",
+    )
 
 
 def test_a_flow_has_a_name_of_its_own() -> None:

@@ -106,6 +106,7 @@ def test_what_is_no_expression_is_one_error_with_examples(expression: str, what:
         ("eth0", WatchPoint("eth0")),
         ("br0.10:in", WatchPoint("br0.10", ("in",))),
         ("ns:ecu/eth0:out", WatchPoint("eth0", ("out",), None, "ecu")),
+        ("ns:ecu/tap0:read", WatchPoint("tap0", ("read",), None, "ecu")),
         ("root@board1/eth0", WatchPoint("eth0", machine="root@board1")),
         ("board1/ns:ecu/eth0", WatchPoint("eth0", machine="board1", namespace="ecu")),
         ("guest:vm1/eth0:in", WatchPoint("eth0", ("in",), machine="guest:vm1")),

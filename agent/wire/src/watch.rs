@@ -15,6 +15,8 @@ pub const DROP_BYTES: usize = RECORD_BYTES + 16 + PLACE_BYTES;
 const TEST_BYTES: usize = 40;
 /// Slots for points: more than there may be points.
 const SLOTS: usize = 256;
+/// With the number of a tap in its slot: what is read from it.
+const READ_FROM: u32 = 1 << 31;
 /// Bytes of a flow that the tests reject.
 pub const OTHER_BYTES: usize = 52;
 
@@ -156,12 +158,13 @@ pub fn test_table(flow: &Flow) -> Vec<u8> {
 /// Points as the programs look them up: each in the slot that the sum of its two numbers leads to, or in the next free one.
 pub fn slot_table(points: &[WatchPoint]) -> Vec<u8> {
     let mut slots: Vec<Option<[u32; 3]>> = vec![None; SLOTS];
-    for (number, WatchPoint { netns, ifindex }) in (0..).zip(points) {
-        let mut at = netns.wrapping_add(*ifindex) as usize % SLOTS;
+    for (number, WatchPoint { netns, ifindex, read }) in (0..).zip(points) {
+        let place = if *read { *ifindex | READ_FROM } else { *ifindex };
+        let mut at = netns.wrapping_add(place) as usize % SLOTS;
         while slots[at].is_some() {
             at = (at + 1) % SLOTS;
         }
-        slots[at] = Some([*netns, *ifindex, number]);
+        slots[at] = Some([*netns, place, number]);
     }
     slots.iter().flat_map(|slot| slot.unwrap_or_default().into_iter().flat_map(u32::to_ne_bytes)).collect()
 }
@@ -354,7 +357,7 @@ mod tests {
     #[test]
     fn a_point_is_in_the_slot_of_its_numbers_or_in_the_next_free_one() {
         let points = [(4_026_531_840, 2), (4_026_531_841, 1), (4_026_531_839, 3), (u32::MAX, 256), (255, 256)];
-        let points = points.map(|(netns, ifindex)| WatchPoint { netns, ifindex });
+        let points = points.map(|(netns, ifindex)| WatchPoint { netns, ifindex, read: false });
         let table = slot_table(&points);
         let word = |slot: usize, n: usize| {
             let at = slot * SLOT_BYTES + 4 * n;
@@ -367,6 +370,17 @@ mod tests {
         assert_eq!(found, wanted);
         let taken = (0..SLOTS).filter(|at| word(*at, 0) != 0).count();
         assert_eq!(taken, points.len());
+    }
+
+    #[test]
+    fn what_is_read_from_a_tap_is_a_point_of_its_own() {
+        let points = [false, true].map(|read| WatchPoint { netns: 4_026_531_840, ifindex: 2, read });
+        let slots: Vec<[u32; 3]> = slot_table(&points)
+            .chunks(SLOT_BYTES)
+            .map(|slot| [0, 4, 8].map(|at| u32::from_ne_bytes(slot[at..at + 4].try_into().unwrap())))
+            .filter(|[netns, ..]| *netns != 0)
+            .collect();
+        assert_eq!(slots, [[4_026_531_840, 2, 0], [4_026_531_840, 2 | READ_FROM, 1]]);
     }
 
     #[test]

@@ -42,7 +42,8 @@ def watch(
             "--at",
             metavar="PLACE",
             rich_help_panel=MEASUREMENT,
-            help="Where (repeatable): [MACHINE/][ns:NAMESPACE/]INTERFACE[:in|:out]; MACHINE over ssh, or guest:NAME.",
+            help="Where (repeatable): [MACHINE/][ns:NAMESPACE/]INTERFACE[:in|:out|:read]; MACHINE over ssh, or "
+            "guest:NAME.",
         ),
     ],
     for_: Annotated[

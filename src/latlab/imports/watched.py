@@ -215,7 +215,7 @@ def _seen(watch: Watched, folder: Path) -> tuple[list[_Seen], list[_Dropped], li
         lost = _not_recorded(kernel)
         for point in (one for one in watch.points if one.kernel == number):
             for name, direction in zip(point.each, point.directions, strict=True):
-                rows = table.filter((pl.col("point") == point.number) & (pl.col("out") == (direction == "out")))
+                rows = table.filter((pl.col("point") == point.number) & (pl.col("out") == (direction != "in")))
                 # A send call is recorded when its packet is queued: of two threads the later one may be first.
                 if not (point.is_sockets and direction == "out"):
                     problems += clock_problems(name, went_back_ns(rows["tai_ns"].to_numpy()), 0)
@@ -546,8 +546,7 @@ def _unseen(watch: Watched, every: Sequence[_Seen]) -> Iterator[ImportProblem]:
 def _passed(watch: Watched, point: WatchedPoint) -> tuple[int, ...]:
     """How many packets of the flow passed a point, recorded or not, in each of its directions; 0: unknown."""
     totals = _totals(watch, point)
-    counts = {"in": totals.passed_in, "out": totals.passed_out}
-    return tuple(counts[direction] for direction in point.directions)
+    return tuple(totals.passed_in if direction == "in" else totals.passed_out for direction in point.directions)
 
 
 def _totals(watch: Watched, point: WatchedPoint) -> PointTotals:
@@ -595,7 +594,7 @@ def _others(watch: Watched, points: Sequence[WatchedPoint]) -> Iterator[tuple[st
     for point in points:
         others = watch.kernels[point.kernel].totals.others
         for name, direction in zip(point.each, point.directions, strict=True):
-            yield name, [one for one in others if one.point == point.number and one.out == (direction == "out")]
+            yield name, [one for one in others if one.point == point.number and one.out == (direction != "in")]
 
 
 def _busiest(name: str, flows: Sequence[OtherFlow], between: str = ", ") -> str:
@@ -922,6 +921,8 @@ def _notes(watch: Watched, seen: Sequence[_Seen]) -> Iterator[str]:
             "`in` is where the kernel receives a packet (tracepoint netif_receive_skb), `out` where it hands it to a "
             "driver (net_dev_start_xmit)"
         )
+    if any("read" in point.directions for point in watch.points):
+        yield "`read` is where vhost-net or a program, such as QEMU, reads the packet from a tap or macvtap"
     if any(point.is_sockets for point in watch.points):
         yield (
             "`socket:out` is where a program calls send, `socket:in` where its receive call has copied the packet; TCP "

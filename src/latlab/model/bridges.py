@@ -24,7 +24,8 @@ class BridgeKind:
     translates: the guest is behind the host's address (NAT). has_vhost: vhost-net can carry the guest's packets, in
     threads that can be tuned. carries_frames: raw Ethernet frames reach the guest, VLAN tags among them. reaches_host:
     the guest and the host it runs on reach each other; reaches_guests: guests on it do. counts_packets: it reports how
-    many packets it carried. has_tap: all of the guest's packets pass a tap, where the host's kernel sees them.
+    many packets it carried. tap: how all of the guest's packets pass a tap or macvtap where the host's kernel sees
+    them: handed to it (out), read from it by vhost-net or QEMU (read), received from it (in).
     needs_uplink: without an uplink it is nothing; needs_card: that is a network card. takes_functions: the card gets a
     virtual function for each guest (SR-IOV). gives_device: the guest gets a PCI device of the machine's and drives it
     itself: it has no snapshots, and the machine needs an IOMMU. modules: those of the kernel that it needs and that a
@@ -54,7 +55,7 @@ class BridgeKind:
     gives_device: bool = False
     modules: tuple[str, ...] = ()
     forms: Mapping[str, BridgeKind] = field(default_factory=dict)
-    has_tap: bool = False
+    tap: tuple[str, ...] = ()
     takes_domains: bool = False
 
 
@@ -78,7 +79,7 @@ TAP: Final = BridgeKind(
     carried_by="the kernel's bridge",
     between_guest_and_host="vhost-net, or QEMU",
     needs="iproute2, `/dev/net/tun`",
-    has_tap=True,
+    tap=("in", "out", "read"),
     takes_domains=True,
 )
 MACVTAP: Final = BridgeKind(
@@ -91,6 +92,7 @@ MACVTAP: Final = BridgeKind(
     reaches_host=False,
     needs_uplink=True,
     modules=("macvtap",),
+    tap=("out", "read"),
     takes_domains=True,
 )
 XDP: Final = BridgeKind(
@@ -108,7 +110,7 @@ OVS: Final = BridgeKind(
     carried_by="Open vSwitch, in the kernel or in user space",
     between_guest_and_host="vhost-net, or QEMU",
     needs="Open vSwitch 2.16 or newer, `/dev/net/tun`",
-    has_tap=True,
+    tap=("in", "out", "read"),
     takes_domains=True,
 )
 OVS_AFXDP: Final = BridgeKind(

@@ -502,9 +502,9 @@ GRACE_NS = 500_000_000
 
 class WatchedPoint(Recorded):
     """An interface, or sockets. kernel: its place in `kernels`; number: its own among the points of that one.
-    directions: `in`, `out`. became: what was the matter with it at the end; empty: nothing. netns: the inode of its
-    network namespace; None: unknown. host: whose that is; of a guest's tap the VM host's. is_sockets: what programs
-    send and receive there.
+    directions: `in`, `out`, or `read` alone. became: what was the matter with it at the end; empty: nothing. netns: the
+    inode of its network namespace; None: unknown. host: whose that is; of a guest's tap the VM host's. is_sockets: what
+    programs send and receive there.
     """
 
     name: str

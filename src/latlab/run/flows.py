@@ -33,7 +33,7 @@ from latlab.run.watching import (
     trigger_spec,
 )
 from latlab.scenario import Scenario
-from latlab.scenario.watched import SOCKET, TAP, FlowAsked, FlowPoint, of_two_kernels, parse_flow
+from latlab.scenario.watched import READ, SOCKET, TAP, FlowAsked, FlowPoint, of_two_kernels, parse_flow
 from latlab.testbed.apply import TestBed
 from latlab.testbed.places import Places
 from latlab.testbed.step import Spec
@@ -203,10 +203,10 @@ def flow_device(places: Places, point: FlowPoint) -> str:
     return places.taps.get(host, interface) if interface == TAP else interface
 
 
-def planned_point(scenario: Scenario, places: Places, point: FlowPoint) -> tuple[str, str | int]:
-    """What stands in a plan for the network namespace and the number of an interface."""
+def planned_point(scenario: Scenario, places: Places, point: FlowPoint) -> tuple[str, str | int, bool]:
+    """What stands in a plan for the network namespace and the number of an interface, and whether it is read from."""
     host, device = scenario.watched_on(point), flow_device(places, point)
-    return f"NETNS of {host}", SOCKETS if device == SOCKET else f"IFINDEX of {device}"
+    return f"NETNS of {host}", SOCKETS if device == SOCKET else f"IFINDEX of {device}", READ in point.directions
 
 
 def planned_trigger(asked: FlowAsked, points: Sequence[FlowPoint]) -> Spec | None:

@@ -17,7 +17,7 @@ from latlab.run.agent import Agent
 from latlab.run.events import Listener, ignore
 from latlab.run.specs import MARGIN_NS, around_spec
 from latlab.scenario.limits import Trigger
-from latlab.scenario.watched import SOCKET, Flow
+from latlab.scenario.watched import DIRECTIONS, IN, OUT, READ, SOCKET, Flow
 from latlab.testbed.apply import TestBed
 from latlab.testbed.step import Spec
 
@@ -27,6 +27,8 @@ EVERY: Final = 1
 """One packet of so many is recorded."""
 SOCKETS: Final = 0
 """In place of an interface's number, as the agent has it: what programs of the namespace send and receive."""
+_READ_FROM: Final = ("tun", "macvtap", "ipvtap")
+"""Kinds of interfaces whose packets vhost-net or a program reads."""
 _TAKEN_IN_BELOW: Final = ("vlan", "macvlan", "macvtap", "ipvlan", "ipvtap", "bond", "team")
 """Kinds of interfaces whose packets the kernel hands up without receiving them again: traced below them."""
 
@@ -69,6 +71,11 @@ class FoundInterface:
         """The name of its network namespace; empty: its machine's own."""
         return self.host.namespace if isinstance(self.host, NamespaceHost) else ""
 
+    @property
+    def place(self) -> tuple[int, int, bool]:
+        """By which the agent knows it: what is read from a tap is a point apart from what passes it."""
+        return self.netns, self.ifindex, READ in self.directions
+
 
 @dataclass
 class KernelOfPoints:
@@ -106,7 +113,7 @@ class KernelOfPoints:
         tell: Listener = ignore,
     ) -> None:
         """Watch from now on. LabError: the kernel does not allow watching, or the agent does not start."""
-        points = [(one.netns, one.ifindex) for one in self.found]
+        points = [one.place for one in self.found]
         spec = watch_spec(run_id, recording, points, flow, keep, self.trigger)
         self.agent = await Agent.start(bed, self.host, self.agent_path, "watch", spec, tell)
 
@@ -153,19 +160,23 @@ class KernelOfPoints:
 def watch_spec(
     run_id: str,
     recording: Path | str,
-    points: Iterable[tuple[int | str, int | str]],
+    points: Iterable[tuple[int | str, int | str, bool]],
     flow: Flow,
     keep: Keep,
     trigger: Spec | None = None,
 ) -> Spec:
-    """The spec of `latlab-agent watch`. points: network namespaces, and the numbers of interfaces in them."""
+    """The spec of `latlab-agent watch`. points: network namespaces, the numbers of interfaces in them, and whether
+    what is read from them is meant.
+    """
     # An agent of an older image knows no other keys than it needs.
     more: Spec = ({"sample": keep.sample} if keep.sample > EVERY else {}) | ({"drops": True} if keep.drops else {})
     return {
         "run_id": run_id,
         "recording": str(recording),
         "realtime": {},
-        "points": [{"netns": netns, "ifindex": ifindex} for netns, ifindex in points],
+        "points": [
+            {"netns": netns, "ifindex": ifindex} | ({"read": True} if read else {}) for netns, ifindex, read in points
+        ],
         "flow": flow,
         "snap": keep.snap,
         **more,
@@ -176,14 +187,14 @@ def watch_spec(
 
 def trigger_spec(trigger: Trigger, found: Sequence[FoundInterface], ends: Sequence[FoundInterface]) -> Spec:
     """By what the agent judges packets. found: the points of its kernel, each once; ends: the first and the last."""
-    numbers = {(one.netns, one.ifindex): number for number, one in enumerate(found)}
-    first, last = ((numbers[end.netns, end.ifindex], end.directions[0]) for end in ends)
+    numbers = {one.place: number for number, one in enumerate(found)}
+    first, last = ((numbers[end.place], end.directions[0]) for end in ends)
     return judged_between(trigger, first, last)
 
 
 def judged_between(trigger: Trigger, first: tuple[int, str], last: tuple[int, str]) -> Spec:
     """`trigger` of the spec of `latlab-agent watch`, from a point and direction to another."""
-    ends = [{"point": number, "out": direction == "out"} for number, direction in (first, last)]
+    ends = [{"point": number, "out": direction != IN} for number, direction in (first, last)]
     return {"from": ends[0], "to": ends[1], "above_ns": trigger.above_ns, "margin_ns": MARGIN_NS}
 
 
@@ -219,22 +230,24 @@ async def find(name: str, host: Host, interface: str, directions: tuple[str, ...
         raise UsageError(f"there is no interface {interface!r}", where=name, remedy=remedy)
     found = FoundInterface(name, host, interface, directions, inode, link["ifindex"])
     kind = link.get("linkinfo", {}).get("info_kind", "")
-    if kind not in _TAKEN_IN_BELOW or "in" not in directions:
+    if READ in directions and kind not in _READ_FROM:
+        what = f"nothing reads packets from {name}: it is no tap or macvtap"
+        raise UsageError(what, where=where, remedy=f"{name}:{IN} or {name}:{OUT}")
+    if kind not in _TAKEN_IN_BELOW or IN not in directions:
         return found
     what = f"the kernel receives packets of {name} ({kind}) at the interface below it: they are not seen here"
-    if directions == ("in",):
+    if directions == (IN,):
         raise UsageError(what, where=where, remedy="watch the interface below it")
-    return replace(found, directions=("out",), note=f"{what}; packets that leave are")
+    return replace(found, directions=(OUT,), note=f"{what}; packets that leave are")
 
 
 def merged(found: Sequence[FoundInterface]) -> list[FoundInterface]:
     """Each interface once, with all directions that are asked for."""
-    once: dict[tuple[int, int], FoundInterface] = {}
+    once: dict[tuple[int, int, bool], FoundInterface] = {}
     for one in found:
-        key = one.netns, one.ifindex
-        before = once.get(key, one)
-        directions = tuple(way for way in ("in", "out") if way in (*before.directions, *one.directions))
-        once[key] = replace(before, directions=directions)
+        before = once.get(one.place, one)
+        directions = tuple(way for way in DIRECTIONS if way in (*before.directions, *one.directions))
+        once[one.place] = replace(before, directions=directions)
     return list(once.values())
 
 

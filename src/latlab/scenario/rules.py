@@ -105,11 +105,14 @@ def _flow_point(sketch: Sketch, path: Path, point: FlowPoint) -> Iterator[Mistak
     if interface == SOCKET and (host in sketch.guests or host in sketch.hosts):
         return
     if guest := sketch.guests.get(host):
-        has_tap = guest.domain is None and KINDS[guest.bridge].has_tap
-        if interface != guest.interface and not (interface == TAP and has_tap):
-            expected = f"{host}.{guest.interface}" + (f", or {host}.{TAP}, its tap" if has_tap else "")
+        ways = () if guest.domain else KINDS[guest.bridge].tap
+        if interface != guest.interface and not (interface == TAP and ways):
+            expected = f"{host}.{guest.interface}" + (f", or {host}.{TAP}, its tap" if ways else "")
             what = f"bridge {guest.bridge} has no tap" if interface == TAP else f"{host} has no {interface}"
             yield Mistake(path, what, expected)
+        elif interface == TAP and (unseen := [way for way in point.directions if way not in ways]):
+            what = f"bridge {guest.bridge}: packets that come {unseen[0]} are not seen at the guest's {guest.bridge}"
+            yield Mistake(path, what, " or ".join(f"{host}.{TAP}:{way}" for way in ways))
     elif host in sketch.hosts and not has_interface(sketch.hosts[host], interface):
         ends = [end.interface for end in (*sketch.ends.values(), *sketch.vlan_parents) if end.host == host]
         if interface not in ends:

@@ -300,8 +300,15 @@ _TERMS: Final[Mapping[str, Callable[[_ExpressionReader], None]]] = {
 _KNOWN: Final = frozenset({*_TERMS, *_PROTOCOLS, *ETHER_TYPES, *_AND, *_OR, *_NOT, "(", ")"})
 """Words that are no values."""
 
-# Where packets are watched: `[MACHINE/][ns:NAMESPACE/]INTERFACE[:in|:out]`, as `latlab watch --at` takes it.
+# Where packets are watched: `[MACHINE/][ns:NAMESPACE/]INTERFACE[:in|:out|:read]`, as `latlab watch --at` takes it.
 
+
+IN: Final = "in"
+OUT: Final = "out"
+READ: Final = "read"
+"""Not what passes a tap or macvtap, but what vhost-net or a program, such as QEMU, takes from its queue."""
+BOTH: Final = (IN, OUT)
+DIRECTIONS: Final = (*BOTH, READ)
 
 _NAMESPACE: Final = "ns:"
 _GUEST: Final = "guest:"
@@ -314,11 +321,11 @@ _PLACE: Final = re.compile(r"[^\s/-][^\s/]*")
 @dataclass(frozen=True)
 class WatchPoint:
     """One interface. machine: where it is reached over ssh, or `guest:NAME`, a guest that runs here; None: this one.
-    namespace: a named network namespace there (`ip netns`); None: its own. directions: `in`, `out` or both.
+    namespace: a named network namespace there (`ip netns`); None: its own. directions: `in`, `out` or both, or `read`.
     """
 
     interface: str
-    directions: tuple[str, ...] = ("in", "out")
+    directions: tuple[str, ...] = BOTH
     machine: str | None = None
     namespace: str | None = None
 
@@ -344,7 +351,7 @@ def parse_point(text: str) -> WatchPoint:
     """The point. UsageError: it is none."""
     *places, last = text.split("/")
     interface, colon, direction = last.partition(":")
-    if colon and direction not in ("in", "out"):
+    if colon and direction not in DIRECTIONS:
         raise _wrong(text, f"{direction!r} is not a direction")
     if not _INTERFACE.fullmatch(interface):
         raise _wrong(text, f"{interface!r} cannot be an interface")
@@ -356,7 +363,9 @@ def parse_point(text: str) -> WatchPoint:
     named = (machine and machine.removeprefix(_GUEST), namespace)
     if places or any(part is not None and not _PLACE.fullmatch(part) for part in named):
         raise _wrong(text, "before the interface write a machine, a namespace, or both")
-    return WatchPoint(interface, (direction,) if colon else ("in", "out"), machine, namespace)
+    if interface == SOCKET and direction == READ:
+        raise _wrong(text, "sockets are not a tap: what programs receive is in")
+    return WatchPoint(interface, (direction,) if colon else BOTH, machine, namespace)
 
 
 class _Point(Protocol):
@@ -406,7 +415,9 @@ def of_two_kernels(points: Sequence[_Point], kernels: Sequence[Hashable]) -> tup
 
 
 def _wrong(text: str, what: str) -> UsageError:
-    remedy = "eth0, br0:in, ns:NAMESPACE/eth0, guest:vm1/eth0, root@board1/eth0:out or board1/ns:NAMESPACE/eth0"
+    remedy = (
+        "eth0, br0:in, tap0:read, ns:NAMESPACE/eth0, guest:vm1/eth0, root@board1/eth0:out or board1/ns:NAMESPACE/eth0"
+    )
     return UsageError(f"{text!r} is not a place to watch: {what}", where="--at", remedy=remedy)
 
 
@@ -421,7 +432,6 @@ SOCKET = "socket"
 """Not an interface, but what programs send and receive."""
 TAP = "tap"
 """Of a guest: not an interface in it, but the tap of its virtual network card on its host."""
-BOTH = ("in", "out")
 LEAST_SNAP: Final = 70
 """The headers of a UDP datagram over IPv6 with two VLAN tags: as in agent/wire/src/spec/watch.rs."""
 LEAST_PAYLOAD: Final = 16
@@ -447,11 +457,16 @@ class FlowPoint(NamedTuple):
 
 
 def parse_flow_point(value: object) -> FlowPoint:
-    """The point that `host.interface`, `host.interface:in` or `host.interface:out` names."""
+    """The point that `host.interface` names, with `:in`, `:out` or, of a guest's tap, `:read`."""
     text, colon, direction = value.rpartition(":") if isinstance(value, str) and ":" in value else (value, "", "")
-    if colon and direction not in BOTH:
-        raise wrong(f"{shown(direction)} is not a direction", "in or out, as in ecu.eth0:in")
-    return FlowPoint(parse_end(text), (direction,) if colon else BOTH)
+    if colon and direction not in DIRECTIONS:
+        raise wrong(
+            f"{shown(direction)} is not a direction", "in or out, as in ecu.eth0:in; of a guest's tap also read"
+        )
+    end = parse_end(text)
+    if direction == READ and end.interface != TAP:
+        raise wrong(f"nothing reads packets from {end}", f"in or out; read is of a guest's tap, as in vm1.{TAP}:read")
+    return FlowPoint(end, (direction,) if colon else BOTH)
 
 
 def _matches(text: str) -> str:
@@ -474,7 +489,11 @@ FlowPointText = Annotated[
     FlowPoint,
     PlainValidator(parse_flow_point),
     WithJsonSchema(
-        {"type": "string", "pattern": END.replace("$", "(:(in|out))?$"), "examples": ["sensor.eth0:out", "vm1.tap"]}
+        {
+            "type": "string",
+            "pattern": END.replace("$", "(:(in|out|read))?$"),
+            "examples": ["sensor.eth0:out", "vm1.tap"],
+        }
     ),
     PlainSerializer(str, return_type=str, when_used="json"),
 ]
@@ -491,8 +510,9 @@ class FlowAsked(Part):
     at: Annotated[Listed[FlowPointText], AfterValidator(_each_once)] = Field(
         min_length=1,
         max_length=POINTS_MAX,
-        description="where: host.interface, in or out with :in or :out, else both; guest.tap is a guest's tap on its "
-        "host; host.socket is what its programs send and receive",
+        description="where: host.interface, in or out with :in or :out, else both; guest.tap is a guest's tap or "
+        "macvtap on its host, with :read where vhost-net or QEMU reads from it; host.socket is what its programs send "
+        "and receive",
     )
     snap: int = Field(
         default=128,

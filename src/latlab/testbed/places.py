@@ -53,10 +53,10 @@ def bridge_devices(scenario: Scenario, site: Site) -> dict[End, str]:
 
 
 def guest_taps(scenario: Scenario, site: Site) -> dict[str, str]:
-    """The tap of each guest whose packets all pass one."""
+    """The tap or macvtap of each guest whose packets all pass one."""
     found: dict[str, str] = {}
     for joint in joints(scenario, site.tag):
-        for port in joint.ports if KINDS[joint.kind].has_tap else ():
+        for port in joint.ports if KINDS[joint.kind].tap else ():
             if tap := BRIDGES[joint.kind].port_device(port, site.on(scenario.machine_of(joint.host))):
                 found[port.guest] = tap
     return found

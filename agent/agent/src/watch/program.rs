@@ -12,6 +12,8 @@ use wire::watch::{DROP_BYTES, OTHER_BYTES, Other, RECORD_BYTES, Record, slot_tab
 static OBJECT: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/watch.bpf.o"));
 
 const PROGRAMS: [(&str, &str); 2] = [("watch_in", "netif_receive_skb"), ("watch_out", "net_dev_start_xmit")];
+/// What is read from taps.
+const OF_READ: (&str, &str) = ("watch_read", "skb_copy_datagram_iovec");
 /// What programs send. Every system call passes the last one: it is not attached where the other cannot be.
 const OF_SENT: [(&str, &str); 2] = [("watch_sent", "net_dev_queue"), ("watch_call", "sys_enter")];
 /// What they receive, by functions of the kernel.
@@ -91,6 +93,9 @@ impl Programs {
         let (unread, others) = (map(&mut object, "unread")?, map(&mut object, "others")?);
         let missing = if has_sockets { start_sockets(&mut object, &kernel) } else { Vec::new() };
         let drops = spec.drops.then(|| start_drops(&mut object, &kernel));
+        if spec.points.iter().any(|point| point.read) {
+            start(&mut object, OF_READ, &kernel)?;
+        }
         for one in PROGRAMS {
             start(&mut object, one, &kernel)?;
         }

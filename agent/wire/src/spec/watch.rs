@@ -55,7 +55,7 @@ pub struct Watch {
     pub ring_records: usize,
 }
 
-/// An interface of this kernel, or the sockets of a network namespace.
+/// An interface of this kernel, what is read from a tap, or the sockets of a network namespace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, JsonSchema, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct WatchPoint {
@@ -63,6 +63,9 @@ pub struct WatchPoint {
     pub netns: u32,
     /// Its number there; 0: what programs send by sockets of that namespace, and receive, but for connections.
     pub ifindex: u32,
+    /// Not what passes the interface, a tap or macvtap, but what vhost-net or a program reads from it: it counts as `out`.
+    #[serde(default)]
+    pub read: bool,
 }
 
 impl WatchPoint {
@@ -223,6 +226,9 @@ impl Watch {
         }
         if let Some(n) = (1..self.points.len()).find(|n| self.points[..*n].contains(&self.points[*n])) {
             return wrong(format!("points[{n}]"), "is there already");
+        }
+        if let Some(n) = self.points.iter().position(|point| point.read && point.is_sockets()) {
+            return wrong(format!("points[{n}].read"), "is of an interface, and these are sockets");
         }
         if !(LEAST_SNAP..=MAX_SNAP).contains(&self.snap) {
             return wrong("snap", format!("expected {LEAST_SNAP} to {MAX_SNAP}"));
