@@ -32,6 +32,10 @@ APART = STREAM | {"period": "4093us"}
 board and guest come each 4 ms: in step with them, every packet of a stream would meet the same one, or none."""
 PACKETS, APART_PACKETS = 1000, 250
 REPEATS_WITHIN_NS = 100
+PROGRAM_LATER_NS = {"tx_sched": (0, 2000), "tx_soft": (-2000, 0), "rx_soft": (0, 1000)}
+"""{a kernel timestamp: between these a program's minus the socket's is}: so many instructions at most are between their
+places in the kernel."""
+INTERRUPTED_NS = 50_000
 
 
 def test_a_cell_is_measured_twice_and_repeats_on_a_busy_machine(place: BoardPlace) -> None:
@@ -65,10 +69,12 @@ def test_a_cell_is_measured_twice_and_repeats_on_a_busy_machine(place: BoardPlac
     assert f"{PACKETS} packets, at most {alike['largest_ns']} ns apart" in ended.out
 
 
-def test_a_load_runs_next_to_the_stream_in_virtual_time(place: BoardPlace) -> None:
+def test_a_load_runs_next_to_the_stream_in_virtual_time_and_programs_stamp_its_packets_as_the_socket_does(
+    place: BoardPlace,
+) -> None:
     load = {"kind": "flood", "from": "sensor", "to": "ecu", "size": "1000B", "rate": "8Mbit/s"}
-    path = place.board_scenario(hosts=HOSTS, streams={"control": STREAM}, loads={"bulk": load}, repeat=2)
-    ended = place.latlab("run", path)
+    parts: dict[str, Any] = {"streams": {"control": STREAM}, "loads": {"bulk": load}, "timestamps": {"by": "both"}}
+    ended = place.latlab("run", place.board_scenario(hosts=HOSTS, **parts, repeat=2))
     assert ended.status == 0, ended.err + ended.out
     folder = place.only_run()
     for cell in read(folder / "result.json")["cells"]:
@@ -83,6 +89,15 @@ def test_a_load_runs_next_to_the_stream_in_virtual_time(place: BoardPlace) -> No
         for part in latlab.load(folder).packets().partition_by("repeat")
     ]
     assert latencies[0].to_list() != latencies[1].to_list()
+    for cell in (first, second):
+        compared = {
+            one["stamp"]: one for agent in cell["agents"] for one in agent["done"].get("stages", {}).get("compared", ())
+        }
+        assert {stamp: one["n"] for stamp, one in compared.items()} == dict.fromkeys(PROGRAM_LATER_NS, PACKETS)
+        # From one to the other the kernel executes the same instructions, a nanosecond each; what interrupts it adds.
+        for stamp, (least_ns, largest_ns) in PROGRAM_LATER_NS.items():
+            assert least_ns < compared[stamp]["p1_ns"] <= compared[stamp]["p50_ns"] < largest_ns, compared
+            assert abs(compared[stamp]["p99_ns"]) < INTERRUPTED_NS
 
 
 FORGETFUL_LAB = (sys.executable, str(Path(__file__).with_name("forgetful_lab.py")))
@@ -91,22 +106,31 @@ FORGETFUL_LAB = (sys.executable, str(Path(__file__).with_name("forgetful_lab.py"
 def test_cells_that_share_a_test_bed_measure_what_each_measures_by_itself(place: BoardPlace) -> None:
     parts: dict[str, Any] = {"hosts": HOSTS, "streams": {"control": STREAM}, "duration": "200ms"}
     load = {"kind": "flood", "from": "sensor", "to": "ecu", "size": "1000B", "rate": "8Mbit/s"}
+    # What agents are told: beds with them go on from one without, and so does a cell that shares its agents with none.
+    small, large = "64B", "100B"
     before = place.trace()
-    packets = {}
-    for name, values, seeds, by in (
-        ("together", ["none", "bulk"], {"seed": 4, "repeat": 2}, ()),
-        ("alone", ["bulk"], {"seed": 5}, ()),
-        ("mistaken", ["none", "bulk"], {"seed": 5}, FORGETFUL_LAB),
+    packets = dict[str, dict[str, bytes]]()
+    for name, values, sizes, seeds, by in (
+        ("together", ["none", "bulk"], [small, large], {"seed": 4, "repeat": 2}, ()),
+        ("alone", ["bulk"], [small], {"seed": 5}, ()),
+        ("apart", ["bulk"], [large], {"seed": 5}, ()),
+        ("mistaken", ["none", "bulk"], [small, large], {"seed": 5}, FORGETFUL_LAB),
     ):
-        path = place.board_scenario(**parts, **seeds, name=name, loads={"bulk": load}, matrix={"loads": values})
+        matrix = {"loads": values, "streams.control.size": sizes}
+        few = {"exclude": [{"loads": "none", "streams.control.size": large}]} if "none" in values else {}
+        path = place.board_scenario(**parts, **seeds, **few, name=name, loads={"bulk": load}, matrix=matrix)
         ended = place.latlab("run", path, before=by)
         assert ended.status == 0, ended.err + ended.out
         (folder,) = place.runs.glob(f"*-{name}-*")
         found = cells_of(folder)
         assert [cell["shared_bed"] for cell in found.values()] == [name == "together"] * len(found)
-        (measured,) = (folder / "cells" / cell for cell, one in found.items() if "bulk" in cell and one["seed"] == 5)
-        packets[name] = (measured / "packets.parquet").read_bytes()
-    assert packets["together"] == packets["alone"] == packets["mistaken"]
+        packets[name] = {
+            cell.partition("size=")[2].split("/")[0]: (folder / "cells" / cell / "packets.parquet").read_bytes()
+            for cell, one in found.items()
+            if "bulk" in cell and one["seed"] == 5
+        }
+    assert packets["together"] == packets["alone"] | packets["apart"] == packets["mistaken"]
+    assert len(packets["together"]) == 2
     assert place.trace() == before
 
 

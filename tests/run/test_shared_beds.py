@@ -64,11 +64,36 @@ def test_cells_that_differ_in_their_loads_and_repetitions_share_a_test_bed_and_t
         assert len({bridge for bridge, _ in several}) == 1 and sorted(seed for _, seed in several) == [1, 1, 2, 2]
 
 
-def test_what_cells_share_has_no_agents_where_they_are_told_different_things(tmp_path: Path) -> None:
-    others = "matrix:\n  streams.down.period: [1ms, 2ms]\n"
-    found = shared(order := order_of(tmp_path, TEXT.replace("matrix:\n", others)))
+PERIODS = TEXT.replace("matrix:\n", "matrix:\n  streams.down.period: [1ms, 2ms]\n")
+
+
+def test_where_agents_are_told_different_things_what_is_kept_with_them_goes_on_from_one_without(tmp_path: Path) -> None:
+    found = shared(order := order_of(tmp_path, PERIODS))
+    by_agents: dict[int, list[object]] = {}
+    bases = set()
+    for one in order:
+        bed = found.of(one)
+        assert bed and bed.left == 4 and bed.with_agents
+        assert bed.base and bed.base.left == 8 and not bed.base.with_agents
+        by_agents.setdefault(id(bed), []).append(one.cell.label["streams.down.period"])
+        bases.add(id(bed.base))
+    assert (len(bases), len(by_agents)) == (2, 4)
+    assert all(len(set(periods)) == 1 for periods in by_agents.values())
+    grouped = [id(found.of(one)) for one in found.in_groups(order, 1)]
+    assert [len(set(grouped[at : at + 4])) for at in range(0, 16, 4)] == [1] * 4
+    # Both are needed until the last cell that goes on from them.
+    bed = found.of(order[0])
+    assert bed and bed.base
+    for _ in range(4):
+        bed.ended()
+    assert (bed.left, bed.base.left) == (0, 4)
+
+
+def test_a_cell_whose_agents_alone_are_told_something_goes_on_from_what_is_kept_without_them(tmp_path: Path) -> None:
+    text = PERIODS.replace("loads: [none, udp]", "loads: [udp]").replace("repeat: 2", "repeat: 1")
+    found = shared(order := order_of(tmp_path, text))
     beds_found = [found.of(one) for one in order]
-    assert all(bed and bed.left == 8 and not bed.with_agents for bed in beds_found)
+    assert all(bed and bed.left == 2 and not bed.with_agents and bed.base is None for bed in beds_found)
 
 
 def test_they_are_measured_one_after_the_other_next_to_those_of_another(tmp_path: Path) -> None:
@@ -108,6 +133,10 @@ def test_nothing_is_kept_where_there_is_no_room_for_it(tmp_path: Path, monkeypat
     monkeypatch.setattr(beds, "available_memory", lambda: 6 * memory - 1)
     assert {shared(order).of(one) for one in order} == {None}
     monkeypatch.setattr(beds, "available_memory", lambda: 6 * memory)
+    assert all(shared(order).of(one) for one in order)
+    order = order_of(tmp_path, PERIODS)
+    assert {shared(order).of(one) for one in order} == {None}
+    monkeypatch.setattr(beds, "available_memory", lambda: 8 * memory)
     assert all(shared(order).of(one) for one in order)
 
 

@@ -202,7 +202,7 @@ class Turns:
         self.lost: LostMachine | None = None
         """Why it no longer answers though its QEMU runs; None as long as it may answer."""
         self.kept: list[Turn] = []
-        """Its turns, as long as `keeping` is true."""
+        """Its turns, as long as `keeping` is true; from the beginning on also those that it repeats."""
         self.keeping = False
         self.differs = False
         """Whether the lab has said anything else than in the turn that it was to repeat: the machine is lost then."""
@@ -246,6 +246,7 @@ class Turns:
         Where the lab then says anything else than in the turn that is next, the machine is lost.
         """
         self._repeated = deque(turns)
+        self.kept = [*self._repeated]
 
     def say(self, number: int, kind: int, payload: bytes = b"") -> None:
         """Say it to the machine in its next turn."""

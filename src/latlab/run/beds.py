@@ -2,10 +2,12 @@
 
 A machine in virtual time does the same whenever it gets the same requests (latlab.hosts.turns). Cells whose test beds
 are made by the same steps differ in nothing before their agents start: repetitions, loads, probes, the time to measure.
-Where they differ in repetitions and loads alone, agents are ready, too, before anything differs. The first of them
+Of those that differ in repetitions and loads alone agents are ready, too, before anything differs. The first of them
 keeps the machine as it then is, and what was said in each of its turns. The others start from there: the lab takes the
 same steps, and gets what the first one got. Should it report anything else in a turn, the cell is begun again, without
 what was kept.
+
+What is kept with agents goes on from what is kept without them, where other cells need that, too.
 """
 
 from __future__ import annotations
@@ -36,20 +38,22 @@ from latlab.testbed.step import Service, Step
 
 ROOM: Final = 3
 """So many times a board's memory must be free for each cell that is measured at once: the board's own, that of the one
-that is kept, and that of the one before it, which may not be gone yet."""
+that is kept, and that of the one before it, which may not be gone yet. One more where it went on from one that is kept,
+too."""
 
 
 @dataclass
 class SharedBed:
     """One test bed. left: how many of its cells are not measured yet.
 
-    with_agents: it is kept with agents that are ready, as its cells differ in nothing before their loads start. turns:
-    those that the machine had when it was kept. refused: it could not be kept, or did not serve. lock: held while it is
-    set up to be kept.
+    with_agents: it is kept with agents that are ready, as its cells differ in nothing before their loads start. base:
+    the one without agents that it goes on from; None: it is set up from the beginning. turns: those that the machine
+    had when it was kept. refused: it could not be kept, or did not serve. lock: held while it is set up to be kept.
     """
 
     left: int
     with_agents: bool = False
+    base: SharedBed | None = None
     turns: Sequence[Turn] = ()
     refused: bool = False
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
@@ -79,6 +83,8 @@ class SharedBed:
         self.left -= 1
         if not self.left:
             self.close()
+        if self.base:
+            self.base.ended()
 
     def close(self) -> None:
         """Do not keep it any more."""
@@ -94,38 +100,50 @@ class Beds:
     def __init__(self, order: Sequence[MatrixRun], site: Site, jobs: int) -> None:
         """site: this machine's, with the images."""
         self._keys = {id(one): _key(one, site) for one in order if one.cell.scenario.in_virtual_time}
-        cells = Counter(self._keys.values())
-        alike: dict[str, set[str]] = {}
-        for one in order:
-            if key := self._keys.get(id(one)):
-                alike.setdefault(key, set()).add(one.cell.scenario.model_dump_json(exclude={"loads"}))
+        """Of each cell in virtual time, what its test bed is made by."""
+        self._agents = {
+            id(one): (self._keys[id(one)], one.cell.scenario.model_dump_json(exclude={"loads"}))
+            for one in order
+            if id(one) in self._keys
+        }
+        """The same, and what its agents are told."""
+        cells, alike = Counter(self._keys.values()), Counter(self._agents.values())
+        several = {key for (key, _), left in alike.items() if left < cells[key]}
         available = available_memory()
-        needed = jobs * ROOM * max(map(_memory, order), default=0)
+        needed = jobs * (ROOM + bool(several)) * max(map(_memory, order), default=0)
         room = available is None or available >= needed
-        self._beds = {key: SharedBed(left, len(alike[key]) == 1) for key, left in cells.items() if left > 1 and room}
+        bases = {key: SharedBed(left) for key, left in cells.items() if key in several and room}
+        self._beds = {
+            told: SharedBed(left, with_agents=True, base=bases.get(told[0]))
+            for told, left in alike.items()
+            if left > 1 and room
+        }
+        self._bases = bases
 
     def of(self, one: MatrixRun) -> SharedBed | None:
         """The test bed that the cell shares with others, if it does."""
-        return self._beds.get(self._keys.get(id(one), ""))
+        told = self._agents.get(id(one))
+        return (self._beds.get(told) or self._bases.get(told[0])) if told else None
 
     def in_groups(self, order: Sequence[MatrixRun], at_once: int) -> list[MatrixRun]:
         """The cells in the order to measure them: those that share a test bed one after the other.
 
         `at_once` groups side by side, as so many are measured at once and one of a group has to set it up; or some
         more, so that no group is left to be set up alone. In virtual time nothing drifts over a run, so that the order
-        says nothing.
+        says nothing. In a group those are together whose agents are told the same.
         """
-        groups: dict[object, list[MatrixRun]] = {}
+        groups: dict[object, dict[object, list[MatrixRun]]] = {}
         for number, one in enumerate(order):
-            groups.setdefault(self._keys.get(id(one), number), []).append(one)
-        lanes = list(groups.values())
+            of_bed = groups.setdefault(self._keys.get(id(one), number), {})
+            of_bed.setdefault(self._agents.get(id(one)), []).append(one)
+        lanes = [[one for several in group.values() for one in several] for group in groups.values()]
         count = max(1, len(lanes) // at_once)
         blocks = [lanes[len(lanes) * n // count : len(lanes) * (n + 1) // count] for n in range(count)]
         return [one for block in blocks for row in zip_longest(*block) for one in row if one is not None]
 
     def close(self) -> None:
         """Keep none any more."""
-        for bed in self._beds.values():
+        for bed in (*self._beds.values(), *self._bases.values()):
             bed.close()
 
 

@@ -169,21 +169,30 @@ async def _on_test_bed(
     so it is where a test bed that was kept does not serve.
     """
     known: set[str] = set()
+    resumed: SharedBed | None = None
+
+    async def set_up(keep: SharedBed | None, kept: SharedBed | None) -> None:
+        nonlocal resumed
+        resumed = kept
+        await _on_a_test_bed(outcome, site, folder, listener, making, keep=keep, kept=kept)
+
+    async def is_kept(bed: SharedBed) -> bool:
+        """Whether it can be resumed from; it is set up to be kept, if it was not yet, unless the cell has a reason."""
+        async with bed.lock:
+            base = bed.base if not bed.machine and bed.base and await is_kept(bed.base) else None
+            while not (bed.machine or bed.refused or outcome.reason):
+                await set_up(bed, base)
+                if not outcome.reason:
+                    folder.begin_logs_anew(keep=False)
+        return bed.machine is not None
+
     while True:
-        kept = None
         try:
-            if shared and not shared.refused:
-                async with shared.lock:
-                    while not (shared.machine or shared.refused):
-                        await _on_a_test_bed(outcome, site, folder, listener, making, keep=shared)
-                        if outcome.reason:
-                            return None
-                        folder.begin_logs_anew(keep=False)
-                kept = None if shared.refused else shared
-            return await _on_a_test_bed(outcome, site, folder, listener, making, kept=kept)
+            kept = shared if shared and await is_kept(shared) else None
+            return None if outcome.reason else await set_up(None, kept)
         except StartError as error:
-            if shared and kept:
-                shared.refuse()
+            if resumed:
+                resumed.refuse()
             elif error.which in known:
                 raise
             known.add(error.which)
@@ -203,7 +212,8 @@ async def _on_a_test_bed(
 ) -> None:
     """making: held while a snapshot is made, which other cells then start from.
 
-    keep: the test bed is kept there as soon as it is set up, and nothing is measured. kept: the one to resume from.
+    keep: the test bed is kept there as soon as it is set up, and nothing is measured. kept: the one to resume from; of
+    one with agents that is to be kept, the one without.
     """
     scenario = outcome.run.cell.scenario
     site = replace(site, logs=str(folder.logs_path), recordings=str(folder.path))
