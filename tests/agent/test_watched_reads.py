@@ -130,7 +130,7 @@ def test_what_sockets_receive_is_not_read_from_a_tap(bed: Bed, tmp_path: Path) -
 @pytest.mark.parametrize(
     ("point", "what"),
     [
-        ("ns:ecu/sensor:read", "it is no tap or macvtap"),
+        ("ns:ecu/sensor:read", "it is not a tap or macvtap"),
         ("ns:ecu/socket:read", "sockets are not a tap"),
     ],
 )

@@ -231,7 +231,7 @@ async def find(name: str, host: Host, interface: str, directions: tuple[str, ...
     found = FoundInterface(name, host, interface, directions, inode, link["ifindex"])
     kind = link.get("linkinfo", {}).get("info_kind", "")
     if READ in directions and kind not in _READ_FROM:
-        what = f"nothing reads packets from {name}: it is no tap or macvtap"
+        what = f"nothing reads packets from {name}: it is not a tap or macvtap"
         raise UsageError(what, where=where, remedy=f"{name}:{IN} or {name}:{OUT}")
     if kind not in _TAKEN_IN_BELOW or IN not in directions:
         return found
