@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tuned import applied
 
+from latlab.hosts import LocalMachine
+from latlab.hosts.base import Completed
 from latlab.model.errors import LabError
 from latlab.testbed.step import Before, Check, Step
 
@@ -116,3 +120,28 @@ def test_only_lasting_steps_that_were_as_wanted_are_read_again(tmp_path: Path) -
     wrong = Check(("cat", str(never)), expected="2")
     outcome = applied([replace(setting(once, "1"), lasting=False), replace(setting(never, "1"), check=wrong)])
     assert outcome.again == {}
+
+
+def test_what_a_host_has_is_read_again_by_one_command_and_alone_where_it_is_not_as_it_was(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept, other, gone, last = (tmp_path / name for name in ("kept", "other", "gone", "last"))
+    for path in (kept, other, gone, last):
+        path.write_text("0")
+    asked: list[Sequence[str]] = []
+    run = LocalMachine.run
+
+    async def listed(self: LocalMachine, argv: Sequence[str], **more: Any) -> Completed:
+        asked.append(argv)
+        return await run(self, argv, **more)
+
+    def change() -> None:
+        other.write_text("7\n")
+        gone.unlink()
+        monkeypatch.setattr(LocalMachine, "run", listed)
+
+    outcome = applied([setting(path, "1") for path in (kept, other, gone, last)], change)
+    assert (asked[0][:2], asked[1:3]) == (("sh", "-c"), [("cat", str(other)), ("cat", str(gone))])
+    assert (outcome.changed["set other"], len(outcome.changed)) == ("7", 2)
+    assert "No such file" in str(outcome.changed["set gone"])
+    assert [outcome.again[f"set {path.name}"].command for path in (kept, last)] == [f"cat {kept}", f"cat {last}"]
