@@ -41,7 +41,9 @@ INTERRUPTED_NS = 50_000
 def test_a_cell_is_measured_twice_and_repeats_on_a_busy_machine(place: BoardPlace) -> None:
     before = place.trace()
     with busy_machine():
-        ended = place.latlab("run", place.board_scenario(hosts=HOSTS, streams={"control": STREAM}), "--check-repeat")
+        ended = place.latlab(
+            "run", place.board_scenario(hosts=HOSTS, streams={"control": STREAM}), "--check-repeat", "--jobs", "1"
+        )
     assert ended.status == 0, ended.err + ended.out
     assert place.trace() == before
     folder = place.only_run()
