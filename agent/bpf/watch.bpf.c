@@ -247,9 +247,6 @@ static __always_inline int seen_at(struct sk_buff *skb, const struct net_device 
 	return point ? seen(skb, has_ethernet(dev), out, *point, out, 0) : 0;
 }
 
-/* Of a packet with a VLAN tag beside it, its two MAC addresses are copied first, then the tag, then the rest of it. */
-#define BEFORE_TAG 12
-
 static __always_inline int dropped(const struct sk_buff *skb, __u64 location, __u32 reason, __u32 netns)
 {
 	__u32 program = OF_DROPS, bytes;
@@ -309,6 +306,9 @@ int BPF_PROG(watch_out, struct sk_buff *skb, const struct net_device *dev)
 {
 	return seen_at(skb, dev, true);
 }
+
+/* Of a packet with a VLAN tag beside it, its two MAC addresses are copied first, then the tag, then the rest of it. */
+#define BEFORE_TAG 12
 
 /*
  * A packet is about to be copied to whoever asks for it. vhost-net or QEMU reads it from a tap or macvtap here; a packet that a

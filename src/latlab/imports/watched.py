@@ -27,6 +27,7 @@ from latlab.imports.numbering import NextFrameDue, Numbered, numbers_of
 from latlab.imports.numbering.base import Frame, UtcTime, frame_of
 from latlab.imports.packets import clock_problems, usual_gap_ns, went_back_ns
 from latlab.imports.redundant_ends import CopyWay, RedundantEnd, Watching, redundant_ends
+from latlab.model.directions import IN, OUT, READ
 from latlab.model.errors import LabError
 from latlab.model.units import MILLISECOND_NS, SECOND_NS
 from latlab.recordings.arrow import no_recording, read_recording
@@ -215,12 +216,12 @@ def _seen(watch: Watched, folder: Path) -> tuple[list[_Seen], list[_Dropped], li
         lost = _not_recorded(kernel)
         for point in (one for one in watch.points if one.kernel == number):
             for name, direction in zip(point.each, point.directions, strict=True):
-                rows = table.filter((pl.col("point") == point.number) & (pl.col("out") == (direction != "in")))
+                rows = table.filter((pl.col("point") == point.number) & (pl.col("out") == (direction != IN)))
                 # A send call is recorded when its packet is queued: of two threads the later one may be first.
-                if not (point.is_sockets and direction == "out"):
+                if not (point.is_sockets and direction == OUT):
                     problems += clock_problems(name, went_back_ns(rows["tai_ns"].to_numpy()), 0)
                 rows = rows.sort("tai_ns", maintain_order=True)
-                unread = _totals(watch, point).unread if direction == "in" else 0
+                unread = _totals(watch, point).unread if direction == IN else 0
                 captures.append(_capture(name, rows, lost + unread))
                 problems += _of_sockets(name, unread)
                 points.append(Watching(name, _place_of(point.name, watch), direction, number, rows))
@@ -546,7 +547,7 @@ def _unseen(watch: Watched, every: Sequence[_Seen]) -> Iterator[ImportProblem]:
 def _passed(watch: Watched, point: WatchedPoint) -> tuple[int, ...]:
     """How many packets of the flow passed a point, recorded or not, in each of its directions; 0: unknown."""
     totals = _totals(watch, point)
-    return tuple(totals.passed_in if direction == "in" else totals.passed_out for direction in point.directions)
+    return tuple(totals.passed_in if direction == IN else totals.passed_out for direction in point.directions)
 
 
 def _totals(watch: Watched, point: WatchedPoint) -> PointTotals:
@@ -594,7 +595,7 @@ def _others(watch: Watched, points: Sequence[WatchedPoint]) -> Iterator[tuple[st
     for point in points:
         others = watch.kernels[point.kernel].totals.others
         for name, direction in zip(point.each, point.directions, strict=True):
-            yield name, [one for one in others if one.point == point.number and one.out == (direction != "in")]
+            yield name, [one for one in others if one.point == point.number and one.out == (direction != IN)]
 
 
 def _busiest(name: str, flows: Sequence[OtherFlow], between: str = ", ") -> str:
@@ -921,7 +922,7 @@ def _notes(watch: Watched, seen: Sequence[_Seen]) -> Iterator[str]:
             "`in` is where the kernel receives a packet (tracepoint netif_receive_skb), `out` where it hands it to a "
             "driver (net_dev_start_xmit)"
         )
-    if any("read" in point.directions for point in watch.points):
+    if any(READ in point.directions for point in watch.points):
         yield "`read` is where vhost-net or a program, such as QEMU, reads the packet from a tap or macvtap"
     if any(point.is_sockets for point in watch.points):
         yield (

@@ -9,6 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final, Literal, get_args
 
+from latlab.model.directions import DIRECTIONS, OUT, READ
+
 BridgeName = Literal["user", "tap", "macvtap", "xdp", "ovs", "ovs-afxdp", "vf", "vfio"]
 
 
@@ -79,7 +81,7 @@ TAP: Final = BridgeKind(
     carried_by="the kernel's bridge",
     between_guest_and_host="vhost-net, or QEMU",
     needs="iproute2, `/dev/net/tun`",
-    tap=("in", "out", "read"),
+    tap=DIRECTIONS,
     takes_domains=True,
 )
 MACVTAP: Final = BridgeKind(
@@ -92,7 +94,7 @@ MACVTAP: Final = BridgeKind(
     reaches_host=False,
     needs_uplink=True,
     modules=("macvtap",),
-    tap=("out", "read"),
+    tap=(OUT, READ),
     takes_domains=True,
 )
 XDP: Final = BridgeKind(
@@ -110,7 +112,7 @@ OVS: Final = BridgeKind(
     carried_by="Open vSwitch, in the kernel or in user space",
     between_guest_and_host="vhost-net, or QEMU",
     needs="Open vSwitch 2.16 or newer, `/dev/net/tun`",
-    tap=("in", "out", "read"),
+    tap=DIRECTIONS,
     takes_domains=True,
 )
 OVS_AFXDP: Final = BridgeKind(

@@ -106,7 +106,7 @@ class Beds:
             for one in order
             if id(one) in self._keys
         }
-        """The same, and what its agents are told."""
+        """The same, and the specs of its agents."""
         cells, alike = Counter(self._keys.values()), Counter(self._agents.values())
         several = {key for (key, _), left in alike.items() if left < cells[key]}
         available = available_memory()
@@ -130,7 +130,7 @@ class Beds:
 
         `at_once` groups side by side, as so many are measured at once and one of a group has to set it up; or some
         more, so that no group is left to be set up alone. In virtual time nothing drifts over a run, so that the order
-        says nothing. In a group those are together whose agents are told the same.
+        says nothing. In a group, cells whose agents have the same specs are together.
         """
         groups: dict[object, dict[object, list[MatrixRun]]] = {}
         for number, one in enumerate(order):

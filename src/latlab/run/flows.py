@@ -12,6 +12,7 @@ from latlab.imports.base import ImportProblem, PacketStream, ReadFiles
 from latlab.imports.packets import packet_table
 from latlab.imports.watched import NothingSeenError, read_watched
 from latlab.imports.write import packets_entry
+from latlab.model.directions import READ
 from latlab.model.errors import LabError, UsageError
 from latlab.recordings.cell import ClockEdge, Guest, RecordedStream, WatchedFlow
 from latlab.recordings.run_folder import CellFolder, publishing
@@ -33,7 +34,7 @@ from latlab.run.watching import (
     trigger_spec,
 )
 from latlab.scenario import Scenario
-from latlab.scenario.watched import READ, SOCKET, TAP, FlowAsked, FlowPoint, of_two_kernels, parse_flow
+from latlab.scenario.watched import SOCKET, TAP, FlowAsked, FlowPoint, of_two_kernels, parse_flow
 from latlab.testbed.apply import TestBed
 from latlab.testbed.places import Places
 from latlab.testbed.step import Spec

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from latlab.hosts import Host, NamespaceHost
+from latlab.model.directions import DIRECTIONS, IN, OUT, READ
 from latlab.model.errors import LabError, UsageError
 from latlab.model.part import Failure
 from latlab.recordings.cell import RecordedAgent, Totals, WatchedBy, WatchedPoint
@@ -17,7 +18,7 @@ from latlab.run.agent import Agent
 from latlab.run.events import Listener, ignore
 from latlab.run.specs import MARGIN_NS, around_spec
 from latlab.scenario.limits import Trigger
-from latlab.scenario.watched import DIRECTIONS, IN, OUT, READ, SOCKET, Flow
+from latlab.scenario.watched import SOCKET, Flow
 from latlab.testbed.apply import TestBed
 from latlab.testbed.step import Spec
 

@@ -11,6 +11,7 @@ from typing import Annotated, Any, Final, NamedTuple, Protocol
 
 from pydantic import AfterValidator, Field, PlainSerializer, PlainValidator, WithJsonSchema
 
+from latlab.model.directions import BOTH, DIRECTIONS, READ
 from latlab.model.errors import UsageError
 from latlab.model.units import SECOND_NS
 from latlab.scenario.findings import shown, wrong
@@ -302,13 +303,6 @@ _KNOWN: Final = frozenset({*_TERMS, *_PROTOCOLS, *ETHER_TYPES, *_AND, *_OR, *_NO
 
 # Where packets are watched: `[MACHINE/][ns:NAMESPACE/]INTERFACE[:in|:out|:read]`, as `latlab watch --at` takes it.
 
-
-IN: Final = "in"
-OUT: Final = "out"
-READ: Final = "read"
-"""Not what passes a tap or macvtap, but what vhost-net or a program, such as QEMU, takes from its queue."""
-BOTH: Final = (IN, OUT)
-DIRECTIONS: Final = (*BOTH, READ)
 
 _NAMESPACE: Final = "ns:"
 _GUEST: Final = "guest:"
