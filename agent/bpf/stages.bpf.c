@@ -83,6 +83,81 @@ static __always_inline bool find_leaving(const struct sk_buff *skb, struct probe
 	       read_behind(probe, skb->data + ETHERNET_HEADER + 2 * VLAN_TAG);
 }
 
+/* Whether probes come in datagrams that IP may have cut; set before the programs are loaded. */
+const volatile __u32 may_be_cut = 0;
+
+/* IPv4 (RFC 791). */
+struct ipv4_header {
+	__u8 version_and_length;
+	__u8 tos;
+	__be16 length;
+	__be16 id;
+	__be16 fragment;
+	__u8 ttl;
+	__u8 protocol;
+	__be16 checksum;
+	__be32 source;
+	__be32 destination;
+};
+
+#define MORE_FRAGMENTS 0x2000
+#define FRAGMENT_OFFSET 0x1fff
+#define MAX_BEGUN 1024
+
+struct datagram {
+	__be32 source;
+	__be32 destination;
+	__u32 id;
+};
+
+struct begun {
+	__u32 sequence;
+	__u32 stream;
+};
+
+/* Datagrams whose first fragment has come in, with what its probe says. */
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, MAX_BEGUN);
+	__type(key, struct datagram);
+	__type(value, struct begun);
+} begun SEC(".maps");
+
+/* A datagram has come in whole, with this packet: one that is no fragment, or the last one of some. */
+static __always_inline bool find_whole(const void *data, struct probe *probe)
+{
+	struct datagram datagram = {};
+	const struct begun *first;
+	struct begun found = {};
+	struct ipv4_header ip;
+	__u16 fragment;
+
+	if (bpf_probe_read_kernel(&ip, sizeof(ip), data))
+		return false;
+	fragment = bpf_ntohs(ip.fragment);
+	if (!(fragment & (MORE_FRAGMENTS | FRAGMENT_OFFSET)))
+		return read_behind(probe, data + IPV4_UDP);
+	datagram.source = ip.source;
+	datagram.destination = ip.destination;
+	datagram.id = ip.id;
+	if (!(fragment & FRAGMENT_OFFSET)) {
+		if (read_behind(probe, data + IPV4_UDP)) {
+			found.sequence = probe->sequence;
+			found.stream = probe->stream;
+			bpf_map_update_elem(&begun, &datagram, &found, BPF_ANY);
+		}
+		return false;
+	}
+	if (fragment & MORE_FRAGMENTS)
+		return false;
+	first = bpf_map_lookup_elem(&begun, &datagram);
+	if (!first)
+		return false;
+	probe->sequence = first->sequence;
+	probe->stream = first->stream;
+	return true;
+}
+
 /* A packet that comes in: `data` is behind the Ethernet header, the network header is not set yet. */
 static __always_inline bool find_arriving(const struct sk_buff *skb, struct probe *probe)
 {
@@ -95,7 +170,7 @@ static __always_inline bool find_arriving(const struct sk_buff *skb, struct prob
 		data += VLAN_TAG;
 	}
 	if (type == bpf_htons(TYPE_IPV4))
-		return read_behind(probe, data + IPV4_UDP);
+		return may_be_cut ? find_whole(data, probe) : read_behind(probe, data + IPV4_UDP);
 	if (type == bpf_htons(TYPE_IPV6))
 		return read_behind(probe, data + IPV6_UDP);
 	return read_behind(probe, data);

@@ -21,12 +21,14 @@ from agent_rounds import assert_no_faster_than_recorded
 from agent_streams import ECU, MS, ORDINARY, SENSOR, new_run_id, recording
 from lab_machine import run
 
-from latlab.scenario.probes import WHOLE_SAMPLE_MAX
+from latlab.scenario.probes import ONE_DATAGRAM_MAX
 from latlab.testbed.probes.dds import Cyclone, DdsPlan, DdsSide, ping_spec, pong_spec
 
 pytestmark = pytest.mark.real
 
 UP, DOWN = 1, 2
+IN_ONE_PACKET = 1408
+"""The largest sample whose packet is no larger than the MTU."""
 MODES = ["listener", "block", "spin"]
 RATE = {"period_ns": MS, "duration_ns": 200 * MS}
 LOOP: dict[str, Any] = {"period_ns": None, "duration_ns": 150 * MS}
@@ -134,7 +136,7 @@ def test_in_a_closed_loop_each_answer_starts_the_next_question(bed: Bed, tmp_pat
 
 
 @pytest.mark.parametrize(("how", "mode"), [(LOOP, "listener"), (LOOP, "spin"), (RATE, "block")], ids=str)
-@pytest.mark.parametrize("size", [40, 41, WHOLE_SAMPLE_MAX])
+@pytest.mark.parametrize("size", [40, 41, IN_ONE_PACKET, IN_ONE_PACKET + 1, 8_000, ONE_DATAGRAM_MAX])
 def test_programs_stamp_each_sample_where_it_enters_the_qdisc_layer_leaves_and_comes_in(
     bed: Bed, tmp_path: Path, how: dict[str, Any], mode: str, size: int
 ) -> None:
@@ -171,13 +173,33 @@ def test_a_sample_that_is_sent_again_has_the_timestamps_of_its_first_packet(bed:
     assert 0 <= waited[0] < MS < waited[n - 1]
 
 
-def test_samples_that_go_in_fragments_have_no_timestamps_of_the_kernel_and_a_reason(bed: Bed, tmp_path: Path) -> None:
-    probe, asked, answered = measured(bed, tmp_path, plan(tmp_path, size=WHOLE_SAMPLE_MAX + 1, stamps_by="auto"))
+def test_a_sample_that_ip_cuts_has_come_in_with_its_last_fragment(bed: Bed, tmp_path: Path) -> None:
+    # Of each third sample the last fragment stays at home, and Cyclone sends it again, in fragments of its own.
+    enter = ("ip", "netns", "exec", "sensor", "nft", "add")
+    run(*enter, "table", "netdev", "loss")
+    run(*enter, "chain", "netdev", "loss", "out", "{ type filter hook egress device ecu priority 0 ; }")
+    last = ("ip", "frag-off", "&", "0x2000", "==", "0", "ip", "frag-off", "&", "0x1fff", "!=", "0")
+    run(*enter, "rule", "netdev", "loss", "out", *last, "numgen", "inc", "mod", "3", "0", "drop")
+    made = plan(tmp_path, size=8_000, stamps_by="ebpf", timeout_ns=5_000 * MS, **RATE)
+    probe, asked, answered = measured(bed, tmp_path, made)
+    n = assert_whole(probe, asked, answered, stamps=2)
+    assert asked["resent_bytes"] > 0
+    came = probe.table("pong.received").sort("sequence")
+    assert came["sequence"].filter(came["rx_soft_real_ns"].is_null()).len() in (n // 3, n // 3 + 1)
+    assert probe.table("ping.received")["rx_soft_real_ns"].null_count() == 0
+
+
+def test_samples_that_go_in_several_datagrams_have_no_timestamps_of_the_kernel_and_a_reason(
+    bed: Bed, tmp_path: Path
+) -> None:
+    probe, asked, answered = measured(
+        bed, tmp_path, plan(tmp_path, size=ONE_DATAGRAM_MAX + 1, stamps_by="auto", **RATE)
+    )
     assert assert_whole(probe, asked, answered) > 1
     (why,) = probe.found["stamps_by"]["missing"]
-    assert why.endswith("a sample of 1337 bytes is sent in fragments; of 1336 it is not")
-    with pytest.raises(AssertionError, match="is sent in fragments"):
-        Probe(bed, tmp_path, plan(tmp_path, size=WHOLE_SAMPLE_MAX + 1, stamps_by="ebpf"))
+    assert why.endswith("a sample of 64505 bytes is sent in several datagrams; of 64504 in one")
+    with pytest.raises(AssertionError, match="is sent in several datagrams"):
+        Probe(bed, tmp_path, plan(tmp_path, size=ONE_DATAGRAM_MAX + 1, stamps_by="ebpf"))
 
 
 def test_cyclones_sockets_keep_no_timestamps(bed: Bed, tmp_path: Path) -> None:

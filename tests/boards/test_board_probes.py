@@ -39,4 +39,4 @@ def test_probes_on_a_board_in_virtual_time_repeat_to_the_nanosecond(place: Board
     (alike,) = result["repeats"]
     # Questions and answers of three probes, and a timer's instants.
     assert (alike["packets"], alike["only_in_one"], alike["repetitions"]) == (7 * ASKED, 0, 2)
-    assert alike["largest_ns"] == 0
+    assert alike["largest_ns"] == 0, alike

@@ -100,8 +100,8 @@ WRONG: list[tuple[dict[str, Any], str]] = [
         f"{P}.timestamps: the socket has no timestamps of DDS samples",
     ),
     (
-        {P: PING | {"probe": "dds", "timestamps": "kernel", "size": "1337B"}},
-        f"{P}.timestamps: a sample of 1337B goes in fragments, which have no kernel timestamps",
+        {P: PING | {"probe": "dds", "timestamps": "kernel", "size": "64505B"}},
+        f"{P}.timestamps: a sample of 64505B goes in several datagrams, which have no kernel timestamps",
     ),
     ({P: PING | {"transport": "tcp", "ethertype": 0x88B6}}, f"{P}.ethertype: TCP has its own EtherType"),
     ({P: PING | {"size": "39B"}}, f"{P}.size: 39B is too small; expected 40B or more"),

@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from lab_machine import private_network, run
+from lab_machine import private_network, run, until_it_is
 from probe_plans import DDS
 
 from latlab.imports.ddsperf import round_trips
@@ -137,6 +137,8 @@ def two_hosts() -> Iterator[None]:
             run("ip", "-n", name, "link", "set", "lo", "up")
             run("ip", "-n", name, "addr", "add", address, "dev", device)
             run("ip", "-n", name, "link", "set", device, "up")
+        until_it_is("veth0", namespace="a")
+        until_it_is("veth1", namespace="b")
         yield
 
 

@@ -15,7 +15,7 @@ from latlab.scenario.host_rules import is_placed
 from latlab.scenario.loads import Load, LoadBetween, LoadOn, StressNg
 from latlab.scenario.network import routes
 from latlab.scenario.parts import Part
-from latlab.scenario.probes import WHOLE_SAMPLE_MAX, Between, DdsProbe, OnOne, PingProbe, ProbeBase, TimerProbe
+from latlab.scenario.probes import ONE_DATAGRAM_MAX, Between, DdsProbe, OnOne, PingProbe, ProbeBase, TimerProbe
 from latlab.scenario.sketch import Sketch
 from latlab.scenario.streams import CARRIERS, PRP_TRAILER, UDP_OVERHEAD, LaunchTime, Stream, copied_otherwise, launches
 from latlab.scenario.tuning import Tuning
@@ -164,16 +164,16 @@ def payload_has_its_frames(sketch: Sketch, path: Path, stream: Stream) -> Iterat
 
 
 def timestamps_are_of_messages(sketch: Sketch, path: Path, probe: PingProbe | DdsProbe) -> Iterator[Mistake]:
-    """The socket's timestamps of TCP are of bytes, not of messages; DDS has its own sockets, and cuts large samples."""
+    """The socket's timestamps of TCP are of bytes, not of messages; DDS has its own sockets, and samples may be cut."""
     by, what = sketch.top.timestamps.by, "TCP messages" if isinstance(probe, PingProbe) else "DDS samples"
     if probe.timestamps == "user" or (isinstance(probe, PingProbe) and probe.transport != "tcp"):
         return
     if by in ("socket", "both"):
         what = f"the socket has no timestamps of {what}, and timestamps.by is {by}"
         yield Mistake((*path, "timestamps"), what, "timestamps: user, or by: auto")
-    if isinstance(probe, DdsProbe) and probe.size > WHOLE_SAMPLE_MAX:
-        what = f"a sample of {format_size(probe.size)} goes in fragments, which have no kernel timestamps"
-        yield Mistake((*path, "timestamps"), what, f"timestamps: user, or a size of {WHOLE_SAMPLE_MAX}B or less")
+    if isinstance(probe, DdsProbe) and probe.size > ONE_DATAGRAM_MAX:
+        what = f"a sample of {format_size(probe.size)} goes in several datagrams, which have no kernel timestamps"
+        yield Mistake((*path, "timestamps"), what, f"timestamps: user, or a size of {ONE_DATAGRAM_MAX}B or less")
 
 
 def stream_fits_the_mtu(sketch: Sketch, path: Path, stream: Stream) -> Iterator[Mistake]:

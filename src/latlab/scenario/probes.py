@@ -22,8 +22,10 @@ SOCKPERF_BYTES = 14
 DDSPERF_BYTES = 12
 """What is in every sample of ddsperf: sequence number, key, length."""
 DDS_BYTES_MAX = 16 << 20
-WHOLE_SAMPLE_MAX = 1336
-"""Larger samples Cyclone sends in fragments, as agent/agent/src/stages has it."""
+DDS_MESSAGE_MAX = 65500
+"""MaxMessageSize of Cyclone: as much as a datagram carries, as in its own latency-test. So large samples go in few."""
+ONE_DATAGRAM_MAX = DDS_MESSAGE_MAX // 1344 * 1344 - 8
+"""Larger samples Cyclone sends in several datagrams, as agent/agent/src/stages has it."""
 DDS_DOMAIN_MAX = 230
 """The highest domain whose UDP ports, 7400 + 250 × domain and those after, are below 65536 (DDSI-RTPS 2.5, 9.6.2.1)."""
 FIRST_DDS_DOMAIN = 40

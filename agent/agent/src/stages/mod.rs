@@ -143,7 +143,12 @@ impl Stages {
                 backlog,
                 run_id,
                 records.saturating_mul(wanted.len()),
-                &Looked { prefixes: prefixes.unwrap_or_default(), out: whole_interface, connection },
+                &Looked {
+                    prefixes: prefixes.unwrap_or_default(),
+                    out: whole_interface,
+                    connection,
+                    may_be_cut: hears.is_some(),
+                },
             );
             missing.extend(refused);
             programs = attached;
@@ -252,8 +257,10 @@ const TOO_MANY: &str = "frames of IEC 61850 have the probe at more than two plac
 /// (12), DATA without inline QoS (24), encapsulation (4), length of the sequence (4); what is sent again to one reader, or to
 /// the only one, has INFO_DST (16) in addition.
 const BEFORE_SAMPLES: [usize; 2] = [64, 80];
-/// Larger samples, with their encapsulation and length, go in fragments (`fragment_size` of Cyclone's defconfig.c).
-const LARGEST_SAMPLE: usize = 1344 - 8;
+/// Larger samples go in several datagrams, by DATA_FRAG: as many fragments (`fragment_size` of Cyclone's defconfig.c) as are in
+/// the largest datagram (MaxMessageSize of the lab's configuration: 65500), less encapsulation and length
+/// (transmit_sample_lgmsg_unlocks_wr() in ddsi_transmit.c).
+const LARGEST_SAMPLE: usize = 65500 / 1344 * 1344 - 8;
 
 /// The places at which packets have the probe, but for the one right behind EtherType or UDP's header; None: there are too many.
 fn prefixes<'a>(loads: impl Iterator<Item = &'a (&'a str, Load)>) -> Option<Prefixes> {
@@ -280,13 +287,8 @@ fn unseen(stage: Stage, interface: &str, load: Load) -> Option<String> {
         }
         (Stage::TxSched | Stage::TxSoft, Load::Datagrams { .. }) => None,
         (_, Load::Bytes(_)) => None,
-        (_, Load::Samples { size, .. }) if size > LARGEST_SAMPLE => {
-            Some(format!("a sample of {size} bytes is sent in fragments; of {LARGEST_SAMPLE} it is not"))
-        }
-        (stage, Load::Samples { size, .. }) => {
-            let [_, most] = BEFORE_SAMPLES;
-            unseen(stage, interface, Load::Datagrams { size: size + most, ipv6: false })
-        }
+        (_, Load::Samples { size, .. }) => (size > LARGEST_SAMPLE)
+            .then(|| format!("a sample of {size} bytes is sent in several datagrams; of {LARGEST_SAMPLE} in one")),
         (_, Load::Unrecognised(what)) => Some(format!("programs do not recognise {what}")),
     }
 }

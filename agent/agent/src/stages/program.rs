@@ -37,6 +37,8 @@ pub struct Looked<'a> {
     pub out: Option<&'a str>,
     /// A connection.
     pub connection: Option<Connection>,
+    /// IP may cut the datagrams that have them.
+    pub may_be_cut: bool,
 }
 
 /// Why a stage has no program, in a few words.
@@ -105,6 +107,7 @@ impl Programs {
             .set_global("run_id", &run_id, true)
             .set_global("use_tai", &u32::from(tai), true)
             .set_global("prefixes", &looked.prefixes, true)
+            .set_global("may_be_cut", &u32::from(looked.may_be_cut), true)
             .set_global("tcp_port", &port, true)
             .set_global("tcp_asks", &u32::from(asks), true)
             .set_global("out_netns", &netns, true)

@@ -9,6 +9,7 @@ from xml.sax.saxutils import quoteattr
 
 from latlab.model.units import SECOND_NS
 from latlab.scenario.models import StampsBy
+from latlab.scenario.probes import DDS_MESSAGE_MAX
 from latlab.testbed.step import Spec
 
 # Cyclone DDS's configuration, as CYCLONEDDS_URI has it and as our own agent's `dds` is given it.
@@ -17,8 +18,6 @@ from latlab.testbed.step import Spec
 FIRST_PORT: Final = 7400
 PORTS: Final = 250
 """The first UDP port of domain 0, and how many each domain has (DDSI-RTPS 2.5, section 9.6.2.1)."""
-_LARGEST_MESSAGE: Final = "65500B"
-"""As much as a datagram carries: what Cyclone's own latency-test sets, so that large samples go in few."""
 _INTERNAL: Final = "<MultipleReceiveThreads>true</MultipleReceiveThreads>"
 """A receiving thread a socket, as Cyclone DDS before 11 has it from the start: one for all waits for each packet with a
 separate call (epoll_wait), which is a tenth of half a round trip."""
@@ -47,7 +46,7 @@ class Cyclone:
 def configuration(cyclone: Cyclone) -> str:
     """The text for CYCLONEDDS_URI: fragments of XML, which Cyclone takes as well as a whole document."""
     interface = f"<Interfaces><NetworkInterface name={quoteattr(cyclone.interface)}/></Interfaces>"
-    general = f"{interface}<AllowMulticast>false</AllowMulticast><MaxMessageSize>{_LARGEST_MESSAGE}</MaxMessageSize>"
+    general = f"{interface}<AllowMulticast>false</AllowMulticast><MaxMessageSize>{DDS_MESSAGE_MAX}B</MaxMessageSize>"
     index = (
         f"<ParticipantIndex>auto</ParticipantIndex><MaxAutoParticipantIndex>{_PARTICIPANTS}</MaxAutoParticipantIndex>"
     )
