@@ -183,6 +183,23 @@ mod tests {
         }
 
         #[test]
+        fn readings_of_one_instant_bound_the_offset_to_their_width_and_the_rounding_of_its_ends(
+            offset in -1_000_000_000i64..1_000_000_000,
+            ppb in -50_000.0f64..50_000.0,
+            period in 1_000_000i64..100_000_000,
+            within in 10i64..1_000,
+            n in 1i64..120,
+        ) {
+            let at = |k: i64| {
+                let t1 = START + k * period;
+                let theirs = t1 + offset + ((t1 - START) as f64 * ppb / 1e9).round() as i64;
+                Exchange { sequence: k as u64, t1_tai_ns: t1, t2_tai_ns: theirs + within, t3_tai_ns: theirs - within, t4_tai_ns: t1 }
+            };
+            let found = bound(&(0..n).map(at).collect::<Vec<_>>()).unwrap();
+            prop_assert!(found.upper_ns - found.lower_ns <= 2 * within + 1, "{found:?}");
+        }
+
+        #[test]
         fn no_bound_is_wider_than_the_fastest_exchange_when_clocks_do_not_drift(
             offset in -1_000_000i64..1_000_000,
             delays in proptest::collection::vec((1_000i64..500_000, 1_000i64..500_000), 8..60),
