@@ -30,11 +30,23 @@ def table(launch: int, rows: dict[tuple[int, int], dict[str, int]]) -> pl.DataFr
     return pl.DataFrame(columns, schema=dict.fromkeys(columns, pl.Int64))
 
 
-def test_the_packet_and_the_timestamp_that_differ_most_are_named_whenever_the_repetitions_began() -> None:
-    first = table(10**9, {(1, 0): {"wake": 5, "rx_soft": 90}, (1, 1): {"wake": 5, "rx_soft": 91}})
-    other = table(7 * 10**9, {(1, 0): {"wake": 5, "rx_soft": 90}, (1, 1): {"wake": 4, "rx_soft": 98}})
-    assert largest_difference([first, other]) == RepetitionDifference(2, 0, 7, 2, 1, 1, "rx_soft")
+def test_the_first_timestamp_that_differs_is_named_whenever_the_repetitions_began() -> None:
+    rows = {(1, number): {"wake": 5, "rx_soft": 90} for number in range(4)}
+    first = table(10**9, {**rows, (2, 1): {"wake": 7, "rx_soft": 85}})
+    # Packet 1 of stream 2 differs by less and is received earlier than packet 1 of stream 1; packet 3 differs most.
+    changes = {
+        (1, 1): {"wake": 5, "rx_soft": 98},
+        (2, 1): {"wake": 7, "rx_soft": 84},
+        (1, 3): {"wake": 4, "rx_soft": 9},
+    }
+    other = table(7 * 10**9, rows | changes)
+    assert largest_difference([first, other]) == RepetitionDifference(5, 0, 81, 2, 2, 1, "rx_soft")
     assert largest_difference([first, first, other]).repeat == 3
+
+
+def test_equal_repetitions_name_no_packet() -> None:
+    one = table(10**9, {(1, 0): {"wake": 5, "rx_soft": 90}})
+    assert largest_difference([one, one]) == RepetitionDifference(1, 0, 0)
 
 
 def test_what_only_one_repetition_has_is_counted() -> None:

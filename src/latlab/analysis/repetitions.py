@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 from itertools import combinations
 from typing import Final
@@ -94,11 +94,12 @@ _STAMPS = tuple(one.column for one in RECORDED if one.place)
 
 @dataclass(frozen=True)
 class RepetitionDifference:
-    """Of all packets of the repetitions, and of all their timestamps, the one that differs most.
+    """Of all packets of the repetitions, and of all their timestamps, how far they are apart, and from where on.
 
     packets: so many were compared. only_in_one: so many timestamps one repetition has and another does not have.
     largest_ns: |timestamp − launch time of one − the same of the other|, ns; None where no timestamp is in both.
-    repeat, stream, sequence, timestamp: where that is, against the first repetition; stream as the tables number it.
+    repeat, stream, sequence, timestamp: the first one that differs, by when it was taken in the first repetition: what
+    made all others differ is to be looked for there. stream as the tables number it. None where none differs.
     """
 
     packets: int
@@ -119,36 +120,39 @@ def largest_difference(repetitions: Sequence[pl.DataFrame]) -> RepetitionDiffere
     first, *others = repetitions
     found = [_against(first, other, number) for number, other in enumerate(others, start=2)]
     worst = max(found, key=lambda one: -1 if one.largest_ns is None else one.largest_ns)
-    only_in_one = sum(one.only_in_one for one in found)
-    return RepetitionDifference(max(one.packets for one in found), only_in_one, *_where(worst))
-
-
-def _where(one: RepetitionDifference) -> tuple[int | None, int | None, int | None, int | None, str | None]:
-    return one.largest_ns, one.repeat, one.stream, one.sequence, one.timestamp
+    packets, only_in_one = max(one.packets for one in found), sum(one.only_in_one for one in found)
+    return replace(worst, packets=packets, only_in_one=only_in_one)
 
 
 def _against(first: pl.DataFrame, other: pl.DataFrame, repeat: int) -> RepetitionDifference:
     keys = ["stream", "sequence"]
     both = _taken(first).join(_taken(other), on=keys, how="full", coalesce=True, suffix="_other")
     lacking = [pl.col(stamp).is_null() ^ pl.col(f"{stamp}_other").is_null() for stamp in _STAMPS]
-    apart = [(pl.col(stamp) - pl.col(f"{stamp}_other")).abs().alias(stamp) for stamp in _STAMPS]
+    apart = [
+        pl.struct(
+            ns=(pl.col(stamp) - pl.col(f"{stamp}_other")).abs(), taken_ns=pl.col("launch_tai_ns") + pl.col(stamp)
+        ).alias(stamp)
+        for stamp in _STAMPS
+    ]
     only_in_one = int(both.select(pl.sum_horizontal(lacking).sum()).item())
-    long = both.select(*keys, *apart).unpivot(index=keys, variable_name="timestamp", value_name="ns").drop_nulls("ns")
-    if long.is_empty():
+    long = both.select(*keys, *apart).unpivot(index=keys, variable_name="timestamp", value_name="at").unnest("at")
+    if (largest_ns := long["ns"].max()) is None:
         return RepetitionDifference(both.height, only_in_one)
-    worst = long.sort("ns", descending=True, maintain_order=True).row(0, named=True)
-    return RepetitionDifference(
-        packets=both.height,
-        only_in_one=only_in_one,
-        largest_ns=int(worst["ns"]),
+    found = RepetitionDifference(both.height, only_in_one, int(largest_ns))  # type: ignore[arg-type]
+    differing = long.filter(pl.col("ns") > 0).sort("taken_ns", maintain_order=True)
+    if differing.is_empty():
+        return found
+    begins = differing.row(0, named=True)
+    return replace(
+        found,
         repeat=repeat,
-        stream=int(worst["stream"]),
-        sequence=int(worst["sequence"]),
-        timestamp=worst["timestamp"].removesuffix("_tai_ns"),
+        stream=int(begins["stream"]),
+        sequence=int(begins["sequence"]),
+        timestamp=begins["timestamp"].removesuffix("_tai_ns"),
     )
 
 
 def _taken(table: pl.DataFrame) -> pl.DataFrame:
-    """Each packet's timestamps from its launch time, ns."""
+    """Each packet's launch time, and its timestamps from that, ns."""
     stamps = [(pl.col(stamp) - pl.col("launch_tai_ns")).alias(stamp) for stamp in _STAMPS]
-    return table.select("stream", "sequence", *stamps)
+    return table.select("stream", "sequence", "launch_tai_ns", *stamps)

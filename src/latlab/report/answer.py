@@ -496,6 +496,7 @@ def _alike(result: Result) -> Iterator[Lines]:
     """How far the packets of a cell's repetitions are apart, where that was asked for."""
     lines = [
         f"{one.slug}: {counted(one.packets, 'packet')}, at most {one.largest_ns} ns apart"
+        + (f", from {one.timestamp} of {one.stream} {one.sequence} on" if one.timestamp else "")
         + (f", {counted(one.only_in_one, 'timestamp')} in one only" if one.only_in_one else "")
         for one in result.repeats or []
     ]

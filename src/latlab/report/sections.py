@@ -71,7 +71,7 @@ TOOLS: Final = ("cell", "repeat", "what", "tool", "command")
 UNAVAILABLE: Final = ("cells", "what is missing", "where", "how to get it")
 LIMITS: Final = ("", "limit on", "cell", "repeat", "limit", "actual")
 LOADS: Final = ("cell", "repeat", "load", "from", "to", "asked", "sent", "received", "packets", "work")
-REPEATS: Final = ("cell", "of packet", "timestamp", "ns", "packets", "timestamps in one only")
+REPEATS: Final = ("cell", "first packet that differs", "by its", "at most, ns", "packets", "timestamps in one only")
 _NARROW: Final = (rows.MOMENTS + rows.COUNTS, rows.PERCENTILES)
 _WATCHED: Final = ("transit", "interarrival", "jitter")
 _WAITED: Final = ("wakeup", *(metric.name for metric in TIMER_METRICS))
@@ -445,7 +445,7 @@ def _limits(shown: Shown) -> Iterator[Part]:
         packet = "" if one.sequence is None else f"{one.stream} {one.sequence}"
         numbers = (one.largest_ns, one.packets, one.only_in_one)
         differ.append((one.slug, packet, one.timestamp or "", *map(str, numbers)))
-    yield Table(REPEATS, differ, (3, 4, 5), "Largest difference between a cell's repetitions")
+    yield Table(REPEATS, differ, (3, 4, 5), "Differences between a cell's repetitions")
 
 
 def _trust(shown: Shown) -> Iterator[Part]:

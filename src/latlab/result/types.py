@@ -421,7 +421,7 @@ class Published(DocumentPart):
 
 
 class Repeats(DocumentPart):
-    """How far the repetitions of a cell are apart (`--check-repeat`): the timestamp that differs most."""
+    """How far the repetitions of a cell are apart (`--check-repeat`), and the first timestamp that differs, if any."""
 
     slug: str
     repetitions: int
