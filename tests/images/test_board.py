@@ -20,6 +20,7 @@ from cpio_reader import Found, at, dynamic_programs, modules_dep, read
 
 from latlab.model.errors import LabError, UsageError
 from latlab.testbed.agent_binary import find_agent
+from latlab.testbed.architecture import X86_64
 from latlab.testbed.images import Image, build_image, clean_images, find_image, kinds, list_images
 from latlab.testbed.images import modules as own_modules
 from latlab.testbed.images.base import chosen_modules
@@ -367,3 +368,15 @@ def test_on_a_cpu_that_does_not_say_it_is_emulated_nothing_is_pretended(board: I
         assert all(run("modprobe", name).returncode != 0 for name in own_modules.OWN_MODULES)
         assert run("modprobe", "kvm_amd").returncode != 0
         assert "RT requires X86_FEATURE_CONSTANT_TSC" in run("dmesg").stdout
+
+
+def test_where_instructions_are_counted_the_kernel_clears_and_copies_without_string_instructions(
+    board: Image, tmp_path: Path
+) -> None:
+    counted = replace(board, append=f"{board.append} {X86_64.counted_used}")
+    with booted(counted, tmp_path, "-cpu", f"{X86_64.cpu}{X86_64.counted}", memory="512M") as run:
+        flags = set(run("sh", "-c", "grep -m 1 ^flags /proc/cpuinfo").stdout.split())
+        assert "svm" in flags
+        assert not flags & {"erms", "fsrm", "rep_good"}
+        # 12:11 is FSRS (arch/x86/include/asm/cpufeatures.h).
+        assert "Clearing CPUID bits: rep_good 12:11" in run("dmesg").stdout

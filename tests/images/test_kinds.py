@@ -33,19 +33,21 @@ def test_its_name_stands_for_it_and_for_no_other() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "kind", "flavour", "architecture", "extra", "command"),
+    ("name", "kind", "flavour", "architecture", "extra", "emulator_from", "command"),
     [
-        ("debian-rt", "guest", "rt", "amd64", (), "debian-rt"),
-        ("debian-rt", "guest", "rt", "amd64", ("netperf",), "debian-rt --package netperf"),
-        ("debian-rt-board-arm64", "board", "rt", "arm64", (), "debian-rt-board-arm64"),
-        ("mine", "guest", "cloud", "amd64", (), "mine --flavour cloud"),
-        ("mine", "board", "rt", "arm64", ("bc",), "mine --board --flavour rt --arch arm64 --package bc"),
+        ("debian-rt", "guest", "rt", "amd64", (), "", "debian-rt"),
+        ("debian-rt", "guest", "rt", "amd64", ("netperf",), "", "debian-rt --package netperf"),
+        ("debian-rt-board-arm64", "board", "rt", "arm64", (), "", "debian-rt-board-arm64"),
+        ("mine", "guest", "cloud", "amd64", (), "", "mine --flavour cloud"),
+        ("mine", "board", "rt", "arm64", ("bc",), "", "mine --board --flavour rt --arch arm64 --package bc"),
+        ("vf-board", "board", "rt", "amd64", (), "trixie", "vf-board --board --flavour rt --emulator-from trixie"),
     ],
 )
 def test_the_command_that_builds_an_image_again_is_whole(
-    name: str, kind: str, flavour: str, architecture: str, extra: tuple[str, ...], command: str
+    name: str, kind: str, flavour: str, architecture: str, extra: tuple[str, ...], emulator_from: str, command: str
 ) -> None:
     path = Path("none")
-    image = Image(name, path, path, "", flavour, "6", "d", {}, "", 0, extra, kind=kind, architecture=architecture)
+    more = {"kind": kind, "architecture": architecture, "emulator_from": emulator_from}
+    image = Image(name, path, path, "", flavour, "6", "d", {}, "", 0, extra, **more)  # type: ignore[arg-type]
     assert image.build_command() == f"latlab image build {command}"
     assert image.build_command("stress-ng") == f"latlab image build {command} --package stress-ng"

@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 
 from latlab.scenario import Scenario, parse
+from latlab.testbed.bridges.joints import joints
+from latlab.testbed.guests.qemu import command_line
 from latlab.testbed.guests.start import unbuilt_image
 from latlab.testbed.images import Image
 from latlab.testbed.machine import Machine, assumed_machine
@@ -100,10 +102,19 @@ def test_an_arm_board_in_virtual_time_counts_instructions_and_halts_by_a_pci_dev
 def test_a_board_of_this_machines_architecture_is_the_pc_it_was() -> None:
     words = argv(scenario(time="virtual"))
     assert words[0] == "/images/debian-rt-board/qemu/qemu-system-x86_64"
-    expected = "-machine q35 -accel tcg,thread=single -icount shift=0,sleep=off -cpu max,-rdrand,-rdseed"
+    expected = "-machine q35 -accel tcg,thread=single -icount shift=0,sleep=off -cpu max,-rdrand,-rdseed,-erms,-fsrm"
     expected += " -rtc base=2025-01-01T00:00:00,clock=vm -global migration.announce-rounds=0 -seed 1"
     assert " ".join(words).startswith(f"{words[0]} {expected} -smp 1 -m 1024M -name board1")
     assert {"pvpanic", "ivshmem-plain,memdev=turns,master=on"} <= set(after(words, "-device"))
+
+
+@pytest.mark.parametrize(("arch", "time"), [(None, "virtual"), (None, "real"), ("arm64", "virtual")])
+def test_kernels_whose_instructions_are_counted_use_no_string_instructions_of_x86(arch: str | None, time: str) -> None:
+    wanted = scenario(arch=arch, time=time, guest={"bridge": "tap", "acceleration": "kvm"})
+    ((port,),) = [joint.ports for joint in joints(wanted, "t1")]
+    image = images()[wanted.image_of("vm1")]
+    for line in (*after(argv(wanted), "-append"), command_line(port, image)):
+        assert ("clearcpuid=rep_good,395" in line.split()) == ((arch, time) == (None, "virtual"))
 
 
 @pytest.mark.parametrize(

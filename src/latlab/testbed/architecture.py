@@ -16,7 +16,8 @@ class Architecture:
     qemu: the program that runs its machines. machine, cpu: a guest's `-machine`, and its `-cpu` where it is emulated.
     starts_disks: whether that machine has a firmware of QEMU's own that starts what is on a disk. has_ports: whether it
     has I/O ports, apart from its memory. iommu: what puts a machine's IOMMU to use. with_kvm: more options of
-    that machine with KVM.
+    that machine with KVM. counted, counted_used: what is added to `-cpu`, and what kernels get, where the clock counts
+    instructions.
     """
 
     name: str
@@ -29,6 +30,8 @@ class Architecture:
     has_ports: bool
     iommu: str
     with_kvm: tuple[str, ...] = ()
+    counted: str = ""
+    counted_used: str = ""
 
 
 X86_64 = Architecture(
@@ -41,6 +44,12 @@ X86_64 = Architecture(
     starts_disks=True,
     has_ports=True,
     iommu="enable VT-d or AMD-Vi in the firmware, and boot the kernel with intel_iommu=on or amd_iommu=on",
+    # A repeated string instruction counts as one for each byte or word, and QEMU leaves its translated code after each
+    # of them (can_loop of do_gen_rep() in target/i386/tcg/translate.c). Where kernels clear and copy memory by them, a
+    # page takes 4 µs, and a run up to a third longer; so kernels are to do it by ordinary instructions. 395 is FSRS,
+    # which has no name (arch/x86/include/asm/cpufeatures.h: 12 * 32 + 11).
+    counted=",-erms,-fsrm",
+    counted_used="clearcpuid=rep_good,395",
 )
 AARCH64 = Architecture(
     name="aarch64",

@@ -42,10 +42,9 @@ class Machine:
 
     udp: address and port of every UDP socket; the address is ANY where it takes what comes to any.
     read: a file's text, None where it cannot be read. exists: whether a path is there. may_write: whether a file can be
-    written.
-    architecture: as uname(2) names it. say: what a command
-    that changes nothing prints, None if it fails. list: the names in a folder, in order; none where there is no
-    folder. link: the last name of where a symbolic link leads; None where there is no link. seen: it has been read.
+    written. architecture: as uname(2) names it. say: what a command that changes nothing prints, None if it fails;
+    LabError: it does not end. list: the names in a folder, in order; none where there is no folder. link: the last name
+    of where a symbolic link leads; None where there is no link. seen: it has been read.
     """
 
     capabilities: frozenset[str]

@@ -31,7 +31,11 @@ forward a frame as it is, and one whose checksum the NIC was to complete arrives
 
 @dataclass(frozen=True)
 class GuestPort:
-    """One guest at a bridge. number: its place among all guests of the scenario. mac: of its network card."""
+    """One guest at a bridge.
+
+    number: its place among all guests of the scenario. mac: of its network card. counted: its board's clock counts
+    instructions.
+    """
 
     guest: str
     end: End
@@ -39,6 +43,7 @@ class GuestPort:
     number: int
     mac: str
     address: IPv4Interface
+    counted: bool = False
 
 
 @dataclass(frozen=True)

@@ -124,7 +124,8 @@ def _port(scenario: Scenario, tag: str, segment: Segment, name: str) -> GuestPor
     guest = scenario.guests[name]
     end = End(name, guest.interface)
     number = list(scenario.guests).index(name)
-    return GuestPort(name, end, guest, number, guest_address(tag, number), segment.address(end))
+    mac, address = guest_address(tag, number), segment.address(end)
+    return GuestPort(name, end, guest, number, mac, address, scenario.in_virtual_time)
 
 
 def _uplink(scenario: Scenario, guest: Guest) -> tuple[End, Segment]:

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from latlab.scenario import Guest
-from latlab.testbed.architecture import ARCHITECTURES
+from latlab.testbed.architecture import ARCHITECTURES, BY_DEBIAN
 from latlab.testbed.bridges.base import GuestPort, Plug
 from latlab.testbed.images import Image
 from latlab.testbed.machine import Machine
@@ -96,7 +96,9 @@ def qemu_argv(
 
 def command_line(port: GuestPort, image: Image) -> str:
     """The guest kernel's command line."""
-    return " ".join(filter(None, (image.append, port.wants.append)))
+    known = BY_DEBIAN.get(image.architecture)
+    counted = known.counted_used if known and port.counted else ""
+    return " ".join(filter(None, (image.append, counted, port.wants.append)))
 
 
 def with_descriptors(plug: Plug, argv: Argv) -> Argv:
@@ -115,7 +117,15 @@ def snapshot_key(port: GuestPort, plug: Plug, image: Image, machine: Machine) ->
     wants = port.wants
     accelerated = acceleration(wants, machine)
     parts = (
-        *(image.digest, qemu_version(machine), accelerated, wants.vcpus, wants.memory, wants.queues, wants.append),
+        *(
+            image.digest,
+            qemu_version(machine),
+            accelerated,
+            wants.vcpus,
+            wants.memory,
+            wants.queues,
+            command_line(port, image),
+        ),
         *(plug.form, *CARD, *plug.device, _machine(wants, plug, machine), DOORBELL_IO_PORT),
     )
     return "\n".join(map(str, parts))

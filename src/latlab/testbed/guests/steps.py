@@ -89,7 +89,7 @@ def _qemu(
         host=host,
         title=title,
         # What a guest on another machine prints comes here as its QEMU's own output.
-        argv=qemu_argv(port, plug, image, site, console or "/dev/stdout", snapshot),
+        argv=qemu_argv(port, plug, image, site, console or "/proc/self/fd/1", snapshot),
         log=site.log(port.guest),
         console=console,
         ready=Check(answers, expected="answers", within_ms=boot_ms),

@@ -87,7 +87,8 @@ def build_image(
         ingredients = find_ingredients(sort.recipe, extra, packages_directory(), say, sort.architecture)
         digest = hashlib.sha256(data).hexdigest()
         other = qemu_of_release(emulator_from, sort.recipe, packages_directory()) if emulator_from else ()
-        inputs = _Inputs(name, sort, extra, digest, ingredients, nested, recipe_version(sort.kind), other)
+        recipe = recipe_version(sort.kind)
+        inputs = _Inputs(name, sort, extra, digest, ingredients, nested, recipe, other, emulator_from or "")
         built = find_image(name)
         if built and built.digest == inputs.digest and not force:
             return built
@@ -104,7 +105,7 @@ class _Inputs:
     """All that decides what an image is.
 
     agent: digest of the binary; nested: the guest image that goes in; recipe: digest of the sources it is made by.
-    other_qemu: the packages of the QEMU that runs the board, where it is another release's.
+    other_qemu: the packages of the QEMU that runs the board, where it is another release's: emulator_from.
     """
 
     name: str
@@ -115,6 +116,7 @@ class _Inputs:
     nested: Image | None
     recipe: str
     other_qemu: tuple[Package, ...] = ()
+    emulator_from: str = ""
 
     @property
     def versions(self) -> dict[str, str]:
@@ -283,6 +285,7 @@ def _put(inputs: _Inputs, parts: Path, made: _Made) -> Image:
         architecture=inputs.ingredients.architecture,
         lacking=made.lacking,
         emulator=inputs.emulator,
+        emulator_from=inputs.emulator_from,
         **inputs.nested_digest,
     )
     write_description(image, parts / DESCRIPTION)

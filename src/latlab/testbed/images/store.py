@@ -193,7 +193,8 @@ class Image:
     were asked for by name. kind: `guest`, or `board`: a machine with a complete test bed. lacking: module it is
     without → what that takes away. nested_image: digest of the guest image that is in a board's. emulator: the version
     of the QEMU that comes with it and runs it, empty where this machine's does. architecture: Debian's name of it;
-    empty in an image that was built before images had one: the machine's that built it.
+    empty in an image that was built before images had one: the machine's that built it. emulator_from: the release that
+    its QEMU was asked for of, empty where none was.
     """
 
     name: str
@@ -215,6 +216,7 @@ class Image:
     nested_image: str = ""
     emulator: str = ""
     architecture: str = ""
+    emulator_from: str = ""
 
     @property
     def is_built(self) -> bool:
@@ -230,6 +232,7 @@ class Image:
             *(["--board"] if own and self.kind == BOARD_KIND else []),
             *([f"--flavour {self.flavour}"] if own else []),
             *(["--arch arm64"] if of_arm else []),
+            *([f"--emulator-from {self.emulator_from}"] if self.emulator_from else []),
             *(f"--package {package}" for package in (*self.extra, *more)),
         ]
         return " ".join(words)

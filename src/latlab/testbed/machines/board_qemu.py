@@ -45,16 +45,17 @@ class Emulated:
     """What boards of one architecture are, by QEMU's options.
 
     machine: `-machine`. cpu: `-cpu` in emulation. steady_cpu: the same in virtual time, where nothing is random.
-    halt: the device by which a board in virtual time halts. iommu, machine_iommu: what keeps a card that is handed on
-    to a guest from the rest of the board's memory: arguments, and what is added to `machine`. iommu_used: what the
-    kernel gets. functions_used: what it gets, too, where guests have virtual functions of a card. kvm: the commands
-    that load what KVM for nested guests needs.
+    steady_used: what the kernel gets in virtual time. halt: the device by which a board halts there. iommu,
+    machine_iommu: what keeps a card that is handed on to a guest from the rest of the board's memory: arguments, and
+    what is added to `machine`. iommu_used: what the kernel gets. functions_used: what it gets, too, where guests have
+    virtual functions of a card. kvm: the commands that load what KVM for nested guests needs.
     """
 
     machine: str
     cpu: str
     steady_cpu: str
     halt: str
+    steady_used: str = ""
     iommu: tuple[str, ...] = ()
     machine_iommu: str = ""
     iommu_used: str = ""
@@ -65,7 +66,8 @@ class Emulated:
 PC = Emulated(
     machine=X86_64.machine,
     cpu=X86_64.cpu,
-    steady_cpu=f"{X86_64.cpu},-rdrand,-rdseed",
+    steady_cpu=f"{X86_64.cpu},-rdrand,-rdseed{X86_64.counted}",
+    steady_used=X86_64.counted_used,
     halt="pvpanic",
     iommu=("-device", "intel-iommu,intremap=on"),
     # What hands a card on keeps it from the rest of the board's memory; the board's own go there directly
@@ -167,7 +169,7 @@ def board_key(scenario: Scenario, name: str, image: Image, site: Site) -> str:
         *(board.cpus, board.memory, board.nics),
         *(card_model(image, machine), _command_line(scenario, name, image), name),
         *(initramfs(scenario, name, image, site).name, board.time),
-        *(_hands_on(scenario, name), BOARD_DEVICES),
+        *(_hands_on(scenario, name), BOARD_DEVICES, emulated(scenario, name)),
     )
     return "\n".join(map(str, parts))
 
@@ -211,8 +213,8 @@ def _turns(folder: str, halt: str) -> Iterator[str]:
 
 def _command_line(scenario: Scenario, name: str, image: Image) -> str:
     board = _board(scenario, name)
-    virtual = "latlab.turns nokaslr" if board.time == "virtual" else ""
     kind = emulated(scenario, name)
+    virtual = f"latlab.turns nokaslr {kind.steady_used}".rstrip() if board.time == "virtual" else ""
     iommu = kind.iommu_used if _hands_on(scenario, name) else ""
     functions = kind.functions_used if _shares_card(scenario, name) else ""
     return " ".join(filter(None, (image.append, f"latlab.name={name}", virtual, iommu, functions, board.append)))
