@@ -44,6 +44,12 @@ def test_a_command_that_hangs_is_ended_with_its_children() -> None:
         asyncio.run(HERE.run(("sh", "-c", "sleep 60 & sleep 60"), timeout_s=0.2))
 
 
+def test_of_a_command_that_does_not_end_nothing_is_concluded() -> None:
+    assert HERE.ask(("false",)) is None
+    with pytest.raises(LabError, match=r"ecu: `sleep 60` did not end within 0\.2 s"):
+        HERE.ask(("sleep", "60"), timeout_s=0.2)
+
+
 def test_a_cancelled_command_is_gone() -> None:
     pids: list[int] = []
 

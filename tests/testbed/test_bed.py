@@ -5,19 +5,19 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import subprocess
 import sys
-import time
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from lab_machine import dump, run, scenario
+from lab_machine import dump, run, scenario, until_it_is
 
 from latlab import testbed  # by its module: pytest takes a function test_bed_steps for a test
 from latlab.hosts import MACHINE, Host, LocalMachine
 from latlab.model.errors import LabError
 from latlab.scenario import Scenario
-from latlab.testbed.apply import TestBed
+from latlab.testbed.apply import TestBed, read_at_once
 from latlab.testbed.host_setup import namespace_name
 from latlab.testbed.site import Site
 from latlab.testbed.step import Before, Check, Step, own_folder
@@ -331,16 +331,6 @@ def test_cancelling_while_it_undoes_leaves_nothing() -> None:
     assert dump() == before
 
 
-def until_it_is(interface: str, state: str) -> None:
-    """Nothing; the kernel's link watch has seen to the interface, which it does once a second."""
-    for _ in range(100):
-        (found,) = json.loads(run("ip", "-j", "link", "show", "dev", interface))
-        if found["operstate"] == state:
-            return
-        time.sleep(0.05)
-    raise AssertionError(f"{interface} is {found['operstate']}")
-
-
 def test_an_existing_cable_is_only_checked() -> None:
     add_link("cable0")
     run("ip", "link", "set", "cable0", "up")
@@ -408,3 +398,10 @@ def test_a_folder_that_only_its_user_may_enter_is_made_and_removed(tmp_path: Pat
 
     asyncio.run(session())
     assert not folder.exists()
+
+
+def test_what_several_checks_read_comes_in_one_piece() -> None:
+    checks = [Check(("sh", "-c", "echo one; sleep 0.2"), "one"), Check(("sh", "-c", "echo two; exit 3"), "two")]
+    with subprocess.Popen(read_at_once(checks), stdout=subprocess.PIPE) as process:
+        assert process.stdout
+        assert os.read(process.stdout.fileno(), 1 << 16) == b"one\n\0000\0two\n\0003\0"

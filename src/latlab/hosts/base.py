@@ -168,7 +168,7 @@ class Host(ABC):
             async with asyncio.timeout(timeout_s):
                 stdout, stderr = await process.communicate(input)
         except TimeoutError:
-            raise LabError(f"`{self.command_line(argv)}` did not end within {timeout_s:g} s", where=self.name) from None
+            raise self._endless(argv, timeout_s) from None
         finally:
             if process.returncode is None:
                 await _kill_group(process)
@@ -195,8 +195,12 @@ class Host(ABC):
         else:
             await asyncio.sleep(seconds)
 
-    def ask(self, argv: Sequence[str], *, timeout_s: float = 10) -> str | None:
-        """What the command writes, once it has ended well; None otherwise. It blocks: for looking at a machine."""
+    def ask(self, argv: Sequence[str], *, timeout_s: float = 30) -> str | None:
+        """What the command writes, once it has ended well; None otherwise. It blocks: for looking at a machine.
+
+        LabError: it has not ended by then; on a machine whose CPUs are all in use that says nothing about the machine.
+        A machine in virtual time gives None then, too.
+        """
         command = self.command(argv)
         if self.turns:
             return self.turns.ask(command, timeout_s * self.patience)
@@ -204,13 +208,19 @@ class Host(ABC):
             done = subprocess.run(
                 command, capture_output=True, encoding="utf-8", errors="replace", timeout=timeout_s, check=False
             )
-        except (OSError, subprocess.TimeoutExpired):
+        except subprocess.TimeoutExpired:
+            raise self._endless(argv, timeout_s, "try it again once its CPUs are less busy") from None
+        except OSError:
             return None
         return done.stdout if done.returncode == 0 else None
 
     def unreached(self, completed: Completed) -> UnreachedError | None:
         """Why the command was not run, where that is because the host was not reached; None where it was."""
         return None
+
+    def _endless(self, argv: Sequence[str], timeout_s: float, remedy: str = "") -> LabError:
+        what = f"`{self.command_line(argv)}` did not end within {timeout_s:g} s"
+        return LabError(what, where=self.name, remedy=remedy)
 
     def _failed(self, completed: Completed) -> LabError:
         lines = [line for line in completed.stderr.strip().splitlines() if line.strip()]

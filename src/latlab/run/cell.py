@@ -6,8 +6,10 @@ import asyncio
 import contextlib
 import json
 import time
-from collections.abc import Coroutine, Mapping
+from collections import defaultdict
+from collections.abc import AsyncIterator, Coroutine, Iterable, Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from latlab.hosts import Host
@@ -71,13 +73,28 @@ LOAD_MARGIN_NS = 2 * SECOND_NS
 """A load of fixed length is started before the streams and must not end before them."""
 
 
+class Making:
+    """Which snapshots of machines cells of a run make at present: each is made by one cell, others wait."""
+
+    def __init__(self) -> None:
+        self._locks: defaultdict[Path, asyncio.Lock] = defaultdict(asyncio.Lock)
+
+    @contextlib.asynccontextmanager
+    async def alone(self, snapshots: Iterable[Path]) -> AsyncIterator[None]:
+        """Wait until no other cell makes any of them. All take theirs in one order: none wait in a circle."""
+        async with contextlib.AsyncExitStack() as held:
+            for snapshot in sorted(set(snapshots)):
+                await held.enter_async_context(self._locks[snapshot])
+            yield
+
+
 async def run_cell(
     run: MatrixRun,
     order: int,
     site: Site,
     folder: CellFolder,
     listener: Listener,
-    making: asyncio.Lock | None = None,
+    making: Making | None = None,
     *,
     bed: SharedBed | None = None,
     live: bool = False,
@@ -103,7 +120,7 @@ async def run_cell(
         return outcome.known()
     interrupted = False
     try:
-        await _on_test_bed(outcome, site, folder, listener, making or asyncio.Lock(), bed)
+        await _on_test_bed(outcome, site, folder, listener, making or Making(), bed)
         if outcome.reason is None:
             outcome.status = "ok"
     except asyncio.CancelledError as cancelled:
@@ -160,7 +177,7 @@ async def _on_test_bed(
     site: Site,
     folder: CellFolder,
     listener: Listener,
-    making: asyncio.Lock,
+    making: Making,
     shared: SharedBed | None,
 ) -> None:
     """Measure the cell, and take its test bed down.
@@ -205,12 +222,12 @@ async def _on_a_test_bed(
     site: Site,
     folder: CellFolder,
     listener: Listener,
-    making: asyncio.Lock,
+    making: Making,
     *,
     keep: SharedBed | None = None,
     kept: SharedBed | None = None,
 ) -> None:
-    """making: held while a snapshot is made, which other cells then start from.
+    """making: the snapshots that cells of the run make at present.
 
     keep: the test bed is kept there as soon as it is set up, and nothing is measured. kept: the one to resume from; of
     one with agents that is to be kept, the one without.
@@ -234,7 +251,7 @@ async def _on_a_test_bed(
                 async with contextlib.AsyncExitStack() as made:
                     if makes := not all(map(is_whole, begun.snapshots.values())):
                         with bed.awaited("another cell makes its snapshots"):
-                            await made.enter_async_context(making)
+                            await made.enter_async_context(making.alone(begun.snapshots.values()))
                     await bed.apply(list(machine_steps(scenario, begun)))
                 if turns and keep:
                     if makes:
@@ -465,10 +482,12 @@ class _Cell:
     async def _settle(self) -> None:
         """Give packets in flight the time to arrive, on the clock of their receivers.
 
-        In virtual time nothing is waited for once all have arrived: an idle board takes this machine's time, too.
+        In virtual time nothing is waited for once all have arrived: a board takes this machine's time, busy or idle.
+        Who asks over DDS is done only when it has every answer, or no longer waits for it.
         """
-        taking = [agent for agent in self._listening if agent.verb in ("listen", "pong")]
-        if self._scenario.in_virtual_time and taking and all(agent.complete.done() for agent in taking):
+        taking = [agent for agent in self._listening if agent.verb in ("listen", "pong", "dds")]
+        arrived = all(agent.verb == "dds" or agent.complete.done() for agent in taking)
+        if self._scenario.in_virtual_time and taking and arrived:
             return
         settle_s = self._scenario.settle / SECOND_NS
         if self._listening:

@@ -21,7 +21,7 @@ from latlab.model.errors import UsageError
 from latlab.model.units import SECOND_NS
 from latlab.recordings.run_folder import RunFolder
 from latlab.run.beds import Beds
-from latlab.run.cell import load_duration_ns, run_cell
+from latlab.run.cell import Making, load_duration_ns, run_cell
 from latlab.run.clock_legs import leg_specs, needed_legs
 from latlab.run.clocks import planned_with_kvm_clock
 from latlab.run.drops import drops_spec, drops_watched_on, kernels_watched
@@ -188,7 +188,7 @@ async def _run_all(
     """Run every cell, `jobs` at once, in this order."""
     left = iter(enumerate(order, start=1))
     repeats = max(one.repeat for one in order)
-    own, images, making = find_agent(), images_by_name(), asyncio.Lock()
+    own, images, making = find_agent(), images_by_name(), Making()
     agents = find_agents(own)
 
     async def work() -> None:

@@ -148,9 +148,8 @@ class TestBed:
         unknown: list[str | None] = [None] * len(steps)
         if len(checks) < len(steps) or len(steps) == 1:
             return unknown
-        script = "\n".join(f"{shlex.join(check.argv)}; printf '\\000%s\\000' $?" for check in checks)
         try:
-            done = await self.hosts[steps[0].host].run(("sh", "-c", script), timeout_s=ALL_CHECKS_S)
+            done = await self.hosts[steps[0].host].run(read_at_once(checks), timeout_s=ALL_CHECKS_S)
             *found, rest = done.stdout.split("\0")
             if rest or len(found) != 2 * len(checks):
                 return unknown
@@ -428,6 +427,15 @@ VIRTUAL_POLL_S = 0.1
 """Of a machine in virtual time, whose pauses cost nothing and whose answers do."""
 SHORTEST_S = 30.0
 ALL_CHECKS_S = 60.0
+
+
+def read_at_once(checks: Sequence[Check]) -> Argv:
+    """The command that runs all of them: it writes what each says and its exit status, with a zero byte after either.
+
+    It writes all of that in one piece: a machine in virtual time ends its turn whenever it has something to say.
+    """
+    script = "\n".join(f"{shlex.join(check.argv)}; printf '\\000%s\\000' $?" for check in checks)
+    return ("sh", "-c", f"{{ {script}\n}} | dd obs=65536 2>/dev/null")
 
 
 async def read_back(host: Host, check: Check) -> str:
