@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Any, Self
 
 from agent_process import PATIENCE_S, Agent
-from lab_machine import CLONE_NEWNET, LIBC, run
+from lab_machine import CLONE_NEWNET, LIBC, run, until_it_is
 
 ETH_P_ALL = 3
 SOL_PACKET = 263
@@ -40,6 +40,9 @@ class Bed:
                 run("ip", "-n", here, "addr", "add", f"{address}/24", "dev", there)
                 run("ip", "-n", here, "link", "set", there, "address", mac(address), "up")
                 run("ip", "-n", here, "neigh", "replace", other, "lladdr", mac(other), "dev", there)
+        for first, second in cables:
+            until_it_is(second, namespace=first)
+            until_it_is(first, namespace=second)
 
     def __enter__(self) -> Self:
         return self

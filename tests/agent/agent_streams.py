@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 import struct
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -11,7 +12,7 @@ from typing import Any
 
 import polars as pl
 from agent_bed import Bed, mac
-from agent_process import Agent
+from agent_process import PATIENCE_S, Agent
 
 from latlab.recordings.arrow import Recording, read_recording
 from latlab.recordings.packets import join_cell
@@ -172,6 +173,14 @@ class Probe:
 def recording(folder: Path, name: str) -> Recording:
     """A recording by its file's name without the ending, as `talker-sensor.sent`."""
     return read_recording(folder / f"{name}.arrow", name.rpartition(".")[2])
+
+
+def until_recorded(folder: Path, *names: str) -> None:
+    """Nothing; each of the recordings has rows on disk."""
+    deadline = time.monotonic() + PATIENCE_S
+    while not all(recording(folder, name).table.height for name in names):
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
 
 
 @dataclass(frozen=True)

@@ -9,12 +9,11 @@ import os
 import select
 import socket
 import struct
-import time
 from typing import Any
 
 from agent_bed import ETH_P_ALL, PACKET_AUXDATA, SOL_PACKET, Bed, inside
 from agent_process import PATIENCE_S, Agent
-from lab_machine import run
+from lab_machine import run, until, until_it_is
 
 SWITCH = "switch"
 BRIDGE = "br0"
@@ -75,6 +74,7 @@ class Switch(Bed):
         ear.setblocking(False)
         ear.bind(("eth0", ETH_P_ALL))
         self._ears[name] = ear
+        until_it_is("eth0", namespace=name)
         self.wait_until_forwarding(name)
 
     def add_tap(self, name: str, *, queue: int = 1000) -> None:
@@ -161,14 +161,6 @@ def stopped(agent: Agent) -> dict[str, dict[str, Any]]:
 def by_port(counted: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
     """Counters without the port's name in them."""
     return {port["interface"]: {key: port[key] for key in port if key != "interface"} for port in counted}
-
-
-def until(condition: Any) -> None:
-    """Nothing; the condition holds. The test fails if it does not come to that."""
-    deadline = time.monotonic() + PATIENCE_S
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
 
 
 def _received(ear: socket.socket) -> bytes | None:

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 from agent_process import Agent
-from agent_switch import BRIDGE, EVERYBODY, Switch, by_port, frame, frames, mac, stopped, until
-from lab_machine import private_network, run
+from agent_switch import BRIDGE, EVERYBODY, Switch, by_port, frame, frames, mac, stopped
+from lab_machine import private_network, run, until
 
 pytestmark = pytest.mark.real
 

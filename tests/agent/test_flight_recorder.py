@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -15,6 +13,7 @@ from agent_bed import Bed
 from agent_process import Agent
 from agent_streams import MS, ORDINARY, Measurement, Stream, listen_spec, new_run_id, recording
 from busy_cpu import BusyCpu
+from naps import Napping
 from trace_runs import finished, trace_spec, tracing
 
 from latlab.analysis.interrupt_way import packets_passage
@@ -93,20 +92,14 @@ def test_the_late_packets_are_explained_as_by_a_trace_of_all_and_little_is_recor
 
 
 def test_events_that_newer_ones_have_replaced_are_counted(tmp_path: Path) -> None:
-    naps = [subprocess.Popen([sys.executable, "-c", "import time\nwhile True: time.sleep(0.0002)"]) for _ in range(2)]
     events = ["sched:sched_waking", "sched:sched_switch"]
-    try:
-        with tracing(trace_spec(tmp_path, events=events, windows_only=True, buffer_kib=4)) as agent:
-            begun = agent.until("ready")["tai_ns"]
-            time.sleep(0.5)
-            now = time.clock_gettime_ns(time.CLOCK_TAI)
-            agent.tell(keep=[{"from_tai_ns": begun, "to_tai_ns": begun + MS}])
-            time.sleep(0.2)
-            traced = finished(agent, tmp_path)
-    finally:
-        for one in naps:
-            one.kill()
-            one.wait()
+    spec = trace_spec(tmp_path, events=events, windows_only=True, buffer_kib=4)
+    with Napping() as naps, tracing(spec) as agent:
+        begun = agent.until("ready")["tai_ns"]
+        naps.takes(2_000)
+        now = time.clock_gettime_ns(time.CLOCK_TAI)
+        agent.tell(keep=[{"from_tai_ns": begun, "to_tai_ns": begun + MS}])
+        traced = finished(agent, tmp_path)
     kept = recording(tmp_path, "trace-ecu.kept").table
     assert kept.rows() == [(begun, begun + MS, False)]
     assert now > begun
@@ -118,9 +111,10 @@ def test_events_that_newer_ones_have_replaced_are_counted(tmp_path: Path) -> Non
 
 
 def test_nothing_is_recorded_unless_it_is_asked_for(tmp_path: Path) -> None:
-    with tracing(trace_spec(tmp_path, events=["sched:sched_switch"], windows_only=True)) as agent:
+    spec = trace_spec(tmp_path, events=["sched:sched_switch"], windows_only=True)
+    with Napping() as naps, tracing(spec) as agent:
         agent.until("ready")
-        time.sleep(0.2)
+        naps.takes(10)
         traced = finished(agent, tmp_path)
     assert (traced.rows.height, traced.tasks.height, traced.done["events"]) == (0, 0, 0)
     assert traced.done["kept"]["windows"] == 0

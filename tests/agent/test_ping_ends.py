@@ -12,7 +12,7 @@ import pytest
 from agent_bed import Bed
 from agent_process import PATIENCE_S, Agent
 from agent_rounds import TABLES, Pair, Trips, ping_spec, stopped
-from agent_streams import ECU, MS, new_run_id, recording
+from agent_streams import ECU, MS, new_run_id, recording, until_recorded
 from lab_machine import run
 
 pytestmark = pytest.mark.real
@@ -34,14 +34,6 @@ def endless(loop: str, kind: str) -> Trips:
     return Trips(kind=kind, count=trips.count, duration_ns=trips.duration_ns, timeout_ns=100 * MS)
 
 
-def until_recorded(folder: Path, *names: str) -> None:
-    """Nothing; each of the recordings has rows on disk."""
-    deadline = time.monotonic() + PATIENCE_S
-    while not all(recording(folder, name).table.height for name in names):
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
-
-
 @pytest.mark.parametrize("kind", ["udp", "tcp"])
 @pytest.mark.parametrize("loop", ENDLESS)
 @pytest.mark.parametrize("end", ENDINGS.values(), ids=ENDINGS)
@@ -50,7 +42,7 @@ def test_one_that_is_ended_in_mid_run_finishes_its_recordings(
 ) -> None:
     pair = Pair(bed, tmp_path, endless(loop, kind))
     pair.begin()
-    time.sleep(0.2)
+    until_recorded(tmp_path, "ping.received")
     done = {}
     for agent in (pair.ping, pair.pong):
         end(agent)
@@ -135,7 +127,7 @@ def test_a_connection_that_ends_in_mid_run_is_one_error_and_all_that_was_recorde
 ) -> None:
     pair = Pair(bed, tmp_path, endless(loop, "tcp"), ping={"mode": mode})
     pair.begin()
-    time.sleep(0.2)
+    until_recorded(tmp_path, "ping.received")
     pair.pong.signal(signal.SIGKILL)
     assert pair.ping.ended() == 1
     (error,) = [event for event in pair.ping.events if event["event"] == "error"]

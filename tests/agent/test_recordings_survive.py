@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import signal
-import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from agent_bed import Bed
 from agent_process import Agent
-from agent_streams import MS, Stream, listen_spec, measure, new_run_id, recording, talk_spec
+from agent_streams import MS, Stream, listen_spec, measure, new_run_id, recording, talk_spec, until_recorded
 from lab_machine import run
 
 pytestmark = pytest.mark.real
@@ -45,7 +44,7 @@ def test_an_agent_that_is_ended_in_mid_run_finishes_its_recordings(
     bed: Bed, tmp_path: Path, end: Callable[[Agent], None]
 ) -> None:
     talker, listener = both(bed, tmp_path, ENDLESS)
-    time.sleep(0.2)
+    until_recorded(tmp_path, "listener-ecu.received")
     for agent in (talker, listener):
         end(agent)
         assert agent.ended() == 0
@@ -78,8 +77,7 @@ def test_an_agent_that_is_ended_before_its_start_says_it_did_nothing(
 def test_after_sigkill_the_recordings_read_up_to_their_last_whole_batch(bed: Bed, tmp_path: Path) -> None:
     agents = both(bed, tmp_path, FAST)
     tables = ("talker-sensor.sent", "talker-sensor.stamps", "listener-ecu.received")
-    while not all(recording(tmp_path, name).table.height for name in tables):
-        time.sleep(0.02)
+    until_recorded(tmp_path, *tables)
     for agent in agents:
         agent.signal(signal.SIGKILL)
         assert agent.ended() == -signal.SIGKILL

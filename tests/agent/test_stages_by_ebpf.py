@@ -14,7 +14,7 @@ import pytest
 from agent_bed import Bed
 from agent_rounds import Pair, Trips, trip
 from agent_streams import MS, Measured, Measurement, Stream, measure, new_run_id, recording, talk_spec
-from lab_machine import run
+from lab_machine import run, until_it_is
 from test_ping import assert_legs_follow, assert_whole
 
 pytestmark = [
@@ -78,6 +78,8 @@ def test_over_an_interface_that_stands_on_another_each_packet_is_stamped_once_an
         run("ip", "-n", namespace, "link", "set", lower, "master", "upper")
         run("ip", "-n", namespace, "addr", "add", f"{address}/24", "dev", "upper")
         run("ip", "-n", namespace, "link", "set", "upper", "up")
+    for namespace in ("sensor", "ecu"):
+        until_it_is("upper", namespace=namespace)
     upper = Stream(source="10.79.0.1", target="10.79.0.2", sink="10.79.0.2", talks_by="upper", heard_by="upper")
     both = measure(bed, tmp_path, upper, **by("both"))
     assert_stamped_once(both, upper)

@@ -15,8 +15,8 @@ from typing import Any
 import polars as pl
 import pytest
 from agent_process import Agent, tai_ns
-from agent_streams import MS, recording
-from timer_runs import assert_all_recorded, over, rows, timer_spec, waited
+from agent_streams import MS, recording, until_recorded
+from timer_runs import assert_all_recorded, over, timer_spec, waited
 
 from latlab.model.errors import LabError
 from latlab.recordings.arrow import read_recording
@@ -162,7 +162,7 @@ def test_one_that_is_ended_finishes_what_it_has(
     agent = timer(timer_spec(tmp_path, count=3_600_000))
     agent.until("ready")
     agent.begin()
-    time.sleep(0.2)
+    until_recorded(tmp_path, "timer-irq.timer")
     end(agent)
     assert agent.ended() == 0
     done = agent.events[-1]
@@ -202,8 +202,7 @@ def test_after_sigkill_the_recording_reads_up_to_its_last_whole_batch(
     agent = timer(timer_spec(tmp_path, period_ns=100_000, count=36_000_000))
     agent.until("ready")
     agent.begin()
-    while not rows(tmp_path).height:
-        time.sleep(0.02)
+    until_recorded(tmp_path, "timer-irq.timer")
     agent.signal(signal.SIGKILL)
     assert agent.ended() == -signal.SIGKILL
     found = recording(tmp_path, "timer-irq.timer")

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
-import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +13,7 @@ from agent_bed import Bed
 from agent_process import Agent, tai_ns
 from agent_streams import Measurement, Stream, recording
 from lab_machine import run
+from naps import Napping
 from timer_runs import over, timer_spec
 from trace_runs import NET_RX, THREADS, Traced, finished, trace_spec, tracing
 
@@ -31,12 +29,6 @@ pytestmark = [
 UNPRIVILEGED = ("setpriv", "--bounding-set", "-sys_admin,-perfmon")
 OTHERS_PIDS = ("unshare", "--pid", "--fork", "--mount-proc")
 NOT_OF_X86 = "kvm:vgic_update_irq_pending"
-NAPS = "import time\nwhile True: time.sleep(0.0002)"
-
-
-def sleeper() -> subprocess.Popen[bytes]:
-    """A process whose one thread is woken again and again."""
-    return subprocess.Popen([sys.executable, "-c", NAPS])
 
 
 def assert_all_recorded(traced: Traced) -> None:
@@ -107,17 +99,11 @@ def test_a_timers_interrupt_and_what_it_interrupted_is_reported(tmp_path: Path) 
 
 
 def test_only_what_was_asked_for_is_recorded(tmp_path: Path) -> None:
-    naps = sleeper()
-    try:
-        with tracing(trace_spec(tmp_path, events=list(THREADS), threads=[naps.pid], cpus=[0])) as agent:
-            ready = agent.until("ready")
-            time.sleep(0.3)
-            os.sched_setaffinity(naps.pid, {0})
-            time.sleep(0.3)
-            traced = finished(agent, tmp_path)
-    finally:
-        naps.kill()
-        naps.wait()
+    with Napping() as naps, tracing(trace_spec(tmp_path, events=[*THREADS], threads=[naps.pid], cpus=[0])) as agent:
+        ready = agent.until("ready")
+        naps.takes(100)
+        naps.takes(100, cpu=0)
+        traced = finished(agent, tmp_path)
     assert_all_recorded(traced)
     assert traced.rows.height > 0
     assert set(traced.rows["cpu"]) == {0}
@@ -136,31 +122,21 @@ def test_only_what_was_asked_for_is_recorded(tmp_path: Path) -> None:
 
 
 def test_instants_are_of_clock_tai(tmp_path: Path) -> None:
-    naps = sleeper()
-    try:
-        with tracing(trace_spec(tmp_path, events=list(THREADS), threads=[naps.pid])) as agent:
-            before = tai_ns()
-            agent.until("ready")
-            time.sleep(0.2)
-            traced = finished(agent, tmp_path)
-            after = tai_ns()
-    finally:
-        naps.kill()
-        naps.wait()
+    with Napping() as naps, tracing(trace_spec(tmp_path, events=list(THREADS), threads=[naps.pid])) as agent:
+        before = tai_ns()
+        agent.until("ready")
+        naps.takes(100)
+        traced = finished(agent, tmp_path)
+        after = tai_ns()
     assert before <= min(traced.rows["tai_ns"]) <= max(traced.rows["tai_ns"]) <= after
 
 
 def test_threads_are_named(tmp_path: Path) -> None:
-    naps = sleeper()
-    try:
-        with tracing(trace_spec(tmp_path, events=[*NET_RX, *THREADS], softirqs=None)) as agent:
-            agent.until("ready")
-            time.sleep(0.3)
-            name = Path(f"/proc/{naps.pid}/comm").read_text().strip()
-            traced = finished(agent, tmp_path)
-    finally:
-        naps.kill()
-        naps.wait()
+    with Napping() as naps, tracing(trace_spec(tmp_path, events=[*NET_RX, *THREADS], softirqs=None)) as agent:
+        agent.until("ready")
+        naps.takes(100)
+        name = Path(f"/proc/{naps.pid}/comm").read_text().strip()
+        traced = finished(agent, tmp_path)
     known = {row["pid"]: row for row in traced.tasks.to_dicts()}
     assert (known[naps.pid]["comm"], known[naps.pid]["kernel"]) == (name, False)
     assert any(row["kernel"] for row in known.values())
@@ -170,20 +146,13 @@ def test_threads_are_named(tmp_path: Path) -> None:
 
 
 def test_an_overrun_is_reported_with_how_many(tmp_path: Path) -> None:
-    naps = [sleeper() for _ in range(3)]
-    try:
-        with tracing(trace_spec(tmp_path, events=list(THREADS), buffer_kib=4)) as agent:
-            agent.until("ready")
-            agent.signal(signal.SIGSTOP)
-            agent.wait_until_stopped()
-            time.sleep(0.5)
-            agent.signal(signal.SIGCONT)
-            time.sleep(0.2)
-            traced = finished(agent, tmp_path)
-    finally:
-        for one in naps:
-            one.kill()
-            one.wait()
+    with Napping() as naps, tracing(trace_spec(tmp_path, events=list(THREADS), buffer_kib=4)) as agent:
+        agent.until("ready")
+        agent.signal(signal.SIGSTOP)
+        agent.wait_until_stopped()
+        naps.takes(2_000)
+        agent.signal(signal.SIGCONT)
+        traced = finished(agent, tmp_path)
     lost = traced.rows.filter(pl.col("event") == LOST)
     assert traced.done["lost"] > 0
     assert traced.done["lost"] == sum(cpu["lost"] for cpu in traced.done["cpus"])
@@ -233,9 +202,9 @@ def test_threads_that_have_other_numbers_in_the_kernel_are_not_taken_for_them(tm
         assert agent.ended() == 1
         (error,) = agent.events
     assert error["where"] == "threads"
-    with tracing(trace_spec(tmp_path, events=list(THREADS)), OTHERS_PIDS) as agent:
+    with Napping() as naps, tracing(trace_spec(tmp_path, events=list(THREADS)), OTHERS_PIDS) as agent:
         agent.until("ready")
-        time.sleep(0.1)
+        naps.takes(10)
         traced = finished(agent, tmp_path)
     assert traced.tasks["comm"].null_count() == traced.tasks.height > 0
 

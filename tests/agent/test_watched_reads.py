@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from agent_bed import Bed, inside
 from agent_process import PATIENCE_S
-from lab_machine import run
+from lab_machine import run, until_it_is
 from test_watched_frames import ipv4, tag
 from test_watched_traffic import COUNT, PORT, cell_of, own_journals, payload, reasons, transit, watching
 
@@ -45,6 +45,7 @@ def tap() -> Iterator[tuple[int, str]]:
     run("ip", "-n", "ecu", "link", "add", "br0", "type", "bridge", "mcast_snooping", "0")
     for port in ("sensor", "tap0", "br0"):
         run("ip", "-n", "ecu", "link", "set", port, *(() if port == "br0" else ("master", "br0")), "up")
+    until_it_is("br0", namespace="ecu")
     try:
         yield descriptor, "tap0"
     finally:
@@ -57,6 +58,7 @@ def macvtap(node: Path) -> Iterator[tuple[int, str]]:
     kind = ("address", GUEST, "type", "macvtap", "mode", "bridge")
     run("ip", "-n", "ecu", "link", "add", "link", "sensor", "name", "mv0", *kind)
     run("ip", "-n", "ecu", "link", "set", "mv0", "up")
+    until_it_is("mv0", namespace="ecu")
     numbers = run("ip", "netns", "exec", "ecu", "sh", "-c", "cat /sys/class/net/mv0/tap*/dev").split(":")
     os.mknod(node, 0o20600, os.makedev(*map(int, numbers)))
     descriptor = os.open(node, os.O_RDWR)

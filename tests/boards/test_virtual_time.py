@@ -36,6 +36,8 @@ PROGRAM_LATER_NS = {"tx_sched": (0, 2000), "tx_soft": (-2000, 0), "rx_soft": (0,
 """{a kernel timestamp: between these a program's minus the socket's is}: so many instructions at most are between their
 places in the kernel."""
 INTERRUPTED_NS = 50_000
+READING_NS = 100
+"""From the least to the greatest offset that one reading of KVM's clock allows: 50 ns either way."""
 
 
 def test_a_cell_is_measured_twice_and_repeats_on_a_busy_machine(place: BoardPlace) -> None:
@@ -192,8 +194,19 @@ def test_a_guest_nested_in_a_board_in_virtual_time_is_measured_and_repeats(place
         assert set(clocks) == {"one kernel", "ptp_kvm"}
         # Both clocks are read at one value of the counter that both are made from.
         shared = clocks["ptp_kvm"]["bound"]
-        assert 0 < shared["upper_ns"] - shared["lower_ns"] <= 100
+        # No wider than a reading; its ends are whole nanoseconds, rounded outwards.
+        assert 0 < shared["upper_ns"] - shared["lower_ns"] <= READING_NS + 1
         assert clocks["ptp_kvm"]["upper_ns"] - clocks["ptp_kvm"]["lower_ns"] < 1_000
+    recordings = sorted(folder.glob("cells/*/*/clock-ecu-vm1.exchanges.arrow"))
+    assert len(recordings) == 2
+    for recording in recordings:
+        read_at = pl.read_ipc_stream(recording)
+        widths = (read_at["t2_tai_ns"] - read_at["t1_tai_ns"]) - (read_at["t3_tai_ns"] - read_at["t4_tai_ns"])
+        assert set(widths) == {READING_NS}
+    logs = sorted(folder.glob("cells/*/*/logs/vm1.log"))
+    assert logs
+    for log in logs:
+        assert "latlab-agent: init: serving" in log.read_text()  # what the guest prints, also where its bed was kept
     result = read(folder / "result.json")
     (alike,) = result["repeats"]
     assert (alike["packets"], alike["only_in_one"]) == (2 * APART_PACKETS, 0)

@@ -8,7 +8,7 @@ import json
 import os
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +18,10 @@ CLONE_FS = 0x00000200
 CLONE_NEWNS = 0x00020000
 CLONE_NEWNET = 0x40000000
 
-SETTLED_S = 5
-"""The kernel's link watch looks once a second (net/core/link_watch.c), and later on a busy machine."""
+PATIENCE_S = 60
+"""How long a test waits for what is to come about: the kernel's link watch (net/core/link_watch.c) looks once a second,
+and later on a busy machine.
+"""
 
 LIBC = ctypes.CDLL(None, use_errno=True)
 
@@ -27,6 +29,24 @@ LIBC = ctypes.CDLL(None, use_errno=True)
 def run(*argv: str) -> str:
     """What the command printed; the test fails when the command does."""
     return subprocess.run(argv, check=True, capture_output=True, text=True).stdout
+
+
+def until(condition: Callable[[], object]) -> None:
+    """Nothing; the condition holds. The test fails if it does not come to that."""
+    deadline = time.monotonic() + PATIENCE_S
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def until_it_is(interface: str, state: str = "UP", *, namespace: str | None = None) -> None:
+    """Nothing; the kernel's link watch has seen that the interface is in this operational state.
+
+    Packets sent before it has seen an interface to be up are dropped, and nobody is told. It is an ordinary thread, and
+    waits where a CPU is held at SCHED_FIFO.
+    """
+    shown = ("ip", *(("-n", namespace) if namespace else ()), "-j", "link", "show", "dev", interface)
+    until(lambda: json.loads(run(*shown))[0]["operstate"] == state)
 
 
 @contextlib.contextmanager
@@ -86,7 +106,7 @@ def dump() -> dict[str, Any]:
 
 def settled(before: dict[str, Any]) -> dict[str, Any]:
     """The same as soon as it is as it was before: the kernel finds out by and by which interfaces have a carrier."""
-    deadline = time.monotonic() + SETTLED_S
+    deadline = time.monotonic() + PATIENCE_S
     while (now := dump()) != before and time.monotonic() < deadline:
         time.sleep(0.05)
     return now

@@ -6,12 +6,11 @@ import asyncio
 import os
 import signal
 import sys
-import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from lab_machine import run, scenario, settled
+from lab_machine import run, scenario, settled, until_it_is
 
 from latlab.scenario import Scenario
 from latlab.testbed import make_hosts
@@ -65,8 +64,8 @@ def lay_cable() -> None:
         # An address of its own would be tentative for a second or two: another state each time one looks.
         run("ip", "link", "set", end, "addrgenmode", "none")
         run("ip", "link", "set", end, "up")
-    while run("ip", "-br", "link", "show", "up").count(" UP ") < 2:
-        time.sleep(0.05)
+    for end in ("near", "far"):
+        until_it_is(end)
 
 
 def joint_of(made: Scenario) -> Joint:
