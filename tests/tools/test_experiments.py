@@ -278,7 +278,7 @@ def test_the_kernel_bridges_and_af_xdp_are_judged_apart(tmp_path: Path) -> None:
     assert "| largest latency of VFIO and the kernel bridges | nearly 400 | 160." in text
 
 
-@pytest.mark.parametrize(("tap_us", "agrees"), [((70, 90, 70), "yes"), ((90, 91, 92), "no")])
+@pytest.mark.parametrize(("tap_us", "agrees"), [((70, 90, 70), "yes"), ((90, 91, 92), "not shown")])
 def test_results_vary_if_repetitions_have_other_orders_of_bridges(
     tmp_path: Path, tap_us: tuple[int, ...], agrees: str
 ) -> None:
