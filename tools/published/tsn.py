@@ -193,9 +193,11 @@ def _order_varies(figures: Figures) -> Finding:
     if len(orders) < 2:
         return NOT_MEASURED
     first = Counter(order[0] for order in orders)
-    words = f"{len(set(map(tuple, orders)))} different orders in {len(orders)} repetitions; the shortest: "
-    varies = any(order != orders[0] for order in orders)
-    return Finding(words + ", ".join(f"{one} {n} times" for one, n in first.items()), "yes" if varies else "no")
+    count = len(set(map(tuple, orders)))
+    found = "one order" if count == 1 else f"{count} different orders"
+    shortest = ", ".join(f"{one} {n} times" for one, n in first.items())
+    words = f"{found} in {len(orders)} repetitions; the shortest: {shortest}"
+    return Finding(words, "yes") if count > 1 else Finding(words, "not shown", absent="no other order")
 
 
 def _anomalies(figures: Figures, *names: str) -> list[tuple[str, dict[str, Any]]]:
