@@ -5,8 +5,17 @@ use std::process::Command;
 
 const FOLDER: &str = "../bpf";
 /// What they share, or are made of.
-const HEADERS: [&str; 8] =
-    ["drop_place", "kernel", "probe", "records", "watch_packet", "watch_sample", "watch_sockets", "watch_tests"];
+const HEADERS: [&str; 9] = [
+    "drop_place",
+    "kernel",
+    "probe",
+    "records",
+    "watch_filter",
+    "watch_packet",
+    "watch_sample",
+    "watch_sockets",
+    "watch_tests",
+];
 const PROGRAMS: [&str; 4] = ["bridge", "drops", "stages", "watch"];
 
 fn main() {

@@ -129,6 +129,8 @@ struct skb_shared_info {
 #define TYPE_8021Q 0x8100
 #define TYPE_8021AD 0x88a8
 #define ETHERNET_HEADER 14
+/* Both MAC addresses: a VLAN tag is behind them. */
+#define MACS 12
 #define VLAN_TAG 4
 
 #endif

@@ -15,6 +15,7 @@
 #include <bpf/bpf_core_read.h>
 #include <bpf/bpf_tracing.h>
 #include "drop_place.h"
+#include "watch_filter.h"
 #include "watch_sample.h"
 
 /* The numbers and layouts up to the maps, and those of tests (watch_tests.h) and headers (watch_packet.h), are those of wire::watch. */
@@ -146,16 +147,19 @@ static __always_inline const volatile __u32 *point_at(__u32 netns, __u32 ifindex
 	return NULL;
 }
 
-/* Finds in the head of a program what the packet begins with; whether the tests accept it. */
+/* Finds in the head of a program what the packet begins with; whether the tests, and the filter if there is one, accept it. */
 static __always_inline bool look_at(struct packet *packet, bool ethernet, __u32 program, struct head *head, __u32 *bytes)
 {
+	__u32 type = bpf_ntohs(packet->protocol);
+
 	*bytes = read_packet(head, packet, HEAD);
 	__builtin_memset(&head->found, 0, sizeof(head->found));
 	if (packet->tagged) {
 		head->found.tagged = 1;
 		head->found.tci = packet->tci;
 	}
-	return is_wanted(program, *bytes, ethernet, bpf_ntohs(packet->protocol));
+	head->tag_beside = packet->tagged;
+	return is_wanted(program, *bytes, ethernet, type) && (!filter_length || passes(program, *bytes, packet->length, ethernet, type));
 }
 
 /* The tests have accepted a packet there. */
@@ -307,12 +311,10 @@ int BPF_PROG(watch_out, struct sk_buff *skb, const struct net_device *dev)
 	return seen_at(skb, dev, true);
 }
 
-/* Of a packet with a VLAN tag beside it, its two MAC addresses are copied first, then the tag, then the rest of it. */
-#define BEFORE_TAG 12
-
 /*
  * A packet is about to be copied to whoever asks for it. vhost-net or QEMU reads it from a tap or macvtap here; a packet that a
- * socket receives has no interface any more, or is at one of the host's own, which is no such point.
+ * socket receives has no interface any more, or is at one of the host's own, which is no such point. Of one with a VLAN tag beside it
+ * both MAC addresses are copied first, then the tag, then the rest of it.
  */
 SEC("tp_btf/skb_copy_datagram_iovec")
 int BPF_PROG(watch_read, struct sk_buff *skb, int length)
@@ -320,7 +322,7 @@ int BPF_PROG(watch_read, struct sk_buff *skb, int length)
 	const struct net_device *dev = skb->dev;
 	const volatile __u32 *point;
 
-	if (length == BEFORE_TAG)
+	if (length == MACS)
 		return 0;
 	point = point_at(dev->nd_net.net->ns.inum, dev->ifindex | READ_FROM);
 	return point ? seen(skb, has_ethernet(dev), OF_READ, *point, true, 0) : 0;

@@ -36,7 +36,9 @@ const volatile __u32 reads_pages = 0;
 
 struct head {
 	__u8 bytes[SAMPLED_HEAD + 64];
+	__u8 frame[256 + 8]; /* for a filter: the first HEAD bytes as on a cable */
 	struct headers found;
+	__u32 tag_beside; /* the tag found is one that the kernel keeps beside the packet */
 	__u32 behind_tags; /* where what has the EtherType begins */
 	__u32 behind_ip; /* where what IP carries begins; without IP the same as behind_tags */
 	__u32 end; /* where IP says that the packet ends: padding may follow; 0: it does not say */

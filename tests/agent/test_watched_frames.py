@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import ctypes
+import fcntl
+import json
 import os
+import random
 import socket
 import struct
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +20,11 @@ import pytest
 from agent_bed import Bed, inside
 from agent_process import Agent
 from agent_streams import ORDINARY, new_run_id, recording
+from agent_switch import IFF_NO_PI, TUNSETIFF
+from lab_machine import run, until
+from offline_filter import accepts
 
+from latlab.scenario.pcap_filter import Instruction, compiled
 from latlab.scenario.watched import parse_flow
 
 pytestmark = [
@@ -27,6 +35,7 @@ pytestmark = [
     ),
 ]
 
+IFF_TUN = 0x0001
 NO_BTF = ("unshare", "--mount", "sh", "-c", 'mount -t tmpfs none /sys/kernel/btf && exec "$@"', "sh")
 UNPRIVILEGED = ("setpriv", "--bounding-set", "-sys_admin,-bpf,-perfmon")
 MACS = bytes.fromhex("0200004e0002 0200004e0001")
@@ -69,7 +78,10 @@ FRAMES = {
     "udp-rtag": struct.pack(">HHH", 0xF1C1, 0, 1) + ipv4(17, ports(4000, 5000)),
 }
 """By name what follows the addresses of a frame."""
-EVERY = {*FRAMES, "sv-multicast"}
+NAMED = {name: MACS + what + b"|" + name.encode() for name, what in FRAMES.items()}
+NAMED["sv-multicast"] = MULTICAST + FRAMES["sv"] + b"|sv-multicast"
+"""The frames, each with its name at its end."""
+EVERY = set(NAMED)
 UDP = {"udp", "udp-back", "udp-ef", "udp6", "udp-qinq", "udp-rtag", "fragment"}
 
 
@@ -89,8 +101,8 @@ ATTACHED = {"watch_in", "watch_out", "watch_call", "watch_sent"}
 
 def watched(bed: Bed, folder: Path, **changes: Any) -> Agent:
     """An agent that watches both ends of the cable."""
-    spec = {"run_id": new_run_id(), "recording": str(folder / "watch"), "realtime": ORDINARY, "points": both_ends()}
-    return bed.agent("ecu", "watch", {**spec, **changes})
+    spec = {"run_id": new_run_id(), "recording": str(folder / "watch"), "realtime": ORDINARY}
+    return bed.agent("ecu", "watch", {**spec, "points": changes.get("points") or both_ends(), **changes})
 
 
 @contextmanager
@@ -137,9 +149,8 @@ def test_an_expression_fits_these_frames_and_no_others(
     agent = watched(bed, tmp_path, flow=parse_flow(expression))
     assert agent.until("ready")["watch"] == {"clock": "CLOCK_TAI", "snap": 128, "reads_pages": True}
     with bed.tap("sensor", "ecu") as talker:
-        for name, what in FRAMES.items():
-            talker.send(MACS + what + b"|" + name.encode())
-        talker.send(MULTICAST + FRAMES["sv"] + b"|sv-multicast")
+        for frame in NAMED.values():
+            talker.send(frame)
     agent.tell(stop=True)
     done = agent.until("done")
     assert agent.ended() == 0
@@ -153,6 +164,140 @@ def test_an_expression_fits_these_frames_and_no_others(
         assert {row["bytes"].rpartition(b"|")[2].decode() for row in seen} == expected
         assert all(row["ethernet"] for row in seen)
         assert [row["tai_ns"] for row in seen] == sorted(row["tai_ns"] for row in seen)
+
+
+FILTERS = [
+    "udp port 5000",
+    "ip6 and udp",
+    "vlan and vlan and udp",
+    "vlan 10 and ether proto 0x88ba",
+    "ip[8] = 9 and ip[1] >> 2 = 46",
+    "udp[4:2] != 24 or tcp",
+    "ip[16:4] & 0xffff0000 = 0x0a020000 and not icmp",
+    "len > 80",
+    "less 70",
+    "ip[0] * 4 - ip[9] / 2 > 270 or ip[3] % 7 = 0 or ip[2:2] * 3 ^ 1 > 200",
+    "ether multicast",
+    "ip[6:2] & 0x1fff != 0",
+    "ip[ip[9]:2] = 0x0200",
+    "(ip[12] << ip[15]) | ip[1] = 20",
+]
+
+
+def any_filter(seed: int, length: int) -> list[Instruction]:
+    """Instructions of every kind, in any order, the last of which accept about half of all frames."""
+    draw = random.Random(seed)
+    computing = [0x04, 0x14, 0x24, 0x34, 0x44, 0x54, 0x64, 0x74, 0x94, 0xA4]
+    moving = [0x00, 0x01, 0x07, 0x87, 0x80, 0x81, 0x84, 0x60, 0x61, 0x02, 0x03]
+    reading = [0x20, 0x28, 0x30, 0x40, 0x48, 0x50, 0xB1]
+    asking = [0x15, 0x25, 0x35, 0x45, 0x1D, 0x2D, 0x3D, 0x4D]
+    # Memory has no value in libpcap before it is stored to.
+    found: list[Instruction] = [(0x30, 0, 0, draw.randrange(40)), (0x07, 0, 0, 0), *((0x02, 0, 0, n) for n in (0, 15))]
+    while len(found) < length - 2:
+        code = draw.choice(draw.choice([computing, [one | 0x08 for one in computing], moving, reading, asking, [0x05]]))
+        further = draw.randrange(min(5, length - 1 - len(found)))
+        number = {0x05: further}.get(code, draw.choice([0, 15]) if code in (0x60, 0x61, 0x02, 0x03) else None)
+        number = draw.choice([1, 2, 5, 20, 33, 0xFF, 0x88BA]) if number is None else number
+        if code in (0x40, 0x48, 0x50, 0x3C, 0x9C) and len(found) < length - 3:
+            # Else most would read behind the frame, or divide by 0.
+            found.append((0x01, 0, 0, draw.randrange(1, 9)))
+        found.append((code, *(draw.sample([0, further], 2) if code in asking else (0, 0)), number))
+    return [*found, (0x54, 0, 0, 1), (0x16, 0, 0, 0)]
+
+
+def telling(length: int, count: int) -> list[list[Instruction]]:
+    """So many filters of this length, none of which accepts all frames, and none none."""
+    drawn = (any_filter(seed, length) for seed in range(10_000))
+    found = (one for one in drawn if 0 < sum(accepts(one, frame) for frame in NAMED.values()) < len(NAMED))
+    return list(islice(found, count))
+
+
+def assert_accepts_what_libpcap_does(bed: Bed, folder: Path, filtering: list[Instruction]) -> None:
+    expected = {name for name, frame in NAMED.items() if accepts(filtering, frame)}
+    agent = watched(bed, folder, flow={"pcap": filtering})
+    agent.until("ready")
+    with bed.tap("sensor", "ecu") as talker:
+        for frame in NAMED.values():
+            talker.send(frame)
+    agent.tell(stop=True)
+    done = agent.until("done")
+    assert [(one["out"], one["in"]) for one in done["points"]] == [(len(expected), 0), (0, len(expected))], filtering
+    seen = recording(folder, "watch.watched").table["bytes"]
+    assert {one.rpartition(b"|")[2].decode() for one in seen} == expected, filtering
+
+
+@pytest.mark.parametrize("expression", FILTERS)
+def test_a_filter_accepts_the_frames_that_libpcap_does(bed: Bed, tmp_path: Path, expression: str) -> None:
+    assert_accepts_what_libpcap_does(bed, tmp_path, compiled(expression))
+
+
+@pytest.mark.parametrize(("length", "count"), [(24, 15), (128, 2)])
+def test_filters_of_any_instructions_accept_the_frames_that_libpcap_does(
+    bed: Bed, tmp_path: Path, length: int, count: int
+) -> None:
+    for filtering in telling(length, count):
+        assert_accepts_what_libpcap_does(bed, tmp_path, filtering)
+
+
+def test_a_filter_sees_the_tag_that_the_kernel_keeps_beside_a_packet(relay_bed: Bed, tmp_path: Path) -> None:
+    within = ("ip", "-n", "relay", "link")
+    run(*within, "add", "br0", "type", "bridge")
+    for port in ("sensor", "ecu"):
+        run(*within, "set", port, "master", "br0")
+    run(*within, "set", "br0", "up")
+    shown = ("bridge", "-n", "relay", "-j", "link", "show")
+    until(lambda: {one["state"] for one in json.loads(run(*shown))} == {"forwarding"})
+    with inside("relay"):
+        inode = Path("/proc/thread-self/ns/net").stat().st_ino
+        point = {"netns": inode, "ifindex": socket.if_nametoindex("ecu")}
+    expression = "vlan 10 and ether[14:2] = 0x800a and len = 72"
+    agent = watched(relay_bed, tmp_path, flow=parse_flow(f"pcap: {expression}"), points=[point])
+    agent.until("ready")
+    frames = {pcp: MULTICAST + tag(10, pcp) + struct.pack(">H", 0x88BA) + bytes(54) for pcp in (3, 4, 5)}
+    assert [pcp for pcp, frame in frames.items() if accepts(compiled(expression), frame)] == [4]
+    with relay_bed.tap("sensor", "relay") as talker:
+        for frame in frames.values():
+            talker.send(frame)
+    agent.tell(stop=True)
+    assert agent.until("done")["points"][0]["out"] == 1
+
+
+def test_a_filter_sees_packets_without_an_ethernet_header_behind_one(bed: Bed, tmp_path: Path) -> None:
+    with inside("sensor"):
+        tun = os.open("/dev/net/tun", os.O_RDWR)
+        fcntl.ioctl(tun, TUNSETIFF, struct.pack("16sH22x", b"tun0", IFF_TUN | IFF_NO_PI))
+        inode = Path("/proc/thread-self/ns/net").stat().st_ino
+        point = {"netns": inode, "ifindex": socket.if_nametoindex("tun0")}
+    run("ip", "-n", "sensor", "addr", "add", "10.9.0.1/24", "dev", "tun0")
+    run("ip", "-n", "sensor", "link", "set", "tun0", "up")
+    flow = parse_flow("pcap: udp dst port 5000 and udp[8:2] = 0x4242 and ether[0:4] = 0 and len = 44")
+    agent = watched(bed, tmp_path, flow=flow, points=[point])
+    agent.until("ready")
+    with bed.udp("sensor", "10.9.0.1") as talker:
+        for data in (b"AA", b"BB", b"BBB"):
+            talker.sendto(data, ("10.9.0.2", 5000))
+    agent.tell(stop=True)
+    assert agent.until("done")["points"][0]["out"] == 1
+    os.close(tun)
+
+
+@pytest.mark.parametrize(
+    ("pcap", "where", "what"),
+    [
+        ([], "flow.pcap", "0 instructions, expected 1 to 128"),
+        ([[6, 0, 0, 0]] * 129, "flow.pcap", "129 instructions, expected 1 to 128"),
+        ([[0x15, 0, 1, 5], [6, 0, 0, 0]], "flow.pcap[0]", "leads behind the last instruction"),
+        ([[5, 0, 0, 1], [6, 0, 0, 0]], "flow.pcap[0]", "leads behind the last instruction"),
+        ([[0x60, 0, 0, 16], [6, 0, 0, 0]], "flow.pcap[0]", "or to memory that is not there"),
+        ([[0x28, 0, 0, 12]], "flow.pcap[0]", "leads behind the last instruction"),
+        ([[0xFF, 0, 0, 0], [6, 0, 0, 0]], "flow.pcap[0][0]", "0xff is no instruction of classic BPF"),
+    ],
+)
+def test_what_is_no_filter_is_refused(bed: Bed, tmp_path: Path, pcap: list[Any], where: str, what: str) -> None:
+    agent = watched(bed, tmp_path, flow={"pcap": pcap})
+    assert agent.ended() != 0
+    (error,) = [event for event in agent.events if event["event"] == "error"]
+    assert (error["where"], what in error["what"]) == (where, True), error
 
 
 def test_flows_that_do_not_fit_are_named_only_where_nothing_fits(bed: Bed, tmp_path: Path) -> None:

@@ -11,12 +11,22 @@ from emulated_machine import IP
 from two_hosts import RUN_ID, Hosts, Stream, Transport, ethernet, udp
 
 from latlab.recordings.arrow import read_recording
+from latlab.scenario.watched import parse_flow
 
 UDP: dict[str, Any] = {"is": {"protocol": 17, "destination_port": [5557, 5557]}}
 ETHERNET: dict[str, Any] = {"is": {"ether_type": 0x88B5}}
 
 
-@pytest.mark.parametrize(("transport", "flow"), [(udp(), UDP), (ethernet(vlan=5, pcp=6), ETHERNET)], ids=["udp", "raw"])
+@pytest.mark.parametrize(
+    ("transport", "flow"),
+    [
+        (udp(), UDP),
+        (ethernet(vlan=5, pcp=6), ETHERNET),
+        (udp(), parse_flow("pcap: udp dst port 5557 and ip[8] > 1")),
+        (ethernet(vlan=5, pcp=6), parse_flow("pcap: ether[14:2] = 0xc005 and ether[16:2] = 0x88b5")),
+    ],
+    ids=["udp", "raw", "udp-by-a-filter", "raw-by-a-filter"],
+)
 def test_calls_are_seen_between_the_programs_own_timestamps_and_the_kernels(
     hosts: Hosts, tmp_path: Path, transport: Transport, flow: dict[str, Any]
 ) -> None:

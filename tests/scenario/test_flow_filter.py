@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ctypes
+from ctypes.util import find_library
 from typing import Any
 
 import pytest
@@ -10,6 +12,9 @@ from latlab.model.errors import UsageError
 from latlab.scenario.watched import WatchPoint, parse_flow, parse_point
 
 UDP = {"protocol": 17}
+libpcap = pytest.mark.skipif(
+    find_library("pcap") is None, reason="libpcap is missing: `tools/require test` installs it"
+)
 
 
 def port(number: int, **more: Any) -> dict[str, Any]:
@@ -125,3 +130,41 @@ def test_a_place_is_an_interface_of_a_namespace_of_a_machine(text: str, point: W
 def test_what_is_no_place_is_one_error(text: str) -> None:
     with pytest.raises(UsageError, match="is not a place to watch"):
         parse_point(text)
+
+
+@libpcap
+def test_a_filter_of_pcap_is_compiled_by_libpcap() -> None:
+    # EtherType of sampled values: load it, compare it, accept or reject.
+    flow = parse_flow(" pcap: ether proto 0x88ba ")
+    assert flow == {"pcap": [(0x28, 0, 0, 12), (0x15, 0, 1, 0x88BA), (0x06, 0, 0, 65535), (0x06, 0, 0, 0)]}
+
+
+@libpcap
+@pytest.mark.parametrize(
+    ("expression", "what", "remedy"),
+    [
+        ("pcap:", "an expression is missing", "'pcap: ip[8] < 5'"),
+        ("pcap: udp udp", "syntax error", "pcap-filter(7)"),
+        ("pcap: ip and not ip", "expression rejects all packets", "pcap-filter(7)"),
+        ("pcap: ether[127:2] = 1", "it reads byte 128 of the frame, or one behind it", "the first 128 bytes"),
+        ("pcap: udp[150] = 1", "it reads byte 164 of the frame, or one behind it", "the first 128 bytes"),
+        ("pcap: " + " or ".join(f"ip[{n}] = {n}" for n in range(2, 70)), "instructions; at most 128", "shorter"),
+    ],
+)
+def test_what_is_no_filter_is_one_error(expression: str, what: str, remedy: str) -> None:
+    with pytest.raises(UsageError) as refused:
+        parse_flow(expression)
+    assert refused.value.what.startswith(f"{expression[:20]!r}"[:-1])
+    assert (what in refused.value.what, remedy in refused.value.remedy) == (True, True), refused.value
+    assert refused.value.where == "--flow"
+
+
+def test_without_libpcap_a_filter_is_one_error_that_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    def absent(_: str) -> None:
+        raise OSError
+
+    monkeypatch.setattr(ctypes, "CDLL", absent)
+    with pytest.raises(UsageError, match="needs libpcap") as refused:
+        parse_flow("pcap: udp")
+    assert "Debian package: libpcap0.8" in refused.value.remedy
+    assert parse_flow("udp") == {"is": UDP}

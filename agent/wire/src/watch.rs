@@ -2,7 +2,7 @@
 //! records of these.
 
 use crate::drops::{PLACE_BYTES, Place, known};
-use crate::spec::{Flow, MAX_TESTS, Macs, Network, Rule, WatchPoint};
+use crate::spec::{Flow, MAX_INSTRUCTIONS, MAX_TESTS, Macs, Network, Rule, WatchPoint};
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -13,6 +13,8 @@ pub const RECORD_BYTES: usize = 24;
 pub const DROP_BYTES: usize = RECORD_BYTES + 16 + PLACE_BYTES;
 /// Bytes of a test.
 const TEST_BYTES: usize = 40;
+/// Bytes of an instruction of a filter.
+const INSTRUCTION_BYTES: usize = 8;
 /// Slots for points: more than there may be points.
 const SLOTS: usize = 256;
 /// With the number of a tap in its slot: what is read from it.
@@ -155,6 +157,19 @@ pub fn test_table(flow: &Flow) -> Vec<u8> {
     table
 }
 
+/// The filter of a flow as the programs have it, and how many instructions it has; 0: the flow is none.
+pub fn filter_table(flow: &Flow) -> (u32, Vec<u8>) {
+    let filter = if let Flow::Pcap(filter) = flow { filter.as_slice() } else { &[] };
+    let mut table: Vec<u8> = Vec::with_capacity(MAX_INSTRUCTIONS * INSTRUCTION_BYTES);
+    for (code, yes, no, k) in filter {
+        table.extend(code.to_ne_bytes());
+        table.extend([*yes, *no]);
+        table.extend(k.to_ne_bytes());
+    }
+    table.resize(MAX_INSTRUCTIONS * INSTRUCTION_BYTES, 0);
+    (filter.len() as u32, table)
+}
+
 /// Points as the programs look them up: each in the slot that the sum of its two numbers leads to, or in the next free one.
 pub fn slot_table(points: &[WatchPoint]) -> Vec<u8> {
     let mut slots: Vec<Option<[u32; 3]>> = vec![None; SLOTS];
@@ -191,6 +206,8 @@ impl Flow {
             Self::Any(parts) => Node::Any(parts.iter().map(Self::node).collect()),
             Self::Not(part) => Node::Not(Box::new(part.node())),
             Self::Is(rule) => rule.node(),
+            // What it accepts is for the filter to say.
+            Self::Pcap(_) => Node::all(Vec::new()),
         }
     }
 }
@@ -352,6 +369,21 @@ mod tests {
         let each: Vec<_> = table.chunks(TEST_BYTES).collect();
         assert_eq!(each[..3], tests.iter().map(|test| test.bytes()).collect::<Vec<_>>());
         assert!(each[3..].iter().all(|none| none.iter().all(|byte| *byte == 0)));
+    }
+
+    #[test]
+    fn a_filter_is_laid_out_as_the_program_reads_it_and_no_test_is_asked_before() {
+        let flow = serde_json::from_value::<Flow>(
+            json!({"pcap": [[0x28, 0, 0, 12], [0x15, 0, 1, 0x88ba], [6, 0, 0, 65535], [6, 0, 0, 0]]}),
+        )
+        .unwrap();
+        let (length, table) = filter_table(&flow);
+        assert_eq!((length, table.len()), (4, MAX_INSTRUCTIONS * INSTRUCTION_BYTES));
+        let comparison = [0x15_u16.to_ne_bytes().to_vec(), vec![0, 1], 0x88ba_u32.to_ne_bytes().to_vec()].concat();
+        assert_eq!(table[INSTRUCTION_BYTES..2 * INSTRUCTION_BYTES], comparison);
+        assert!(table[4 * INSTRUCTION_BYTES..].iter().all(|byte| *byte == 0));
+        assert_eq!(leads(&flow.tests()), [(ANYTHING, ACCEPT, REJECT)]);
+        assert_eq!(filter_table(&Flow::All(Vec::new())).0, 0);
     }
 
     #[test]

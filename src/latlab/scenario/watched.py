@@ -17,8 +17,10 @@ from latlab.model.units import SECOND_NS
 from latlab.scenario.findings import shown, wrong
 from latlab.scenario.limits import Trigger, TriggerText
 from latlab.scenario.parts import END, End, Listed, Part, parse_end
+from latlab.scenario.pcap_filter import compiled
 
-# Which packets are watched: an expression such as `udp port 5000`, a part of pcap-filter(7), as the agent has it.
+# Which packets are watched: an expression such as `udp port 5000`, much as in pcap-filter(7). Behind `pcap:` it is one
+# of pcap-filter(7), which libpcap compiles.
 #
 # Terms that stand side by side are one condition: all of them have to hold. Conditions are joined by `and` and `or`,
 # which bind alike, from left to right, as in pcap-filter. `not` denies the condition that follows it.
@@ -58,14 +60,22 @@ _SIDES: Final = {"src": "source", "dst": "destination"}
 _AND, _OR, _NOT = ("and", "&&"), ("or", "||"), ("not", "!")
 _WORDS: Final = re.compile(r"\(|\)|&&|\|\||!|[^\s()!&|]+|[&|]")
 _MAC: Final = re.compile(r"[0-9a-f]{2}(?:[:-][0-9a-f]{2}){5}", re.IGNORECASE)
-_EXAMPLE: Final = "for instance 'udp port 5000', 'ether proto sv and vlan 10', 'tcp and not (port 22 or port 443)'"
+_EXAMPLE: Final = (
+    "for instance 'udp port 5000', 'ether proto sv and vlan 10', 'tcp and not (port 22 or port 443)'; "
+    "or 'pcap: FILTER', of pcap-filter(7)"
+)
 
 Flow = dict[str, Any]
-"""An expression as in the agent's spec (docs/reference/agent.md, watch): `all`, `any`, `not`, or `is` with a rule."""
+"""An expression as in the agent's spec (docs/reference/agent.md, watch): `all`, `any`, `not`, `is` with a rule, or
+`pcap` with a filter.
+"""
+_PCAP: Final = "pcap:"
 
 
 def parse_flow(text: str) -> Flow:
     """The expression for the agent. UsageError: it is none."""
+    if text.lstrip().startswith(_PCAP):
+        return {"pcap": compiled(text.partition(_PCAP)[2].strip())}
     reader = _ExpressionReader(text)
     flow = reader.alternatives()
     if reader.word is not None:
@@ -499,7 +509,7 @@ class FlowAsked(Part):
     """
 
     match: Annotated[str, AfterValidator(_matches)] = Field(
-        description="which packets, as `latlab watch --flow` takes it, such as udp port 5000"
+        description="which packets, as `latlab watch --flow` takes it, such as udp port 5000 or pcap: ip[8] < 5"
     )
     at: Annotated[Listed[FlowPointText], AfterValidator(_each_once)] = Field(
         min_length=1,

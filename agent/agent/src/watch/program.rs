@@ -7,7 +7,7 @@ use aya::{Btf, EbpfLoader};
 use aya_obj::btf::BtfKind;
 use wire::event::OtherFlow;
 use wire::spec::{Watch as Spec, WatchPoint};
-use wire::watch::{DROP_BYTES, OTHER_BYTES, Other, RECORD_BYTES, Record, slot_table, test_table};
+use wire::watch::{DROP_BYTES, OTHER_BYTES, Other, RECORD_BYTES, Record, filter_table, slot_table, test_table};
 
 static OBJECT: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/watch.bpf.o"));
 
@@ -77,6 +77,7 @@ impl Programs {
         let each = if spec.drops { DROP_BYTES } else { RECORD_BYTES };
         let code = linked(OBJECT, reads_pages, &kernel)?;
         let (slots, tests) = (slot_table(&spec.points), test_table(&spec.flow));
+        let (filter_length, filter) = filter_table(&spec.flow);
         let mut object = EbpfLoader::new()
             .btf(Some(&kernel))
             .set_global("use_tai", &u32::from(tai), true)
@@ -85,6 +86,8 @@ impl Programs {
             .set_global("snap", &(snap as u32), true)
             .set_global("slots", slots.as_slice(), true)
             .set_global("tests", tests.as_slice(), true)
+            .set_global("filter_length", &filter_length, true)
+            .set_global("filter", filter.as_slice(), true)
             .set_max_entries("queued", if has_sockets { SOCKETS } else { 1 })
             .set_max_entries("records", ring_bytes(spec.ring_records, RING_HEADER + each + snap))
             .load(&code)

@@ -30,7 +30,7 @@ pub use talk::{
 pub use timer::{How, Timer, Trace};
 pub use trace::{Absent, Tracing};
 pub use watch::{Flow, Macs, Network, Rule, Sight, Watch, WatchPoint, WatchTrigger};
-pub(crate) use watch::{HOLD_NS, MAX_TESTS};
+pub(crate) use watch::{HOLD_NS, MAX_INSTRUCTIONS, MAX_TESTS};
 
 use crate::flight::{Ahead, Window};
 use crate::probe;

@@ -13,6 +13,9 @@ const MAX_POINTS: usize = 64;
 const MAX_SAMPLE: u32 = 1_000_000;
 /// Most tests of a packet; as in `agent/bpf/watch_tests.h`.
 pub(crate) const MAX_TESTS: usize = 48;
+/// Most instructions of a filter, and words of its memory; as in `agent/bpf/watch_filter.h`.
+pub(crate) const MAX_INSTRUCTIONS: usize = 128;
+const MEMORY_WORDS: u32 = 16;
 /// Bytes of a packet that are kept where nothing else is asked for.
 const SNAP: usize = 128;
 /// The headers of a UDP datagram over IPv6 with two VLAN tags.
@@ -111,7 +114,13 @@ pub enum Flow {
     Not(Box<Flow>),
     /// The packet is so.
     Is(Rule),
+    /// This filter accepts the packet. It is the whole of an expression.
+    Pcap(Vec<Instruction>),
 }
+
+/// An instruction of classic BPF (`struct sock_filter` of linux/filter.h), as libpcap compiles pcap-filter(7) for Ethernet: its code,
+/// how many instructions are passed over if a comparison holds, how many if it does not, and its number.
+pub type Instruction = (u16, u8, u8, u32);
 
 /// What a packet is: all of these; what is None may be anything.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, JsonSchema, Deserialize)]
@@ -242,7 +251,10 @@ impl Watch {
                 return wrong("snap", format!("expected at least {} with a trigger", LEAST_SNAP + LEAST_PAYLOAD));
             }
         }
-        self.flow.check("flow")?;
+        match &self.flow {
+            Flow::Pcap(filter) => check_filter(filter)?,
+            flow => flow.check("flow")?,
+        }
         let tests = self.flow.tests().len();
         if tests > MAX_TESTS {
             return wrong("flow", format!("{tests} tests of a packet, expected at most {MAX_TESTS}"));
@@ -259,12 +271,44 @@ impl Flow {
             Self::Any(parts) => check_each(parts, &format!("{at}.any")),
             Self::Not(part) => part.check(&format!("{at}.not")),
             Self::Is(rule) => rule.check(&format!("{at}.is")),
+            Self::Pcap(_) => wrong(format!("{at}.pcap"), "expected alone".to_string()),
         }
     }
 }
 
 fn check_each(parts: &[Flow], at: &str) -> Result<(), Wrong> {
     parts.iter().enumerate().try_for_each(|(n, part)| part.check(&format!("{at}[{n}]")))
+}
+
+/// Checks that each instruction is one, and that a filter ends.
+fn check_filter(filter: &[Instruction]) -> Result<(), Wrong> {
+    if !(1..=MAX_INSTRUCTIONS).contains(&filter.len()) {
+        let found = filter.len();
+        return wrong("flow.pcap", format!("{found} instructions, expected 1 to {MAX_INSTRUCTIONS}"));
+    }
+    for (n, (code, yes, no, k)) in filter.iter().enumerate() {
+        let at = format!("flow.pcap[{n}]");
+        let behind = filter.len() - n - 1;
+        let inside = match code {
+            // Loads of the packet and its length; of a number; what X is to be 4 times.
+            0x20 | 0x28 | 0x30 | 0x40 | 0x48 | 0x50 | 0x80 | 0x81 | 0x00 | 0x01 | 0xb1 => behind > 0,
+            // Loads and stores of memory.
+            0x60 | 0x61 | 0x02 | 0x03 => behind > 0 && *k < MEMORY_WORDS,
+            // Arithmetic, with a number or X, and moves between A and X.
+            0x04 | 0x14 | 0x24 | 0x34 | 0x44 | 0x54 | 0x64 | 0x74 | 0x84 | 0x94 | 0xa4 => behind > 0,
+            0x0c | 0x1c | 0x2c | 0x3c | 0x4c | 0x5c | 0x6c | 0x7c | 0x9c | 0xac | 0x07 | 0x87 => behind > 0,
+            // Jumps: with a distance; if A and a number, or X, compare so.
+            0x05 => (*k as usize) < behind,
+            0x15 | 0x25 | 0x35 | 0x45 | 0x1d | 0x2d | 0x3d | 0x4d => usize::from(*yes.max(no)) < behind,
+            // Ends: with a number, with A.
+            0x06 | 0x16 => true,
+            _ => return wrong(format!("{at}[0]"), format!("{code:#x} is no instruction of classic BPF")),
+        };
+        if !inside {
+            return wrong(at, "leads behind the last instruction, or to memory that is not there".to_string());
+        }
+    }
+    Ok(())
 }
 
 impl Rule {
@@ -337,6 +381,10 @@ mod tests {
         assert_eq!(with("flow", json!({"is": {"source": network}})), Err("flow.is.source.prefix".into()));
         assert!(with("flow", json!({"is": {"port": 5}})).unwrap_err().contains("unknown field"));
         let many = |n: usize| json!({"any": vec![json!({"is": {"protocol": 17}}); n]});
+        assert_eq!(with("points", json!([{"netns": 1, "ifindex": 0, "read": true}])), Err("points[0].read".into()));
+        assert_eq!(with("flow", json!({"pcap": [[6, 0, 0, 1]]})), Ok(128));
+        assert_eq!(with("flow", json!({"pcap": [[0x15, 0, 1, 5], [6, 0, 0, 1]]})), Err("flow.pcap[0]".into()));
+        assert_eq!(with("flow", json!({"not": {"pcap": [[6, 0, 0, 1]]}})), Err("flow.not.pcap".into()));
         assert_eq!((with("flow", many(MAX_TESTS)), with("flow", many(MAX_TESTS + 1))), (Ok(128), Err("flow".into())));
     }
 }

@@ -40,7 +40,7 @@ from latlab.testbed.step import WITH_ITS_LAB, Check, Service, Step
 from latlab.testbed.tuning.threads import ALL, EMULATOR_ALONE, VCPUS, at_fifo, on_cpus, thread_step
 
 BOOT_S = 240
-"""Plain emulation on a busy machine boots a whole kernel slowly."""
+"""Plain emulation on a busy machine boots a whole kernel slowly, and loads modules slowly."""
 NESTED = "/usr/share/latlab/images"
 """Where an image of a board has the images of its guests."""
 LOAD = "modprobe -a tun vhost_net bridge veth macvtap 8021q openvswitch vfio-pci\n"
@@ -105,7 +105,12 @@ class BoardMachine(MachineKind):
         image = _image(scenario, name, site)
         virtual = _is_virtual(scenario, name)
         # In a snapshot it costs no cell anything.
-        load = Step(name, f"load what bridges and guests on {name} need", ("sh", "-c", _load(scenario, name, site)))
+        load = Step(
+            name,
+            f"load what bridges and guests on {name} need",
+            ("sh", "-c", _load(scenario, name, site)),
+            within_s=BOOT_S,
+        )
         snapshot = site.snapshots.get(name)
         yield Step(MACHINE, f"make the folder of {name}'s ports", ("mkdir", "-p", folder(site, name)))
         if virtual:
