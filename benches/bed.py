@@ -36,7 +36,10 @@ TALKER_FIFO = 90
 
 @dataclass(frozen=True)
 class Setting:
-    """What both sides of a comparison are given: period and busy wait in ns, probe size in bytes, seconds."""
+    """What both sides of a comparison are given: period and busy wait in ns, probe size in bytes, seconds.
+
+    stamped_by: as `timestamps.by` of a scenario.
+    """
 
     period_ns: int
     size: int = 64
@@ -45,6 +48,7 @@ class Setting:
     listener_cpu: int = 1
     listener_fifo: int = 80
     tx_stamps: bool = True
+    stamped_by: str = "auto"
 
     @property
     def packets(self) -> int:
@@ -92,6 +96,7 @@ def scenario(setting: Setting) -> Scenario:
                 },
                 "b": {"listener": {"fifo": setting.listener_fifo, "cpus": [setting.listener_cpu]}},
             },
+            "timestamps": {"by": setting.stamped_by},
             "duration": f"{setting.packets * setting.period_ns}ns",
         }
     )
