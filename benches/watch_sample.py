@@ -1,13 +1,13 @@
 """How much of a flow of the highest rate `latlab-agent watch` records, whole and as a sample, and what is lost of it.
 
-    benches/watch_sample.py [--rounds 3] [--packets 1000000] [--samples 1 10 100 1000] [--count]
+    benches/watch_sample.py [--rounds 3] [--packets 1000000] [--samples 1 10 100 1000] [--flows FLOW …] [--count]
 
 Frames come in at an interface as fast as the kernel can make them (XDP live frames), and a bridge forwards them into
 another namespace: watched where they come in, where they leave the bridge and where they come in again. Each has
-another payload. Of each sample a row a round, interleaved: packets/s, what each point recorded of what passed it,
-records for which the ring had no room, and packets of the sample that one point has and another has not. With --count
-the kernel also counts for how long each program ran (`kernel.bpf_stats_enabled`), which itself takes 30 to 50 ns a run:
-these are among the figures, and slow the flow.
+another payload. Of each flow and sample a row a round, interleaved: packets/s, what each point recorded of what passed
+it, records for which the ring had no room, and packets of the sample that one point has and another has not. With
+--count the kernel also counts for how long each program ran (`kernel.bpf_stats_enabled`), which itself takes 30 to
+50 ns a run: these are among the figures, and slow the flow.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ import tempfile
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +39,7 @@ from latlab.scenario.watched import parse_flow
 from latlab.testbed.preflight import find_agent
 
 PORT = 5600
+FLOW = f"udp port {PORT}"
 RING = 1 << 18
 PAYLOAD_AT = 14 + 20 + 8
 SENSOR, ECU = "02:00:00:00:00:01", "02:00:00:00:00:02"
@@ -96,7 +98,7 @@ def watching(spec: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     whole = {
         "run_id": secrets.token_hex(8),
         "realtime": {},
-        "flow": parse_flow(f"udp port {PORT}"),
+        "flow": parse_flow(FLOW),
         "ring_records": RING,
     }
     words = [str(find_agent()), "watch"]
@@ -112,10 +114,11 @@ def watching(spec: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
         done |= said(agent.stdout, "done")
 
 
-def one_round(sample: int, packets: int) -> str:
+def one_round(flow: str, sample: int, packets: int) -> str:
     """A row: what came of these packets."""
     with tempfile.TemporaryDirectory() as place:
-        with watching({"recording": f"{place}/watch", "points": points(), "sample": sample}) as done:
+        asked = {"flow": parse_flow(flow), "points": points(), "sample": sample}
+        with watching({"recording": f"{place}/watch", **asked}) as done:
             with inside("watch-switch"):
                 ifindex, program = socket.if_nametoindex("in0"), program_that_numbers(PAYLOAD_AT)
                 began = time.monotonic()
@@ -130,7 +133,7 @@ def one_round(sample: int, packets: int) -> str:
     sets = [set(own.filter(point=number)["own"].to_list()) for number in range(len(POINTS))]
     told = ", ".join(f"{recorded} of {passed}" for recorded, passed in seen)
     return (
-        f"sample {sample:5}  {packets / took_s:9.0f} packets/s  recorded {told}  "
+        f"{flow}  sample {sample:5}  {packets / took_s:9.0f} packets/s  recorded {told}  "
         f"{done['lost'] + done['ring_full']} lost  {len(sets[0] ^ sets[1])} and {len(sets[0] ^ sets[2])} at one only"
         f"{costs}"
     )
@@ -153,6 +156,7 @@ def main() -> None:
     arguments.add_argument("--rounds", type=int, default=3)
     arguments.add_argument("--packets", type=int, default=1_000_000)
     arguments.add_argument("--samples", type=int, nargs="+", default=[1, 10, 100, 1000])
+    arguments.add_argument("--flows", nargs="+", default=[FLOW])
     arguments.add_argument("--count", action="store_true")
     given = arguments.parse_args()
     need_root()
@@ -160,8 +164,8 @@ def main() -> None:
         make()
         with awake(), counted() if given.count else nullcontext():
             for _ in range(given.rounds):
-                for sample in given.samples:
-                    print(one_round(sample, given.packets), flush=True)
+                for flow, sample in product(given.flows, given.samples):
+                    print(one_round(flow, sample, given.packets), flush=True)
     finally:
         for name in NAMESPACES:
             subprocess.run(["ip", "netns", "delete", name], check=False, stderr=subprocess.DEVNULL)

@@ -64,7 +64,7 @@ NEEDS: Final = (
     *("libstdc++6", "zlib1g", "iproute2", "procps", "util-linux", "ethtool", "grep", "findutils", "coreutils"),
 )
 """What the lab runs, and what its Python packages are linked with."""
-RECOMMENDED: Final = ("iperf3", "openssh-client", "iputils-ping", "linuxptp", "rt-tests")
+RECOMMENDED: Final = ("iperf3", "openssh-client", "iputils-ping", "libpcap0.8", "linuxptp", "rt-tests")
 QEMU: Final = {"amd64": "qemu-system-x86", "arm64": "qemu-system-arm"}
 """Debian's package of what runs an architecture's guests."""
 WHEEL_PLATFORMS: Final = ("manylinux_2_28", "manylinux_2_27", "manylinux_2_24", "manylinux_2_17", "manylinux2014")

@@ -32,7 +32,10 @@ static __always_inline __u32 make_frame(struct head *head, bool ethernet, __u16 
 {
 	__u32 more = !ethernet ? ETHERNET_HEADER : head->tag_beside ? VLAN_TAG : 0;
 
-	__builtin_memcpy(&head->frame[more], head->bytes, HEAD);
+	/* The compiler would copy byte by byte, as it does not know how far the frame is moved. */
+#pragma unroll
+	for (__u32 n = 0; n < HEAD; n += sizeof(__u64))
+		*(__u64 *)&head->frame[more + n] = *(const __u64 *)&head->bytes[n];
 	if (!ethernet) {
 		__builtin_memset(head->frame, 0, MACS);
 		*(__be16 *)&head->frame[MACS] = bpf_htons(type);
