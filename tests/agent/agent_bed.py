@@ -10,11 +10,13 @@ from collections.abc import Iterator
 from typing import Any, Self
 
 from agent_process import PATIENCE_S, Agent
-from lab_machine import CLONE_NEWNET, LIBC, run, until_it_is
+from lab_machine import CLONE_NEWNET, LIBC, run, until, until_it_is
 
 ETH_P_ALL = 3
 SOL_PACKET = 263
 PACKET_AUXDATA = 8
+SO_TIMESTAMPING = 37
+RX_SOFTWARE, SOFTWARE = 1 << 3, 1 << 4
 
 
 class Bed:
@@ -43,6 +45,9 @@ class Bed:
         for first, second in cables:
             until_it_is(second, namespace=first)
             until_it_is(first, namespace=second)
+        self._stamped = [self.udp(first, "127.0.0.1") for first, _ in cables[:1]]
+        for own in self._stamped:
+            until_stamped(own)
 
     def __enter__(self) -> Self:
         return self
@@ -50,6 +55,8 @@ class Bed:
     def __exit__(self, *_exception: object) -> None:
         for agent in self._agents:
             agent.kill()
+        for own in self._stamped:
+            own.close()
 
     def agent(self, namespace: str, verb: str, spec: Any, *, before: tuple[str, ...] = ()) -> Agent:
         """The agent, told its spec (an object, or the line itself). before: a command that starts it, as setpriv."""
@@ -80,6 +87,21 @@ class Bed:
         """How many packets have left the namespace by the interface."""
         path = f"/sys/class/net/{interface}/statistics/tx_packets"
         return int(run("ip", "netns", "exec", namespace, "cat", path))
+
+
+def until_stamped(own: socket.socket) -> None:
+    """Nothing; the kernel takes timestamps of what comes in, and will as long as this socket is there.
+
+    It begins to once a work item has run (net_enable_timestamp() of net/core/dev.c), which waits where a CPU is held at
+    SCHED_FIFO. What comes in before that has none.
+    """
+    own.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPING, RX_SOFTWARE | SOFTWARE)
+
+    def is_stamped() -> bool:
+        own.sendto(b"", own.getsockname())
+        return bool(own.recvmsg(1, 128)[1])
+
+    until(is_stamped)
 
 
 def mac(address: str) -> str:

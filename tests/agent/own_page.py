@@ -12,13 +12,13 @@ from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
 
+from agent_bed import RX_SOFTWARE, SO_TIMESTAMPING, SOFTWARE
+
 IDENTITY, RUN_ID, BEGAN, BURST, HEAD, LOOKING, DOORBELL, ANSWERS, RING = 0, 1, 2, 3, 8, 16, 17, 24, 152
 ANSWER_SLOTS = 64
 SLOTS = 1 << 15
 FILE_BYTES = 1 << 20
 BURST_NS = 2_000_000
-SO_TIMESTAMPING = 37
-RX_SOFTWARE, SOFTWARE = 1 << 3, 1 << 4
 
 Clock = Callable[[int], int]
 Address = tuple[str, int]

@@ -100,12 +100,14 @@ def test_empty_package_lists_are_reported_with_what_fills_them(own: Path, monkey
         build_image(NAME)
 
 
+@pytest.mark.long
 def test_an_unknown_package_is_reported(own: Path) -> None:
     with pytest.raises(LabError, match=r"apt finds no package no-such-package; it searched \S+ \w+"):
         build_image(NAME, packages=["no-such-package"])
     assert (own / "packages" / "components" / "sources.list").read_text().count(" non-free\n") == 1
 
 
+@pytest.mark.long
 def test_a_package_of_another_component_is_found_there_and_the_machines_apt_is_as_before(own: Path) -> None:
     def known() -> str:
         return subprocess.run(["apt-get", "indextargets"], capture_output=True, text=True, check=True).stdout
@@ -156,6 +158,7 @@ def test_a_first_build_killed_in_the_middle_leaves_no_image(own: Path) -> None:
     assert list_images() == []
 
 
+@pytest.mark.long
 def test_two_builds_at_once_make_one_image(own: Path) -> None:
     clean_images([NAME])
     builds = [latlab("build", NAME) for _ in range(2)]

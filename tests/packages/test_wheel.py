@@ -31,6 +31,7 @@ def wheel(agents: Path, tmp_path_factory: pytest.TempPathFactory) -> Dist:
     return Dist(folder, agents)
 
 
+@pytest.mark.long
 def test_from_the_wheel_in_an_empty_environment_the_first_scenario_is_measured(wheel: Dist, tmp_path: Path) -> None:
     venv.create(tmp_path / "venv", with_pip=True)
     here = tmp_path / "venv/bin"

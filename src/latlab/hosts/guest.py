@@ -12,6 +12,8 @@ from latlab.model.errors import UnreachedError
 GUEST_AGENT = "/usr/bin/latlab-agent"
 ANSWER_S = 15
 """A board that has answered before answers within this time, on however busy a machine."""
+EMULATED = 4.0
+"""A guest may be emulated, by CPUs that others use, too: by how much longer it is waited for."""
 NO_ANSWER = "does not answer within"
 """What a relay says of a guest from which nothing comes."""
 
@@ -33,7 +35,7 @@ class GuestHost(Host):
         self.directory = directory
         self.relay = relay
         self._machine = machine or LocalMachine(f"{name}'s host")
-        self.patience = self._machine.patience
+        self.patience = max(self._machine.patience, EMULATED)
 
     def command(self, argv: Sequence[str]) -> tuple[str, ...]:
         """`latlab-agent in DIRECTORY …`, on the machine the guest runs on."""
