@@ -201,6 +201,7 @@ CARDS: dict[str, Any] = {
 }
 
 
+@pytest.mark.long
 def test_what_a_card_refuses_is_reported_with_the_kernels_answer_and_what_would_work(place: BoardPlace) -> None:
     offloaded = {
         "kind": "taprio",
