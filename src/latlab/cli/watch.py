@@ -33,7 +33,7 @@ def watch(
             "--flow",
             metavar="FLOW",
             rich_help_panel=MEASUREMENT,
-            help="Packets to watch: 'udp port 5000', 'ether proto sv and vlan 10', or 'pcap: FILTER' of pcap-filter(7).",
+            help="Packets to watch: 'udp port 5000', 'ether proto sv and vlan 10', or 'pcap: FILTER' (pcap-filter).",
         ),
     ],
     at: Annotated[
