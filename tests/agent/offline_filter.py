@@ -5,15 +5,7 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Sequence
 
-from latlab.scenario.pcap_filter import Instruction
-
-
-class _Instruction(ctypes.Structure):
-    _fields_ = (("code", ctypes.c_ushort), ("yes", ctypes.c_ubyte), ("no", ctypes.c_ubyte), ("k", ctypes.c_uint32))
-
-
-class _Program(ctypes.Structure):
-    _fields_ = (("length", ctypes.c_uint), ("instructions", ctypes.POINTER(_Instruction)))
+from latlab.scenario.pcap_filter import BpfProgram, Instruction, SockFilter
 
 
 class _Header(ctypes.Structure):
@@ -27,7 +19,7 @@ class _Header(ctypes.Structure):
 
 def accepts(filtering: Sequence[Instruction], frame: bytes) -> bool:
     """Whether the filter accepts the frame."""
-    program = _Program(len(filtering), (_Instruction * len(filtering))(*(_Instruction(*one) for one in filtering)))
+    program = BpfProgram(len(filtering), (SockFilter * len(filtering))(*(SockFilter(*one) for one in filtering)))
     header = _Header(0, 0, len(frame), len(frame))
     library = ctypes.CDLL("libpcap.so.0.8")
     return bool(library.pcap_offline_filter(ctypes.byref(program), ctypes.byref(header), frame))

@@ -24,12 +24,16 @@ _LOADS: Final = {0x20: 4, 0x28: 2, 0x30: 1, 0x40: 4, 0x48: 2, 0x50: 1, 0xB1: 1}
 """{code of a load from a place, or from one so far behind X: how many bytes}."""
 
 
-class _Instruction(ctypes.Structure):
+class SockFilter(ctypes.Structure):
+    """`struct sock_filter` of linux/filter.h, which is libpcap's `struct bpf_insn`."""
+
     _fields_ = (("code", ctypes.c_ushort), ("yes", ctypes.c_ubyte), ("no", ctypes.c_ubyte), ("k", ctypes.c_uint32))
 
 
-class _Program(ctypes.Structure):
-    _fields_ = (("length", ctypes.c_uint), ("instructions", ctypes.POINTER(_Instruction)))
+class BpfProgram(ctypes.Structure):
+    """libpcap's `struct bpf_program`."""
+
+    _fields_ = (("length", ctypes.c_uint), ("instructions", ctypes.POINTER(SockFilter)))
 
 
 def compiled(expression: str) -> list[Instruction]:
@@ -37,7 +41,7 @@ def compiled(expression: str) -> list[Instruction]:
     if not expression:
         raise _wrong(expression, "an expression is missing", "for instance 'pcap: ip[8] < 5'")
     library = _library()
-    handle, program = library.pcap_open_dead(_ETHERNET, _LONGEST), _Program()
+    handle, program = library.pcap_open_dead(_ETHERNET, _LONGEST), BpfProgram()
     try:
         if library.pcap_compile(handle, ctypes.byref(program), expression.encode(), 1, _NETMASK_UNKNOWN):
             raise _wrong(expression, library.pcap_geterr(handle).decode(errors="replace"), "see pcap-filter(7)")
