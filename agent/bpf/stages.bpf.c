@@ -67,11 +67,24 @@ struct {
 	__type(value, __u32);
 } arrivals SEC(".maps");
 
+/*
+ * The EtherType of a packet that leaves. The tag of a VLAN's interface stands in the frame where the card does not insert it
+ * (validate_xmit_vlan, net/core/dev.c); the network header is that of what the tag is in front of.
+ */
+static __always_inline __be16 type_leaving(const struct sk_buff *skb)
+{
+	__be16 type = skb->protocol;
+
+	if (type == bpf_htons(TYPE_8021Q) || type == bpf_htons(TYPE_8021AD))
+		bpf_probe_read_kernel(&type, sizeof(type), skb->head + skb->network_header - sizeof(type));
+	return type;
+}
+
 /* A packet that leaves: datagrams have a network header that is in force, frames of a packet socket need not. */
 static __always_inline bool find_leaving(const struct sk_buff *skb, struct probe *probe)
 {
 	const void *network = skb->head + skb->network_header;
-	__be16 type = skb->protocol;
+	__be16 type = type_leaving(skb);
 
 	if (type == bpf_htons(TYPE_IPV4))
 		return read_behind(probe, network + IPV4_UDP);
@@ -252,13 +265,14 @@ static __always_inline void stamp_segment(const void *at, __u32 bytes, bool leav
 static __always_inline void segment_leaves(const struct sk_buff *skb, enum kind kind)
 {
 	const unsigned char *network = skb->head + skb->network_header, *transport = skb->head + skb->transport_header;
+	__be16 type = type_leaving(skb);
 	__u8 protocol = 0;
 
 	if (!is_of_namespace(skb))
 		return;
-	if (skb->protocol == bpf_htons(TYPE_IPV4))
+	if (type == bpf_htons(TYPE_IPV4))
 		bpf_probe_read_kernel(&protocol, sizeof(protocol), network + 9);
-	else if (skb->protocol == bpf_htons(TYPE_IPV6))
+	else if (type == bpf_htons(TYPE_IPV6))
 		bpf_probe_read_kernel(&protocol, sizeof(protocol), network + 6);
 	if (protocol == TCP)
 		stamp_segment(transport, skb->len - (transport - skb->data), true, kind);

@@ -134,7 +134,7 @@ static __always_inline bool compares(__u32 operation, __u32 operand, __u32 a)
 __attribute__((noinline)) int passes(__u32 program, __u32 known, __u32 length, __u32 ethernet, __u32 type)
 {
 	struct head *head = bpf_map_lookup_elem(&heads, &program);
-	__u32 memory[MEMORY_WORDS] = {}, a = 0, x = 0, next = 0, more;
+	__u32 memory[MEMORY_WORDS] = {}, a = 0, x = 0, next = 0, more, *into;
 
 	if (!head)
 		return 0;
@@ -149,26 +149,19 @@ __attribute__((noinline)) int passes(__u32 program, __u32 known, __u32 length, _
 		next++;
 		switch (BPF_CLASS(code)) {
 		case BPF_LD:
-			if (BPF_MODE(code) == BPF_IMM)
-				a = k;
-			else if (BPF_MODE(code) == BPF_LEN)
-				a = length;
-			else if (BPF_MODE(code) == BPF_MEM)
-				a = memory[k % MEMORY_WORDS];
-			else if (!read_number(head, BPF_MODE(code) == BPF_IND ? (__u64)x + k : k, BPF_SIZE(code), known, &a))
-				return 0;
-			break;
 		case BPF_LDX:
+			into = BPF_CLASS(code) == BPF_LD ? &a : &x;
 			if (BPF_MODE(code) == BPF_IMM)
-				x = k;
+				*into = k;
 			else if (BPF_MODE(code) == BPF_LEN)
-				x = length;
+				*into = length;
 			else if (BPF_MODE(code) == BPF_MEM)
-				x = memory[k % MEMORY_WORDS];
-			else if (!read_number(head, k, BPF_B, known, &x))
+				*into = memory[k % MEMORY_WORDS];
+			else if (!read_number(head, BPF_MODE(code) == BPF_IND ? (__u64)x + k : k, BPF_SIZE(code), known, into))
 				return 0;
-			else
-				x = (x & 0x0f) * 4;
+			/* The length of an IP header. */
+			if (BPF_MODE(code) == BPF_MSH)
+				*into = (*into & 0x0f) * 4;
 			break;
 		case BPF_ST:
 			memory[k % MEMORY_WORDS] = a;

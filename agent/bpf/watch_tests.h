@@ -184,6 +184,11 @@ static __always_inline bool within(__u16 number, const volatile struct test *tes
 	return test->from <= number && number <= test->to;
 }
 
+static __always_inline bool is_ip(const struct headers *found)
+{
+	return found->type == TYPE_IPV4 || found->type == TYPE_IPV6;
+}
+
 static __always_inline bool holds(const volatile struct test *test, const struct head *head, bool ethernet)
 {
 	const struct headers *found = &head->found;
@@ -200,9 +205,9 @@ static __always_inline bool holds(const volatile struct test *test, const struct
 	case PCP:
 		return found->tagged && within(found->tci >> 13, test);
 	case PROTOCOL:
-		return within(found->protocol, test);
+		return is_ip(found) && within(found->protocol, test);
 	case DSCP:
-		return within(found->dscp, test);
+		return is_ip(found) && within(found->dscp, test);
 	case SOURCE_PORT:
 		return found->has_ports && within(found->source_port, test);
 	case DESTINATION_PORT:

@@ -89,6 +89,30 @@ class Bed:
         return int(run("ip", "netns", "exec", namespace, "cat", path))
 
 
+def reject(host: str) -> None:
+    """Nothing; from now on the host's firewall refuses each datagram that comes in, and says so (ICMP, code 13)."""
+    enter = ("ip", "netns", "exec", host, "nft", "add")
+    run(*enter, "table", "inet", "closed")
+    run(*enter, "chain", "inet", "closed", "input", "{ type filter hook input priority 0 ; }")
+    run(
+        *enter,
+        *[
+            "rule",
+            "inet",
+            "closed",
+            "input",
+            "meta",
+            "l4proto",
+            "udp",
+            "reject",
+            "with",
+            "icmp",
+            "type",
+            "admin-prohibited",
+        ],
+    )
+
+
 def until_stamped(own: socket.socket) -> None:
     """Nothing; the kernel takes timestamps of what comes in, and will as long as this socket is there.
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from agent_bed import Bed
+from agent_bed import Bed, reject
 from agent_process import Agent, tai_ns
 from agent_rounds import (
     PORT,
@@ -105,9 +105,11 @@ def test_a_closed_loop_is_no_faster_than_either_side_records(bed: Bed, tmp_path:
     assert_no_faster_than_recorded(legs["launch_tai_ns"], 64)
 
 
-@pytest.mark.parametrize("there", ["nobody", "somebody who does not answer"])
+@pytest.mark.parametrize("there", ["nobody", "somebody who does not answer", "a firewall that rejects"])
 def test_a_closed_loop_without_answers_goes_on_after_each_timeout(bed: Bed, tmp_path: Path, there: str) -> None:
     deaf = bed.udp("ecu", ECU, PORT) if there != "nobody" else None
+    if "firewall" in there:
+        reject("ecu")
     trips = Trips(count=None, duration_ns=300 * MS, timeout_ns=TIMEOUT_NS)
     ping = bed.agent("sensor", "ping", ping_spec(new_run_id(), tmp_path, trips))
     ping.until("ready")

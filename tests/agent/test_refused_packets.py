@@ -173,7 +173,12 @@ def test_frames_of_a_stream_that_came_without_its_tag_are_counted_as_that_stream
     bed: Bed, tmp_path: Path
 ) -> None:
     """As a card that strips tags leaves them; there are more of them than an unread socket has room for."""
-    streams = (Stream(count=2000, vlan=5), Stream(number=2, count=2000, raw=True), Stream(number=3, count=2000, vlan=6))
+    streams = (
+        Stream(count=2000, vlan=5),
+        Stream(number=2, count=2000, raw=True),
+        Stream(number=3, count=2000, vlan=6),
+        Stream(number=4, count=2000, vlan=7, prp={"carries": 9}),
+    )
     agent = bed.agent("ecu", "listen", listen_spec(RUN, tmp_path, *streams))
     agent.until("ready")
     wire: socket.socket = bed.tap("sensor", "ecu")
@@ -186,6 +191,7 @@ def test_frames_of_a_stream_that_came_without_its_tag_are_counted_as_that_stream
         (0xE005, replace(GOOD, sequence=1001).bytes()),
         (None, replace(GOOD, stream=2).bytes()),
         (None, replace(GOOD, stream=3).bytes()),
+        (None, replace(GOOD, stream=9).bytes()),  # what the fourth stream carries
         (None, replace(GOOD, run_id=new_run_id()).bytes()),
         (None, b"LATL" + bytes(60)),
     ):
@@ -193,5 +199,5 @@ def test_frames_of_a_stream_that_came_without_its_tag_are_counted_as_that_stream
     agent.tell(stop=True)
     done = agent.until("done")
     assert agent.ended() == 0
-    assert [(one["received"], one["untagged"]) for one in done["streams"]] == [(1, 1001), (1, 0), (0, 1)]
+    assert [(one["received"], one["untagged"]) for one in done["streams"]] == [(1, 1001), (1, 0), (0, 1), (0, 1)]
     assert (done["other_run"], done["foreign"], done["socket_drops"]) == (1, 1, 0)

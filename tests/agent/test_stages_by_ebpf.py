@@ -158,6 +158,19 @@ def test_datagrams_that_come_in_fragments_are_stamped_by_the_socket_and_one_line
     assert "comes in fragments" in listener["missing"][0]
 
 
+@pytest.mark.parametrize(("size", "source"), [(15_000, "ebpf"), (17_000, "socket")])
+def test_datagrams_that_the_kernel_keeps_in_pages_are_stamped_by_the_socket(
+    bed: Bed, tmp_path: Path, size: int, source: str
+) -> None:
+    for here, there in (("sensor", "ecu"), ("ecu", "sensor")):
+        run("ip", "-n", here, "link", "set", there, "mtu", "65535")
+    measured = measure(bed, tmp_path, Stream(size=size), **by("auto"))
+    talker = measured.folder.cell().document()["agents"][0]["ready"]["stamps_by"]
+    assert (talker["tx_sched"], talker["tx_soft"]) == (source, source)
+    assert all("not in one piece in memory" in line for line in talker["missing"])
+    assert {measured.packets[f"{stage}_tai_ns"].null_count() for stage in ("tx_sched", "tx_soft")} == {0}
+
+
 def test_what_the_ring_has_no_room_for_is_counted(bed: Bed, tmp_path: Path) -> None:
     stream = Stream(period_ns=50_000, count=6000)
     told = by("ebpf")

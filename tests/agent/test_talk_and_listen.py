@@ -13,9 +13,10 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from agent_bed import PACKET_AUXDATA, SOL_PACKET, Bed
+from agent_bed import PACKET_AUXDATA, SOL_PACKET, Bed, reject
 from agent_process import tai_ns
 from agent_streams import ETHERTYPE, MS, Measured, Measurement, Stream, measure, new_run_id, talk_spec
+from lab_machine import run
 
 pytestmark = pytest.mark.real
 
@@ -107,7 +108,12 @@ def test_streams_that_differ_in_everything_share_a_talker_and_a_listener(bed: Be
         assert (launch.diff().drop_nulls() == stream.period_ns).all()
 
 
-def test_packets_to_a_closed_port_are_sent_and_the_answers_of_its_host_are_counted(bed: Bed, tmp_path: Path) -> None:
+@pytest.mark.parametrize("firewall", [False, True], ids=["closed port", "firewall"])
+def test_packets_that_are_rejected_are_sent_and_the_answers_of_their_host_are_counted(
+    bed: Bed, tmp_path: Path, firewall: bool
+) -> None:
+    if firewall:
+        reject("ecu")
     talker = bed.agent("sensor", "talk", talk_spec(new_run_id(), tmp_path, UDP))
     talker.until("ready")
     talker.begin()
@@ -115,6 +121,16 @@ def test_packets_to_a_closed_port_are_sent_and_the_answers_of_its_host_are_count
     (talked,) = talker.events[-1]["streams"]
     assert (talked["sent"], talked["send_errors"]) == (UDP.count, 0)
     assert 0 < talked["rejected"] < UDP.count
+
+
+def test_packets_without_a_route_are_not_sent_and_not_taken_for_rejected(bed: Bed, tmp_path: Path) -> None:
+    talker = bed.agent("sensor", "talk", talk_spec(new_run_id(), tmp_path, UDP))
+    talker.until("ready")
+    run("ip", "-n", "sensor", "route", "add", "unreachable", "10.78.0.2/32")
+    talker.begin()
+    assert talker.ended() == 0
+    (talked,) = talker.events[-1]["streams"]
+    assert (talked["sent"], talked["send_errors"], talked["rejected"]) == (0, UDP.count, 0)
 
 
 def test_a_busy_wait_wakes_early_and_still_sends_nothing_before_its_launch(bed: Bed, tmp_path: Path) -> None:

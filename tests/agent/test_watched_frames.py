@@ -125,6 +125,7 @@ def on_one_cpu() -> Iterator[None]:
         ("portrange 5001-5009 or icmp", {"udp-ef", "icmp"}),
         ("ip6", {"udp6"}),
         ("dscp ef", {"udp-ef", "udp6"}),
+        ("dscp be", {"udp", "udp-back", "tcp", "fragment", "icmp", "udp-qinq", "udp-rtag"}),
         ("src host 10.2.0.9", {"udp-back"}),
         ("net 10.2.0.0/16 and tcp", {"tcp"}),
         ("host fd00:1::2", {"udp6"}),

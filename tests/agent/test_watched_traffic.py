@@ -485,6 +485,29 @@ def test_what_a_sender_leaves_out_of_its_own_numbers_is_missing_from_the_first_p
     assert transit(cell, "ns-sensor-ecu-out-to-ns-ecu-sensor-in")["lost"] == 0
 
 
+def test_what_is_missing_of_numbers_that_all_packets_of_a_node_share_is_not_taken_for_lost(
+    bed: Bed, tmp_path: Path
+) -> None:
+    head = bytes.fromhex("0200004e0002 0200004e0001 88b6")
+    with bed.tap("sensor", "ecu") as talker:
+
+        def act() -> None:
+            for number in range(COUNT):
+                # Supervision frames take numbers between them.
+                body = bytes(60) + struct.pack(">HH", number + number // 10, 0xA000 | 66)
+                talker.send(head + body + b"\x88\xfb")
+
+        folder = watching(tmp_path, act, ("ns:sensor/ecu:out", "ns:ecu/sensor:in"), flow="ether proto 0x88b6")
+    cell = cell_of(folder)
+    for name in ("at-ns-sensor-ecu-out", "at-ns-ecu-sensor-in"):
+        assert cell["streams"][name]["metrics"]["interarrival"]["lost"] is None
+        note = (
+            f"{name}: by the PRP sequence numbers of 1 source that all packets of a node share, 0 came again and 0 late"
+        )
+        assert note in cell["imported"]["notes"]
+    assert transit(cell, "ns-sensor-ecu-out-to-ns-ecu-sensor-in")["lost"] == 0
+
+
 def test_the_cycle_counter_of_profinet_shows_losses_and_jitter_at_the_source(bed: Bed, tmp_path: Path) -> None:
     sent = [number for number in range(COUNT) if number not in (20, 21, 40)]
     macs = bytes.fromhex("0200004e0002 0200004e0001")

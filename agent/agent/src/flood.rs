@@ -2,7 +2,7 @@
 
 use crate::realtime::{Process, prepare_process, prepare_thread};
 use crate::sending::sender::sleep_until;
-use crate::session::{self, Progress, Session, emit, failed};
+use crate::session::{self, Progress, Session, died, emit, failed};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
@@ -19,8 +19,8 @@ use wire::spec::{Flood, MAX_BATCH, Realtime};
 const PACE_NS: i64 = 1_000_000;
 const SOCKET_BYTES: i32 = 8 << 20;
 const TIMEOUT_MS: i64 = 100;
-/// ECONNREFUSED: nothing listens there (any more); ENOBUFS, EAGAIN: the queue is full. All are counted and sending goes on.
-const PASSING: [i32; 3] = [111, 105, 11];
+/// ENOBUFS, EAGAIN: the queue is full. These, and answers by ICMP, are counted, and sending goes on.
+const FULL: [i32; 2] = [105, 11];
 
 /// What the flows have done, all together.
 #[derive(Default)]
@@ -72,7 +72,9 @@ pub fn run() -> Result<(), Failure> {
     let process = Arc::new(prepare_process(realtime)?);
     let found = {
         let (realtime, process) = (realtime.clone(), Arc::clone(&process));
-        std::thread::spawn(move || prepare_thread(&realtime, &process)).join().unwrap_or_else(|_| Err(died()))?
+        std::thread::spawn(move || prepare_thread(&realtime, &process))
+            .join()
+            .unwrap_or_else(|_| Err(died("flood", "a flow's thread")))?
     };
     let counters = Arc::new(Counters::default());
     let stop = Arc::new(AtomicBool::new(false));
@@ -99,7 +101,7 @@ pub fn run() -> Result<(), Failure> {
     watch(&session, &threads, &counters);
     stop.store(true, Ordering::Relaxed);
     for thread in threads {
-        thread.join().unwrap_or_else(|_| Err(died()))?;
+        thread.join().unwrap_or_else(|_| Err(died("flood", "a flow's thread")))?;
     }
     emit(&Event::Done(Done::Flood(counters.totals())));
     Ok(())
@@ -107,15 +109,6 @@ pub fn run() -> Result<(), Failure> {
 
 fn wrong(place: &str, what: &str) -> Failure {
     Failure { what: what.into(), place: place.into(), remedy: "correct the spec".into(), errno: None }
-}
-
-fn died() -> Failure {
-    Failure {
-        what: "a flow's thread ended unexpectedly".into(),
-        place: "flood".into(),
-        remedy: "see standard error for where".into(),
-        errno: None,
-    }
 }
 
 fn open_sockets(spec: &Flood) -> Result<Vec<Socket>, Failure> {
@@ -241,7 +234,7 @@ fn send(
                     sent += taken as u64;
                     counters.note(taken as u64, (taken * size) as u64);
                 }
-                Err(error) if PASSING.contains(&error.errno) => {
+                Err(error) if error.may_be_icmp() || FULL.contains(&error.errno) => {
                     sent += 1;
                     counters.errors.fetch_add(1, Ordering::Relaxed);
                 }

@@ -5,6 +5,7 @@
 
 use crate::checked_stream::CheckedStream;
 use crate::cores;
+use crate::session::died;
 use crate::tables::Row;
 use arrow_array::RecordBatch;
 use arrow_schema::{ArrowError, Schema};
@@ -174,9 +175,9 @@ pub struct Recording {
 }
 
 impl Recording {
-    /// Whether a table could not be written: the run should end, [`Self::finish`] says why.
+    /// Whether a table could not be written, or nobody writes any more: the run should end, [`Self::finish`] says why.
     pub fn broken(&self) -> bool {
-        self.broken.load(Ordering::Relaxed)
+        self.broken.load(Ordering::Relaxed) || self.thread.is_finished()
     }
 
     /// Writes what the rings still hold and closes the streams. The taps must not be used any more.
@@ -185,10 +186,10 @@ impl Recording {
     /// A table could not be written, now or earlier.
     pub fn finish(self) -> Result<Totals, Failure> {
         self.finish.store(true, Ordering::Release);
-        let recorded = self.thread.join().unwrap_or(0);
+        let recorded = self.thread.join().map_err(|_| died("recording", "the thread that writes the tables"));
         match self.trouble.lock().ok().and_then(|mut trouble| trouble.take()) {
             Some(failure) => Err(failure),
-            None => Ok(Totals { recorded, ring_full: self.full.load(Ordering::Relaxed) }),
+            None => Ok(Totals { recorded: recorded?, ring_full: self.full.load(Ordering::Relaxed) }),
         }
     }
 }
@@ -466,6 +467,22 @@ mod tests {
         let seen = books.lock().unwrap().take(3).unwrap();
         let latest = seen.since_last.unwrap();
         assert_eq!((seen.missing, latest.n, latest.p50_ns, latest.max_ns), (0, 10_000, 4_999, 9_999));
+    }
+
+    #[test]
+    fn a_writer_that_panics_is_an_error_and_who_waits_for_room_waits_no_longer() {
+        struct Fails;
+        impl Feed for Fails {
+            fn bring(&mut self, _: bool) -> bool {
+                panic!("as asked")
+            }
+        }
+        let mut recorder = Recorder::new(&prefix("panics"), 0xab);
+        let mut tap = recorder.table::<Clocks>(8).unwrap();
+        recorder.feed(Box::new(Fails));
+        let recording = recorder.start();
+        (0..100).for_each(|n| tap.push_when_room(row(n), || !recording.broken()));
+        assert!(recording.finish().unwrap_err().what.contains("ended unexpectedly"));
     }
 
     #[test]

@@ -13,8 +13,8 @@ const MOUNTED: &str = "/sys/kernel/tracing";
 const ONLINE: &str = "/sys/devices/system/cpu/online";
 /// Of an agent's instance; its process id follows.
 const NAMED: &str = "latlab-";
-/// A buffer is given so many reads each time we come round, at most: who traces much must not be kept from the other CPUs.
-const READS: usize = 1024;
+/// The kernel gives a buffer at least two pages, and keeps one for who reads.
+const LEAST_PAGES: usize = 3;
 
 const PRIVILEGED: &str = "run as root or with CAP_SYS_ADMIN, in a kernel that is not locked down (see \
     /sys/kernel/security/lockdown); or ask for no trace";
@@ -57,6 +57,9 @@ pub struct Instance {
     pipes: Vec<(usize, File)>,
     page: Page,
     buffer: Vec<u8>,
+    /// A buffer is given so many reads each time we come round, at most: what a full one needs, so that who traces all the time
+    /// is not kept from the other CPUs.
+    reads: usize,
 }
 
 impl Instance {
@@ -75,7 +78,8 @@ impl Instance {
         })?;
         let folder = instances.join(format!("{NAMED}{}", std::process::id()));
         fs::create_dir(&folder).map_err(|error| failed("instances", &error))?;
-        let mut instance = Self { _mount: mount, root, folder, pipes: Vec::new(), page, buffer: vec![0; page.bytes] };
+        let (buffer, reads) = (vec![0; page.bytes], buffer_kib * 1024 / page.bytes + LEAST_PAGES);
+        let mut instance = Self { _mount: mount, root, folder, pipes: Vec::new(), page, buffer, reads };
         instance.leave_out_names();
         instance.write("buffer_size_kb", &buffer_kib.to_string())?;
         let online = fs::read_to_string(ONLINE).ok().and_then(|text| cpus::list(&text));
@@ -129,7 +133,7 @@ impl Instance {
         for (cpu, pipe) in &mut self.pipes {
             let mut bytes = 0;
             // Each read gives a page, or the part of one that is there; at last it would wait.
-            for _ in 0..READS {
+            for _ in 0..self.reads {
                 let page = match pipe.read(&mut self.buffer) {
                     Ok(length) if length > 0 => &self.buffer[..length],
                     _ => break,

@@ -47,6 +47,25 @@ impl Error {
     pub fn last(call: impl Into<String>) -> Self {
         Self { call: call.into(), errno: errno() }
     }
+
+    /// Whether a connected socket may report by it an ICMP answer to an earlier packet: with the next send, which was then not
+    /// tried, or the next receive. A route that is missing is reported by some of the same, each time.
+    ///
+    /// Of those that are fatal in net/ipv4/icmp.c, `icmp_err_convert`, and net/ipv6/icmp.c, `tab_unreach`: nobody listens, a
+    /// firewall or a router rejects.
+    pub fn may_be_icmp(&self) -> bool {
+        const FATAL: [i32; 8] = [
+            libc::ECONNREFUSED,
+            libc::EHOSTUNREACH,
+            libc::ENETUNREACH,
+            libc::EACCES,
+            libc::ENOPROTOOPT,
+            libc::EHOSTDOWN,
+            libc::ENONET,
+            libc::EPROTO,
+        ];
+        FATAL.contains(&self.errno)
+    }
 }
 
 impl std::fmt::Display for Error {

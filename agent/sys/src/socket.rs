@@ -120,10 +120,6 @@ impl FrameCount {
     }
 }
 
-/// The errno by which a connected socket reports an ICMP answer to an earlier packet: with the next send, which was then not
-/// tried, or the next receive.
-pub const ANSWERED_BY_ICMP: i32 = libc::ECONNREFUSED;
-
 /// include/uapi/linux/if_packet.h
 const PACKET_IGNORE_OUTGOING: libc::c_int = 23;
 

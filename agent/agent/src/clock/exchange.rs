@@ -50,8 +50,9 @@ fn open(local: SocketAddr, peer: SocketAddr) -> Result<Socket, Failure> {
 fn receive(socket: &Socket, buffer: &mut Buffer, tai_offset_s: i32) -> Result<Option<(Message, i64)>, sys::Error> {
     let packet = match buffer.receive(socket, Wait::Block) {
         Ok(Some(packet)) => packet,
+        Ok(None) => return Ok(None),
         // An ICMP answer: the peer is not there yet, or not any more.
-        Ok(None) | Err(sys::Error { errno: 111, .. }) => return Ok(None),
+        Err(error) if error.may_be_icmp() => return Ok(None),
         Err(error) => return Err(error),
     };
     let now = tai_ns();

@@ -80,8 +80,9 @@ impl Rings<'_> {
     fn answer(&mut self, wait: Wait) -> Result<Option<bool>, sys::Error> {
         let packet = match self.buffer.receive(&self.socket, wait) {
             Ok(Some(packet)) => packet,
+            Ok(None) => return Ok(None),
             // An ICMP answer to nothing of ours: the guest that rings is not there yet, or not any more.
-            Ok(None) | Err(sys::Error { errno: 111, .. }) => return Ok(None),
+            Err(error) if error.may_be_icmp() => return Ok(None),
             Err(error) => return Err(error),
         };
         let last = self.words.load(page::DOORBELL_AT);

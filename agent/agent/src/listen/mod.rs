@@ -203,8 +203,8 @@ fn count_untagged(spec: &Listen) -> Result<Vec<Option<FrameCount>>, Failure> {
         ListenTransport::Udp { .. } => Ok(None),
         ListenTransport::Ethernet { ethertype, vlan, .. } => {
             let header = Port::of(stream).header_bytes();
-            untagged(&stream.interface, Frames { ethertype, vlan }, header, stream.stream, spec.run_id)
-                .map_err(socket_failed)
+            let carried = stream.carries.unwrap_or(stream.stream);
+            untagged(&stream.interface, Frames { ethertype, vlan }, header, carried, spec.run_id).map_err(socket_failed)
         }
     };
     spec.streams.iter().map(one).collect()

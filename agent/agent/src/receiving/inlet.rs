@@ -6,7 +6,7 @@ use crate::session::failed;
 use std::sync::Arc;
 use sys::peer::Peer;
 use sys::receive::{Buffer, Packet, Wait};
-use sys::socket::{ANSWERED_BY_ICMP, FrameCount, Socket};
+use sys::socket::{FrameCount, Socket};
 use sys::tcp::CUT;
 use wire::event::Failure;
 
@@ -78,7 +78,7 @@ impl Inlet for Datagrams {
             if heed.stamps { buffer.receive_from(socket, wait, from) } else { buffer.receive_bare(socket, wait, from) };
         match received {
             // The peer is not there yet, or not any more: what was sent is lost, and that is all.
-            Err(error) if error.errno == ANSWERED_BY_ICMP => Ok(None),
+            Err(error) if error.may_be_icmp() => Ok(None),
             received => received,
         }
     }

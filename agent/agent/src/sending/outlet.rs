@@ -8,7 +8,6 @@ use crate::recording::Tap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use sys::clock::tai_ns;
-use sys::socket::ANSWERED_BY_ICMP;
 use wire::record::{Late, Sent};
 
 /// Everything such a sender owns.
@@ -57,7 +56,7 @@ impl Outlet {
         self.lane.write(0, self.run_id, sequence, cue.launch_tai_ns);
         let mut submit_tai_ns = tai_ns();
         let mut sent = self.lane.send(0, 1, &going);
-        if sent.as_ref().is_err_and(|error| error.errno == ANSWERED_BY_ICMP) {
+        if sent.as_ref().is_err_and(sys::Error::may_be_icmp) {
             submit_tai_ns = tai_ns();
             sent = self.lane.send(0, 1, &going);
         }

@@ -8,7 +8,6 @@ use crate::recording::Tap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use sys::clock::{sleep_until_tai, tai_ns};
-use sys::socket::ANSWERED_BY_ICMP;
 use wire::record::{Late, Sent};
 use wire::schedule::{Agenda, Due, Schedule};
 use wire::spec::MAX_BATCH;
@@ -67,7 +66,7 @@ impl Sender {
             lane.write(n, self.run_id, sequence, schedule.launch(sequence));
         }
         let mut from = 0;
-        let mut answered = false;
+        let (mut retried, mut answer) = (false, 0);
         while from < packets {
             let submit_tai_ns = tai_ns();
             let record = |n: usize, error: i32, late: Late| {
@@ -95,13 +94,17 @@ impl Sender {
             }
             let (taken, error) = match lane.send(from, until, || !stop.load(Ordering::Relaxed)) {
                 Ok(taken) => (taken, 0),
-                Err(error) if error.errno == ANSWERED_BY_ICMP && !answered => {
-                    answered = true;
-                    counters.rejected.fetch_add(1, Ordering::Relaxed);
+                Err(error) if error.may_be_icmp() && !retried => {
+                    (retried, answer) = (true, error.errno);
                     continue;
                 }
                 Err(error) => (1, error.errno),
             };
+            // The same twice is no answer to a packet: there is no route, or a rule of this host forbids it.
+            let answered = std::mem::take(&mut answer);
+            if answered != 0 && answered != error {
+                counters.rejected.fetch_add(1, Ordering::Relaxed);
+            }
             for n in from..from + taken {
                 let late = lane.late(schedule.launch(due.first + n as u64), submit_tai_ns);
                 self.tap.push(record(n, error, late));

@@ -26,6 +26,9 @@ use wire::stage::{self, Arrivals, Came, Comparison, Messages, Packet, Record, St
 /// Longer than any frame whose payload the kernel is sure to keep in one piece with its headers (`packet_snd`,
 /// net/packet/af_packet.c, splits what does not fit into a page).
 const LARGEST_FRAME: usize = 3072;
+/// So long a packet has its payload in one piece with its headers: the kernel puts that of a longer one into pages where the card
+/// takes such (`__ip_append_data`, net/ipv4/ip_output.c: `SKB_MAX_ALLOC`, four pages less what stands around a packet).
+const LARGEST_PIECE: usize = 15 * 1024;
 /// Datagrams carry these before the probe: IPv4 or IPv6, and UDP.
 const IPV4_UDP: usize = 28;
 const IPV6_UDP: usize = 48;
@@ -273,9 +276,15 @@ fn prefixes<'a>(loads: impl Iterator<Item = &'a (&'a str, Load)>) -> Option<Pref
 
 /// Why a program cannot see the sequence of such a packet at this stage; None: it can.
 fn unseen(stage: Stage, interface: &str, load: Load) -> Option<String> {
+    let in_pages = |bytes: usize| {
+        let bytes = bytes.min(interfaces::mtu(interface)?);
+        (bytes > LARGEST_PIECE)
+            .then(|| format!("a packet of {bytes} bytes is not in one piece in memory; {LARGEST_PIECE} are"))
+    };
+    let headers = |ipv6| if ipv6 { IPV6_UDP } else { IPV4_UDP };
     match (stage, load) {
         (Stage::RxSoft, Load::Datagrams { size, ipv6 }) => {
-            let bytes = size + if ipv6 { IPV6_UDP } else { IPV4_UDP };
+            let bytes = size + headers(ipv6);
             let mtu = interfaces::mtu(interface)?;
             // The socket's timestamp is that of the last fragment, which has no sequence.
             (bytes > mtu).then(|| format!("a datagram of {bytes} bytes comes in fragments (MTU {mtu} of {interface})"))
@@ -285,10 +294,12 @@ fn unseen(stage: Stage, interface: &str, load: Load) -> Option<String> {
             (bytes > LARGEST_FRAME)
                 .then(|| format!("a frame of {bytes} bytes is not in one piece in memory; {LARGEST_FRAME} are"))
         }
-        (Stage::TxSched | Stage::TxSoft, Load::Datagrams { .. }) => None,
+        (Stage::TxSched | Stage::TxSoft, Load::Datagrams { size, ipv6 }) => in_pages(size + headers(ipv6)),
         (_, Load::Bytes(_)) => None,
-        (_, Load::Samples { size, .. }) => (size > LARGEST_SAMPLE)
-            .then(|| format!("a sample of {size} bytes is sent in several datagrams; of {LARGEST_SAMPLE} in one")),
+        (_, Load::Samples { size, .. }) if size > LARGEST_SAMPLE => {
+            Some(format!("a sample of {size} bytes is sent in several datagrams; of {LARGEST_SAMPLE} in one"))
+        }
+        (_, Load::Samples { size, .. }) => in_pages(size + IPV4_UDP + BEFORE_SAMPLES[0]),
         (_, Load::Unrecognised(what)) => Some(format!("programs do not recognise {what}")),
     }
 }
