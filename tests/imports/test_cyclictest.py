@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+from dataclasses import astuple
 from math import ceil
 
 import pytest
@@ -70,6 +72,39 @@ def test_nanoseconds_are_read_from_its_json(importing: Importing) -> None:
     document["resolution_in_ns"] = 1
     figures = importing(json.dumps(document, indent=2).encode()).figures("thread-0", "wakeup")
     assert (figures["max"], figures["bins"]["p50"]) == (1199, [16, 17])
+
+
+SUMMED = re.compile(r"(\d{6} |# (?:Min|Avg|Max) Latencies: |# Histogram Overflows: |# Total: )(\d+)([\t ])(\d+)")
+
+
+def never_ran(name: str, *threads: int) -> bytes:
+    """The file, if these threads had not run: with what cyclictest begins with."""
+    if name.endswith("json"):
+        document = json.loads(text(name))
+        for one in threads:
+            document["thread"][str(one)] |= {"histogram": {}, "cycles": 0, "min": 1_000_000, "max": 0, "avg": 0.0}
+        return json.dumps(document, indent=2).encode()
+
+    def line_of(line: str) -> str:
+        if not (match := SUMMED.fullmatch(line)):
+            return line
+        head, first, between, second = match.groups()
+        begins = "1000000" if "Min" in head else "0"
+        return head + between.join(
+            begins.zfill(len(own)) if place in threads else own for place, own in enumerate((first, second))
+        )
+
+    return "\n".join(map(line_of, text(name).splitlines())).encode()
+
+
+@pytest.mark.parametrize("name", ["cyclictest-smp.json", "cyclictest-smp.txt"])
+def test_a_thread_that_never_ran_has_no_figures(importing: Importing, name: str) -> None:
+    found = importing(never_ran(name, 1))
+    assert set(found.streams) == {"thread-0"}
+    assert ("threads", 1, "without a completed cycle") in [astuple(one) for one in found.found.left_out]
+    assert not any("may be nanoseconds" in finding for _, finding in found.checks)
+    with pytest.raises(UsageError, match="no thread that completed a cycle"):
+        importing(never_ran(name, 0, 1))
 
 
 def test_it_is_a_metric_of_ours_and_no_latency(importing: Importing) -> None:

@@ -17,6 +17,7 @@ from numbered_frames import (
     rtps_data,
     rtps_heartbeat,
     rtps_message,
+    rtps_submessage,
     sampled,
     some_ip,
     some_ip_message,
@@ -180,6 +181,11 @@ def test_several_messages_or_samples_may_be_in_a_datagram() -> None:
     assert found
     assert (found.numbering.name, found.gaps) == ("rtps", Gaps(2, 0, 0))
     assert numbers_of([frame_of(frame[:110], len(frame), ethernet=True) for frame in samples]) is None
+    # A time that is declared invalid has no bytes, and a sample follows it.
+    timeless = [rtps_message(rtps_submessage(0x09, b""), rtps_data(n)) for n in range(20) if n != 4]
+    found = numbers_of(seen(timeless))
+    assert found
+    assert (found.numbering.name, found.gaps) == ("rtps", Gaps(1, 0, 0))
 
 
 def test_heartbeats_of_dds_have_no_number_and_a_sample_that_is_sent_again_came_again() -> None:

@@ -94,9 +94,9 @@ class Figures:
 
     kept: what is left of the values. resolution_ns: a figure is the true one rounded down or to the nearest by less
     than this, whatever it is. n, min, mean, max, stddev: as the tool says them, of all values; None where it does not.
-    percentiles: those that it says itself, {"p50": ns}, where they are of all values.
-    tally: kept `histogram`. intervals: kept `intervals`. two_clocks: a difference of two clocks. between: the two
-    moments subtracted, start and end; "" and the whole formula where it is more than that.
+    percentiles: those that it says itself, {"p50": ns}, where they are of all values. binned: they are of bins. tally:
+    kept `histogram`. intervals: kept `intervals`. two_clocks: a difference of two clocks. between: the two moments
+    subtracted, start and end; "" and the whole formula where it is more than that.
     """
 
     stream: str
@@ -113,6 +113,7 @@ class Figures:
     max_sequence: int | None = None
     lost: int | None = None
     percentiles: Mapping[str, int] = field(default_factory=dict)
+    binned: bool = False
     tally: Tally | None = None
     intervals: tuple[ToolInterval, ...] = ()
     two_clocks: bool = False

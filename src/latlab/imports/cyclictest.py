@@ -192,17 +192,15 @@ def read_text(paths: Sequence[Path], given: Given) -> ReadFiles:
     if rows:
         figures, problems = _of_histogram(path, rows, summed, TIMES[unit])
         notes = (*notes, *_skipped([one.n or 0 for one in figures]))
-    elif ran:
-        figures, problems = [_of_line(thread, TIMES[unit]) for thread in ran], []
+    elif threads and (ran or not verbose):
+        figures, problems = [_of_line(thread, TIMES[unit]) for thread in threads.values()], []
         notes = (*notes, *_missed_periods(ran))
-        idle = len(threads) - len(ran)
-        left_out += [LeftOut("threads", idle, "without a completed cycle")] if idle else []
     elif verbose:
         raise nothing_in(path, "sum of what -v printed", "run cyclictest with -q instead of -v, and -h for percentiles")
-    elif threads:
-        raise nothing_in(path, "thread that completed a cycle", "run cyclictest longer, until it ends")
     else:
         raise nothing_in(path, "histogram and no line of a thread", "run cyclictest with -q, and -h for percentiles")
+    figures, idle = _that_ran(path, figures)
+    left_out += idle
     figures, early = _without_wrapped(path, figures)
     problems += early
     problems += _unit_problems(path, figures, {one.number: one for one in ran}, unit, told=given.unit is not None)
@@ -245,6 +243,15 @@ def _of_histogram(
         tally = Tally(table[:, 0] * ns, (table[:, 0] + 1) * ns, table[:, thread + 1], above=above)
         figures.append(_thread_figures(thread, _TEXT_MEANS * ns, tally, least, mean, most))
     return figures, problems
+
+
+def _that_ran(path: Path, figures: Sequence[Figures]) -> tuple[list[Figures], list[LeftOut]]:
+    """Those of threads that completed a cycle. Of others it prints what it began with: minimum 1 s, maximum 0."""
+    ran = [one for one in figures if one.n != 0]
+    if not ran:
+        raise nothing_in(path, "thread that completed a cycle", "run cyclictest longer, until it ends")
+    idle = len(figures) - len(ran)
+    return ran, [LeftOut("threads", idle, "without a completed cycle")] if idle else []
 
 
 def _as_printed(number: str) -> int:
@@ -293,7 +300,7 @@ def _missed_periods(threads: Sequence[_Thread]) -> Iterator[str]:
 
     Without -S or -d 0 each thread's interval is 500 µs longer than the last one's: fewer cycles alone say nothing.
     """
-    took_s = max(thread.took_s for thread in threads)
+    took_s = max((thread.took_s for thread in threads), default=0.0)
     for thread in threads:
         if thread.interval_us and thread.took_s < (1 - _MISSED_SHARE) * took_s:
             due = round(took_s * 1e6 / thread.interval_us)
@@ -400,17 +407,19 @@ def read_json(paths: Sequence[Path], given: Given) -> ReadFiles:
             problems.append(damage)
             found = replace(found, tally=None, kept="summary")
         figures += [found] if found else []
-    figures, early = _without_wrapped(path, figures)
-    problems += early
     if not figures:
         raise not_what_it_says(path, "no thread in it has cycles, min, avg and max")
+    left_out = [LeftOut("threads", odd, "without cycles, min, avg and max")] if odd else []
+    figures, idle = _that_ran(path, figures)
+    figures, early = _without_wrapped(path, figures)
+    problems += early
     return ReadFiles(
         "cyclictest",
         f"rt-tests {_told(document, 'rt_test_version') or 'unknown'}",
         LATENCY,
         figures=tuple(figures),
         notes=_skipped([one.n or 0 for one in figures]) if _of_one_interval(document, figures) else (),
-        left_out=(LeftOut("threads", odd, "without cycles, min, avg and max"),) if odd else (),
+        left_out=(*left_out, *idle),
         problems=tuple(problems),
         facts={"command": _told(document, "cmdline"), "system": document.get("sysinfo")},
     )

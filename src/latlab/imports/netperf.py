@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from math import floor, log10
 from typing import Final
 
 from latlab.imports.base import Figures, ReadFiles
@@ -48,12 +49,13 @@ def read_round_trips(
         "round_trip",
         "summary",
         ("submit", "answered"),
-        resolution_ns=MICROSECOND_NS,
+        resolution_ns=max(_bin_ns(float(said[name])) for name in _PERCENTILES),
         n=n,
         min=_ns(said, "MIN_LATENCY"),
         mean=float(_ns(said, "MEAN_LATENCY")),
         max=_ns(said, "MAX_LATENCY"),
         stddev=_ns(said, "STDDEV_LATENCY"),
+        binned=True,
         percentiles={name[:3].lower(): _ns(said, name) for name in _PERCENTILES},
         talker=talker,
         listener=listener,
@@ -66,6 +68,12 @@ def read_round_trips(
         notes=(COARSE, _PACED if paced else _CLOSED),
         facts={name: said[name] for name in said},
     )
+
+
+def _bin_ns(value_us: float) -> int:
+    """How wide the bin is that this value is in, ns: 1 µs, or a tenth of its decade."""
+    decade: int = 10 ** max(0, floor(log10(max(1.0, value_us))))
+    return MICROSECOND_NS * decade
 
 
 def _ns(said: Mapping[str, str], name: str) -> int:

@@ -713,7 +713,8 @@ def _at(
         sampled = None
         if found := numbers_of([_frame(one.capture, at) for at in one.point.place[rows].tolist()]):
             gaps = found.gaps
-            counts = {"lost": gaps.lost, "duplicated": gaps.duplicated, "reordered": gaps.reordered}
+            lost = None if found.numbering.of_node else gaps.lost
+            counts = {"lost": lost, "duplicated": gaps.duplicated, "reordered": gaps.reordered}
             notes.append(f"{name}: {_numbers_text(found)}")
             if found.counted:
                 stamps["counted"] = _counted(found, seen_ns)
@@ -831,8 +832,9 @@ def _numbers_text(found: Numbered) -> str:
     every = "".join(f", one every {ns / 1000:g} µs," for ns in found.periods_ns)
     every += "".join(f", {rate} samples/s," for rate in sorted(set(found.rates)))
     said = "".join(f"; {count} with: {what}" for what, count in sorted(found.said.items()))
+    missing = "that all packets of a node share," if found.numbering.of_node else f"{gaps.lost} are missing here,"
     return (
-        f"by the {found.numbering.title} of {counted(found.sources, 'source')}{every} {gaps.lost} are missing here, "
+        f"by the {found.numbering.title} of {counted(found.sources, 'source')}{every} {missing} "
         f"{gaps.duplicated} came again and {gaps.reordered} late{said}"
     )
 

@@ -283,6 +283,7 @@ def figures_entry(one: Figures) -> ToolFigures:
         max=one.max,
         stddev=one.stddev,
         percentiles=dict(one.percentiles),
+        binned=one.binned,
         min_sequence=one.min_sequence,
         max_sequence=one.max_sequence,
         lost=one.lost,

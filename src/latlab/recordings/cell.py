@@ -147,6 +147,7 @@ class ToolFigures(Recorded):
     max: int | None
     stddev: int | float | None
     percentiles: dict[str, int | None] | None = None
+    binned: bool = False
     min_sequence: int | None
     max_sequence: int | None
     lost: int | None

@@ -72,7 +72,8 @@ class Numbering:
     period, which its numbers show. read: the number of a frame, or the numbers of all that is in it; an empty sequence:
     it is of this protocol, and has none; None: it is of another one. unit_ns: the number is the sender's time, in such
     units; None: it counts packets. Of two numberings of one name, the one that leaves less unexplained is right.
-    by_second: counting begins again at 0 every second.
+    by_second: counting begins again at 0 every second. of_node: the sender counts all that it sends: a number that is
+    missing may be another flow's.
     """
 
     name: str
@@ -81,6 +82,7 @@ class Numbering:
     read: Callable[[Frame], Number | Sequence[Number] | None]
     unit_ns: int | None = None
     by_second: bool = False
+    of_node: bool = False
 
     def numbers(self, frame: Frame) -> Sequence[Number] | None:
         """As `read`, always a sequence."""

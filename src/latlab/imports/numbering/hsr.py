@@ -16,4 +16,4 @@ def read(frame: Frame) -> Number | None:
     return Number(int.from_bytes(tag[2:], "big"), source=bytes([tag[0] >> 4])) if len(tag) == _TAG else None
 
 
-HSR: Final = Numbering("hsr", "HSR sequence numbers", 1 << 16, read)
+HSR: Final = Numbering("hsr", "HSR sequence numbers", 1 << 16, read, of_node=True)

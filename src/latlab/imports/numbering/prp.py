@@ -22,4 +22,4 @@ def read(frame: Frame) -> Number | None:
     return Number(number, source=bytes([size >> 12]))
 
 
-PRP: Final = Numbering("prp", "PRP sequence numbers", 1 << 16, read)
+PRP: Final = Numbering("prp", "PRP sequence numbers", 1 << 16, read, of_node=True)

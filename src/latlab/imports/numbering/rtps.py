@@ -14,6 +14,8 @@ _LITTLE: Final = 0x01
 _HEARTBEAT: Final = 32
 """Bytes of one with its header; no sample with its timestamp is as short."""
 _DATA, _DATA_FRAG, _INFO_SRC = 0x15, 0x16, 0x0C
+_MAY_BE_EMPTY: Final = (0x01, 0x09)
+"""PAD; INFO_TS, which has no time with its InvalidateFlag."""
 _WRITER, _NUMBER, _FRAGMENT = 8, 12, 20
 """Where they are in DATA and DATA_FRAG, counted from behind the submessage's header."""
 
@@ -38,8 +40,8 @@ def read(frame: Frame) -> list[Number] | None:
             high, low, fragment = struct.unpack_from(f"{order}III", body, _NUMBER)
             if kind == _DATA or fragment == 1:
                 found.append(Number(high << 32 | low, source=prefix + body[_WRITER:_NUMBER]))
-        # Without a length it goes as far as the datagram does.
-        place = place + 4 + length if length else frame.udp_length
+        # Without a length it goes as far as the datagram does, unless it may be empty (DDSI-RTPS 2.5, 9.4.5.1.3).
+        place = place + 4 + length if length or kind in _MAY_BE_EMPTY else frame.udp_length
     # What was cut off may be the heartbeat that follows a sample; of more it is unknown.
     return found if frame.udp_length - place <= _HEARTBEAT else None
 
