@@ -77,6 +77,14 @@ def test_a_cell_has_counts_and_metrics_of_each_stream() -> None:
     assert set(stream["metrics"]) == {"latency", "arrival_offset"}
 
 
+@pytest.mark.parametrize("n", [1, 7, 8])
+def test_however_few_packets_there_are_their_result_can_be_read_again(n: int) -> None:
+    written = summarise_cell(
+        recorded_cell(), packet_table([{"rx_soft": 10 + number} for number in range(n)])
+    ).document()
+    assert Cell.model_validate_json(json.dumps(written)).document() == written
+
+
 def test_a_reordered_packet_of_the_warm_up_is_in_the_counts_only() -> None:
     overtaken = {"arrival": 1, "warmup": True, "rx_soft": 5}
     packets = packet_table([overtaken, {"arrival": 0, "rx_soft": 5}, {"rx_soft": 5}])
@@ -99,10 +107,14 @@ def uncertainties(*bounds: int | None, **changes: Any) -> dict[str, Any]:
 
 
 def test_one_way_figures_may_be_off_by_the_worst_bound_of_their_packets() -> None:
-    within_a_host = {"delivery": 0, "arrival_offset": 0}
-    assert uncertainties(900, None, 20, 70, 30) == {"latency": 70, "latency_user": 70, **within_a_host}
-    assert uncertainties(0, 0, 20, None, 30) == {"latency": 30, "latency_user": 30, **within_a_host}
-    assert uncertainties(0, 0, None, None) == {"latency": None, "latency_user": None, **within_a_host}
+    """An offset from the period, by the first packet's bound in addition."""
+    for bounds, worst, of_two in (
+        ((900, None, 20, 70, 30), 70, 90),
+        ((0, 0, 20, None, 30), 30, 50),
+        ((0, 0, None, None), None, None),
+    ):
+        expected = {"latency": worst, "latency_user": worst, "delivery": 0, "arrival_offset": of_two}
+        assert uncertainties(*bounds) == expected
 
 
 def test_what_nothing_bounds_is_in_no_one_way_figure_and_is_counted() -> None:
@@ -112,6 +124,8 @@ def test_what_nothing_bounds_is_in_no_one_way_figure_and_is_counted() -> None:
     figures = {key: metrics["latency"][key] for key in ("n", "unbounded", "missing", "min", "max", "uncertainty_ns")}
     assert figures == {"n": 2, "unbounded": 1, "missing": 0, "min": 10, "max": 12, "uncertainty_ns": 5}
     assert (metrics["delivery"]["n"], metrics["delivery"]["unbounded"]) == (2, 0), "within the listener's own clock"
+    offsets = metrics["arrival_offset"]
+    assert (offsets["n"], offsets["unbounded"], offsets["uncertainty_ns"]) == (2, 1, 10)
 
 
 def test_figures_without_packets_after_the_warm_up_may_be_off_by_what_those_before_could() -> None:

@@ -91,6 +91,12 @@ def test_clocks_that_are_as_good_everywhere_stand_below_the_table_and_else_in_a_
     assert not any("clocks: ±" in line for line in lines)
 
 
+def test_what_makes_figures_uncertain_where_no_clocks_do_is_named(matrix: dict[str, Any]) -> None:
+    for cell in matrix["cells"]:
+        cell["streams"]["down"]["metrics"]["latency"]["uncertainty_of"] = "bins and digits"
+    assert any(line.endswith("; bins and digits: ± 0.4 µs") for line in printed(matrix))
+
+
 def test_a_maximum_that_some_packets_may_be_above_is_marked(matrix: dict[str, Any]) -> None:
     matrix["cells"][0]["streams"]["down"]["metrics"]["latency"]["max_at_least"] = 99_000_000
     assert "≥99000" in printed(matrix)[6]

@@ -62,6 +62,16 @@ def test_against_a_baseline_a_loss_that_grew_is_a_regression(root: Path) -> None
     assert failure.get("message") == one.sentence
 
 
+def test_what_so_few_repetitions_may_show_by_chance_is_reported_and_no_regression(root: Path) -> None:
+    for name, lost in (("new", (4, 5)), ("base", (3, 2))):
+        write_figures_run(root / name, {"tap": SLOW[:2]}, lost={"tap": lost})
+    document = held(root, "new", baseline="base")
+    (one,) = document.losses
+    assert one.more and not one.regression
+    assert one.sentence.endswith("; so few repetitions may do that by chance")
+    assert exit_code(document) == 0
+
+
 def test_what_is_lost_now_and_then_is_reported_and_no_regression(root: Path) -> None:
     document = held(root, "unlucky", baseline="whole")
     (one,) = document.losses

@@ -15,9 +15,10 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 from latlab.analysis.evidence import Thresholds
+from latlab.analysis.words import duration
 from latlab.cli import app
 from latlab.model.errors import LabError
-from latlab.model.rules import NAMES
+from latlab.model.rules import NAMES, RULES
 from latlab.recordings.run_folder import RunFolder
 from latlab.report.build import write_report
 from latlab.report.markdown import result_markdown
@@ -66,6 +67,17 @@ def checks(result: dict[str, Any], key: str = "reasons") -> set[str]:
 
 def test_the_scenarios_defaults_are_the_analysis_own() -> None:
     assert thresholds_of(Trust()) == thresholds_of(None) == Thresholds()
+
+
+def test_rules_state_the_thresholds_that_they_are_judged_by() -> None:
+    stated = 0
+    for name, value in asdict(Thresholds()).items():
+        told = (duration(value),) if name.endswith("_ns") else (f"{100 * value:g} %", f"{1e6 * value:g} ppm")
+        for rule in RULES:
+            if f"`{name.removesuffix('_ns')}`" in rule.broken_when:
+                assert any(f"{word} {one} " in rule.broken_when for word in ("over", "above") for one in told), rule.id
+                stated += 1
+    assert stated >= 8
 
 
 def test_every_threshold_can_be_given_and_the_result_marks_those_that_were() -> None:

@@ -189,7 +189,7 @@ def summed_up(
 
 
 def _of_what(figures: ToolFigures, bound_ns: int | None) -> str:
-    own = BINS if figures.kept == "histogram" else DIGITS
+    own = BINS if figures.kept == "histogram" or figures.binned else DIGITS
     return f"{own} + {TOLD}" if figures.two_clocks and bound_ns is not None else own
 
 
@@ -236,7 +236,8 @@ def before_they_left(streams: Mapping[str, Stream]) -> Sequence[tuple[str, int, 
         early = block.metrics["lateness"].min if "lateness" in block.metrics else None
         for metric, figures in block.metrics.items():
             least, bound = figures.min, figures.uncertainty_ns
-            if not (METRICS_BY_NAME[metric].crosses_hosts or metric in _NEVER_NEGATIVE):
+            known = METRICS_BY_NAME[metric]
+            if not ((known.crosses_hosts and not known.periodic) or metric in _NEVER_NEGATIVE):
                 continue
             if least is None or bound is None:
                 continue

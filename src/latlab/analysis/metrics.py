@@ -124,25 +124,25 @@ def _held_against(
 
 
 def _later(theirs: NDArray[np.int64], others: NDArray[np.int64]) -> tuple[int, float, bool]:
-    """How many are later than all but a share of the others, the share that chance explains least, and whether they are
-    late.
+    """How many are among the latest of all, the share of all that chance explains least, and whether they are late.
 
-    By the Chernoff bound of the binomial distribution, for as many shares as are looked at.
+    If they were like the others, they would be spread over all as if drawn without replacement. Hoeffding's bound of
+    that (1963, section 6) for as many shares as are looked at.
     """
-    shares = [*(share for share in _SHARES if share * len(others) >= 1), 1 / (len(others) + 1)]
-    ranks = [max(0, len(others) - 1 - int(share * len(others))) for share in shares[:-1]]
-    ordered = ranked(others, (*ranks, len(others) - 1))
-    limits = [int(ordered[rank]) for rank in (*ranks, len(others) - 1)]
-    laters = [int(np.count_nonzero(theirs > limit)) for limit in limits]
-    chances = [_chance(later, len(theirs), share) for later, share in zip(laters, shares, strict=True)]
-    least = int(np.argmin(chances))
-    late = chances[least] * len(shares) < _BY_CHANCE
-    return laters[least], shares[least], bool(late)
+    together = np.concatenate((theirs, others))
+    latest = sorted({max(1, int(share * len(together))) for share in (*_SHARES, 0.0)})
+    limits = ranked(together, [len(together) - 1 - count for count in latest])
+    found = []
+    for limit in (int(limits[len(together) - 1 - count]) for count in latest):
+        later, counted = int(np.count_nonzero(theirs > limit)), int(np.count_nonzero(together > limit))
+        found.append((_chance(later, counted, len(theirs) / len(together)), later, counted / len(together)))
+    chance, later, share = min(found)
+    return later, share, chance * len(found) < _BY_CHANCE
 
 
-def _chance(later: int, n: int, share: float) -> float:
-    """At most how probable it is that so many of n, or more, are among the latest `share` of all."""
-    part = later / n
+def _chance(of_theirs: int, n: int, share: float) -> float:
+    """At most how probable it is that so many of n, or more, are of a group that is this share of all."""
+    part = of_theirs / n if n else 0.0
     if part <= share:
         return 1.0
     apart = part * log(part / share) + ((1 - part) * log((1 - part) / (1 - share)) if part < 1 else 0.0)

@@ -333,7 +333,7 @@ def _stream(
     shared = {
         "lost": lost_after_warmup(rows),
         "duplicated": counts["duplicated"],
-        "reordered": int((reordered_sequences(rows) >= counts["warmup"]).sum()),
+        "reordered": int((reordered_sequences(rows) >= int(rows["warmup"].sum())).sum()),
     }
     leaves = ((port, flow) for port in ports for flow in port.flows if flow.name == stream.name)
     port, flow = next(leaves, (None, None))
@@ -429,20 +429,23 @@ def _chain(rows: pl.DataFrame, values: Values) -> Chain | None:
 def _uncertainty_ns(rows: pl.DataFrame, metric: MetricKind, values: Values, uncorrected_ns: int | None) -> int | None:
     """How far any of the metric's packets may be off, ± ns; None where nothing bounds one of them.
 
-    A NIC's clock compared with another is bounded by nothing.
+    A NIC's clock compared with another is bounded by nothing. A period is measured by one clock, that of a NIC or of
+    the listener; moved onto the talker's, the first packet and each other one may be off by their bounds.
     """
-    if values.from_ != values.to and "hard" in f"{values.from_} {values.to}":
-        return None
+    if "hard" in f"{values.from_} {values.to}":
+        return 0 if metric.periodic else None
     if not metric.crosses_hosts:
         return 0
     if BOUND not in rows.columns:
-        return uncorrected_ns
+        return 0 if metric.periodic else uncorrected_ns
     # A stream's rows are its sequences from 0. Where no packet came after the warm-up, those before give the bound.
     arrived = rows["arrival"].is_not_null()
     bounds = rows[BOUND].gather(values.sequence) if len(values.sequence) else rows[BOUND].filter(arrived)
     if bounds.is_empty():
         return uncorrected_ns
-    return None if bounds.null_count() else int(bounds.max())  # type: ignore[arg-type]
+    if bounds.null_count():
+        return None
+    return int(bounds.max()) + (int(bounds[0]) if metric.periodic else 0)  # type: ignore[arg-type]
 
 
 def _receiver(agent: RecordedAgent) -> str:

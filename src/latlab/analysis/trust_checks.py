@@ -51,7 +51,7 @@ _XDP_COUNTS = re.compile(r"frames redirected (\d+), passed (\d+)")
 _BECAME = ("received", "lost", "unsent", "send_errors", "unknown")
 """What becomes of a packet: one of these."""
 _DAMAGED = "restore a complete copy of the file and run `latlab report` again; check the disk and its cable"
-_ONE_WAY = tuple(metric.name for metric in METRICS if metric.crosses_hosts)
+_ONE_WAY = tuple(metric.name for metric in METRICS if metric.crosses_hosts and not metric.periodic)
 
 
 @checks("cell-ended")
@@ -436,10 +436,10 @@ def unstamped_are_like_the_others(evidence: Evidence) -> Iterator[Broken]:
     for stream, one in _unstamped(evidence):
         if not one.late:
             continue
-        than = f"{percent(1 - (one.share or 0))} of the others" if one.share in (0.1, 0.01, 0.001) else "all others"
+        latest = f"the {percent(one.share or 0)} of all that took the longest from launch to {one.until}"
         told = f"{one.later} of {plural(one.n, 'packet')} without {one.stamp}"
         verb = "is" if one.later == 1 else "are"
-        actual = f"{told} {verb} later than {than}, from launch to {one.until}"
+        actual = f"{told} {verb} among {latest}"
         yield Broken(f"stream {stream.name}", f"packets without {one.stamp} as late as the others", actual)
 
 

@@ -34,7 +34,8 @@ class MetricKind:
     pairs: (start, end) timestamps in order of preference; the first pair of which the stream has both is used
     for all its packets. population: which packets count as `missing` without them. crosses_hosts: the
     difference of two hosts' clocks, so it carries the bound of the offset between them. periodic: the start
-    is not the packet's own timestamp but that of the first one + n × period. more_less: what a larger value is called,
+    is not the packet's own timestamp but that of the first one + n × period, both moved onto the talker's clock, where
+    that is another one, and each with its bound. more_less: what a larger value is called,
     and a smaller one. places: those of latlab.model.timestamps that a packet passes in it; empty: all.
     """
 
@@ -114,6 +115,7 @@ METRICS: Final[tuple[MetricKind, ...]] = (
         "rx − (first rx + n × period), rx = rx_hard or rx_soft",
         (("rx_hard", "rx_hard"), ("rx_soft", "rx_soft")),
         "received",
+        crosses_hosts=True,
         periodic=True,
         more_less=LATER,
     ),

@@ -193,7 +193,7 @@ RULES: Final[tuple[Rule, ...]] = (
         when=DURING,
         looks_at="clock readings",
         broken_when=(
-            "REALTIME − MONOTONIC or TAI − REALTIME changes between two readings by over 1 ms (`clock_step`) and by "
+            "REALTIME − MONOTONIC or TAI − REALTIME changes between two readings by over 20 µs (`clock_step`) and by "
             "more than both readings took"
         ),
         remedy="let ptp4l, phc2sys or chrony settle before the run, and configure them not to step during it",

@@ -107,7 +107,7 @@ def _figures(result: Result, metric: str) -> Iterator[OneOf | Table | Lines]:
     yield OneOf([[_table(result, summaries, some, intervals=intervals)] for some, intervals in shapes])
     ends = "; ".join(one for summary in summaries for one in _ends(summary))
     clocks = _clocks_of_all(summaries)
-    told = f"clocks: ± {clocks} µs" if clocks else ""
+    told = f"{rows.off_by(summaries)}: ± {clocks} µs" if clocks else ""
     notes = (note for summary in summaries for note in summary.notes)
     named = {name for cell in result.cells for name, block in cell.streams.items() if metric in block.metrics}
     kept = len(named & further)
@@ -185,7 +185,7 @@ def _table(
     first, each = len(shown), len(columns)
     above = [Group(load(value), first + each * number, each) for number, value in enumerate(values or ())]
     headings = [heading for _ in beside_each for _, heading in columns]
-    headings_shown = (*shown, *headings, "lost", *(["clocks ±"] if clocks else []), "")
+    headings_shown = (*shown, *headings, "lost", *([f"{rows.off_by(summaries)} ±"] if clocks else []), "")
     return Table(headings_shown, found, range(first, len(headings_shown) - 1), "", above).filled()
 
 

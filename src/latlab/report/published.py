@@ -83,7 +83,7 @@ def headline_tables(result: Result, metric: str) -> Iterator[Table]:
         headings=("what", *(heading for _, heading in figures), *(["n"] if counted else [])),
         rows=found if counted else [row[:-1] for row in found],
         figures=range(1, len(figures) + 1 + counted),
-        remarks=[*_remarks(metric, published), *([f"clocks: ± {clocks} µs"] if clocks else [])],
+        remarks=[*_remarks(metric, published), *([f"{rows.off_by(tables)}: ± {clocks} µs"] if clocks else [])],
     )
 
 

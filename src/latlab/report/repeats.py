@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil, log1p
-from statistics import fmean, median, pstdev
+from statistics import median, stdev
 from typing import Final
 
 import numpy as np
@@ -231,7 +231,7 @@ def _spread(table: Summary, rows: Sequence[StreamRow]) -> RepeatSpread:
         repeats=len(rows),
         figures={name: () if None in values else tuple(sorted(values)) for name, values in figures.items()},
         within_ns=median(one.stddev or 0 for one in found),
-        between_ns=pstdev(means, fmean(means)),
+        between_ns=stdev(means),
         together=pooled(found),
     )
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from latlab.analysis.counts import counted
+from latlab.analysis.imported import TOLD
 from latlab.analysis.way import ONE_CLOCK, interval_name
 from latlab.model.metrics import IMPORTED_METRICS, METRICS_BY_NAME, PROBE_METRICS, TIMER_METRICS
 from latlab.report.launches import early_notes
@@ -333,6 +334,12 @@ def stream_rows(result: Result, stream: str, metric: str) -> tuple[StreamRow, ..
     """The rows of one stream and metric, in the order of the matrix: of every cell that has the stream."""
     keys = dimension_keys(result)
     return tuple(_row(cell, stream, metric, keys) for cell in ordered_cells(result) if stream in cell.streams)
+
+
+def off_by(summaries: Sequence[Summary]) -> str:
+    """What makes the figures uncertain: the clocks, or how coarsely another program kept its figures."""
+    every = (row.measured.uncertainty_of for summary in summaries for row in summary.rows if row.measured)
+    return ", ".join(sorted({of for of in every if of and of != TOLD})) or "clocks"
 
 
 def largest_uncertainty(rows: Sequence[StreamRow]) -> str:

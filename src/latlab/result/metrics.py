@@ -205,13 +205,15 @@ class StagesOfGroup(DocumentPart):
 
 
 class StagesOfPacket(DocumentPart):
-    """Stages of one packet. stops: where they are others than the chain's. interrupted: by its interrupt, if traced."""
+    """Stages of one packet. stops: where they are others than the chain's. grew: None where there is no typical packet.
+    interrupted: by its interrupt, if traced.
+    """
 
     sequence: int
     value_ns: int
     ns: list[int]
     stops: list[str] | None = None
-    grew: list[Growth] = []
+    grew: list[Growth] | None = []
     interrupted: CameTo | None = None
 
 

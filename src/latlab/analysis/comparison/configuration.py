@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
+from math import comb
 from typing import Final
 
 from latlab.analysis.repetitions import Pooled, pooled
@@ -191,6 +192,11 @@ class PairLosses:
     def more(self) -> bool:
         """Whether each repetition of b lost a larger share than any of a."""
         return min(self.b.shares) > max(self.a.shares)
+
+    @property
+    def chance(self) -> float:
+        """How probable `more` is at most where nothing differs: of all ways to deal the repetitions out, one has it."""
+        return 1 / comb(len(self.a.shares) + len(self.b.shares), len(self.a.shares))
 
 
 def losses(a: Configuration, b: Configuration, streams: Sequence[str] = ()) -> Iterator[PairLosses]:

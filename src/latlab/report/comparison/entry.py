@@ -102,24 +102,26 @@ def loss_entries(
     """An entry for each pair and stream of which either side lost packets.
 
     streams: only these, where any is named. sides: {run: the side's name}. judged: the first is a baseline, and to lose
-    more than it is a regression.
+    more than it is a regression, unless chance alone would show one in more than 5 % of such comparisons.
     """
-    for a, b in pairs:
+    found = [(a, b, one) for a, b in pairs for one in losses(a, b, streams)]
+    for a, b, one in found:
         names = names_of(a, b, sides)
         shared = {key: value for key, value in a.cell.items() if b.cell.get(key) == value}
-        for one in losses(a, b, streams):
-            regression = judged and one.more
-            cell = matrix_title(shared) if shared else ""
-            where = ", ".join(filter(None, (cell, one.stream)))
-            yield ComparedLosses(
-                cell=cell,
-                stream=one.stream,
-                a=_side_losses(names.a, one.a),
-                b=_side_losses(names.b, one.b),
-                more=one.more,
-                regression=regression,
-                sentence=f"{where}: {_sentence(one, names)}{'; a regression' if regression else ''}",
-            )
+        by_chance = one.more and len(found) * one.chance > ALPHA
+        regression = judged and one.more and not by_chance
+        cell = matrix_title(shared) if shared else ""
+        where = ", ".join(filter(None, (cell, one.stream)))
+        told = "; a regression" if regression else "; so few repetitions may do that by chance" if by_chance else ""
+        yield ComparedLosses(
+            cell=cell,
+            stream=one.stream,
+            a=_side_losses(names.a, one.a),
+            b=_side_losses(names.b, one.b),
+            more=one.more,
+            regression=regression,
+            sentence=f"{where}: {_sentence(one, names)}{told}",
+        )
 
 
 def _sentence(one: PairLosses, names: Names) -> str:
