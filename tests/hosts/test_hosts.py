@@ -6,6 +6,7 @@ import asyncio
 import os
 import signal
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -37,6 +38,19 @@ def test_a_missing_tool_names_the_package_that_has_it(monkeypatch: pytest.Monkey
     monkeypatch.setenv("PATH", "/nonexistent")
     with pytest.raises(LabError, match=r"ecu: ethtool is missing \(`sudo apt install ethtool`"):
         asyncio.run(HERE.run(("ethtool", "-T", "eth0")))
+
+
+@pytest.mark.parametrize(("by", "named"), [("hwstamp_ctl", True), ("ethtool", False)])
+def test_a_tool_that_a_shell_elsewhere_does_not_find_is_named_with_its_package(
+    by: str, named: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    there = tmp_path / by
+    there.write_text("#!/bin/sh\necho 'bash: line 1: hwstamp_ctl: command not found' >&2\nexit 127\n")
+    there.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    with pytest.raises(LabError) as caught:
+        asyncio.run(HERE.run((by, "-i", "eth1")))
+    assert ("linuxptp" in caught.value.remedy) is named
 
 
 def test_a_command_that_hangs_is_ended_with_its_children() -> None:

@@ -75,6 +75,13 @@ def test_cells_in_virtual_time_are_measured_side_by_side_where_cpus_and_memory_a
         assert matrix.at_once([cell(VIRTUAL), cell(REAL)], None) == 1
 
 
+def test_only_cells_in_virtual_time_are_to_be_equal() -> None:
+    matrix.check_comparable([cell(VIRTUAL)])
+    with pytest.raises(UsageError, match="in real time no repetition is equal") as refused:
+        matrix.check_comparable([cell(VIRTUAL), cell(REAL)])
+    assert refused.value.where == "--check-repeat"
+
+
 def test_cells_that_would_disturb_each_other_are_measured_one_by_one() -> None:
     assert matrix.at_once([cell(REAL)], 1) == 1
     with pytest.raises(UsageError, match="would disturb each other") as refused:

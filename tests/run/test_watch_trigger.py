@@ -106,10 +106,16 @@ def test_a_kernel_that_does_not_allow_tracing_ends_a_watch_only_where_packets_ar
     monkeypatch.setattr(Agent, "start", refused)
     kernel = KernelOfPoints(LocalMachine("vm1"), "latlab-agent", "watch-1")
 
+    class Nowhere:
+        bed, run_id = None, "8f3c5e0d12ab34cd"
+
+        async def receive(self, *_: object) -> str:
+            return "/run/watch-1"
+
     async def traced() -> Agent | None:
-        found = await kernel.start_tracing(cast(Any, None), "8f3c5e0d12ab34cd", "/run/watch-1")
+        await kernel.start_tracing(cast(Any, Nowhere()))
         await kernel.stop_tracing(cast(Any, None))
-        return found
+        return kernel.tracing
 
     assert asyncio.run(traced()) is None
     trace = kernel.known().trace

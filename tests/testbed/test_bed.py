@@ -18,6 +18,7 @@ from latlab.hosts import MACHINE, Host, LocalMachine
 from latlab.model.errors import LabError
 from latlab.scenario import Scenario
 from latlab.testbed.apply import TestBed, read_at_once
+from latlab.testbed.bridges.kernel import no_filters
 from latlab.testbed.host_setup import namespace_name
 from latlab.testbed.site import Site
 from latlab.testbed.step import Before, Check, Step, own_folder
@@ -254,6 +255,20 @@ def test_the_former_value_is_put_back() -> None:
 
     asyncio.run(session())
     assert run("sysctl", "-n", key).strip() == former
+
+
+def test_the_firewall_of_bridges_is_as_before_afterwards() -> None:
+    keys = [f"net.bridge.bridge-nf-call-{name}" for name in ("iptables", "ip6tables", "arptables")]
+    run("sysctl", "-qew", *(f"{key}=1" for key in keys))
+    former = run("sysctl", "-ne", *keys)
+
+    async def session() -> str:
+        async with TestBed("t1", here()) as bed:
+            await bed.apply([no_filters(MACHINE)])
+            return run("sysctl", "-ne", *keys)
+
+    assert asyncio.run(session()) == former.replace("1", "0")
+    assert run("sysctl", "-ne", *keys) == former
 
 
 def test_one_undo_that_fails_is_reported_and_keeps_no_other_from_being_done(journals: Path) -> None:

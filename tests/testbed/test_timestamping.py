@@ -28,6 +28,8 @@ def test_an_i225_stamps_every_packet_in_hardware(captured: Path) -> None:
 def test_hardware_stamps_are_undone_to_what_was_set_before(captured: Path) -> None:
     step = hardware_stamps_step("ecu", "enp1s0", parse_timestamping((captured / "ethtool-igc.txt").read_text()))
     assert step and step.undo and step.before and step.check
+    # Without it the kernel's are there.
+    assert step.optional
     assert step.do == ("hwstamp_ctl", "-i", "enp1s0", "-t", "1", "-r", "1")
     assert fill(step.undo, step.before.read(SETTING)) == (
         "hwstamp_ctl",

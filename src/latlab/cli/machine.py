@@ -10,7 +10,7 @@ import typer
 
 from latlab.cli.options import Json
 from latlab.cli.output import open_console, print_json
-from latlab.model.errors import EXIT_LAB, EXIT_OK
+from latlab.model.errors import EXIT_LAB, EXIT_OK, UsageError
 
 OVER_SSH: Final = "Over ssh"
 
@@ -50,6 +50,8 @@ def doctor(
     from latlab.testbed.doctor import doctor as examine
     from latlab.testbed.doctor_there import doctor_there
 
+    if on is None and ssh_config is not None:
+        raise UsageError("it is for a machine over ssh", where="--ssh-config", remedy="name the machine with --on")
     if on is None:
         findings = asyncio.run(examine())
     else:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import re
 import shlex
 import signal
 import subprocess
@@ -143,7 +144,10 @@ class Host(ABC):
         except FileNotFoundError as error:
             raise missing_tool(str(error.filename), self.name) from None
         except PermissionError as error:
-            raise LabError(f"{error.filename} is not executable", where=self.name) from None
+            what = f"{error.filename} is not executable"
+            raise LabError(
+                what, where=self.name, remedy=f"chmod +x {error.filename}, or a file system without noexec"
+            ) from None
 
     async def run(
         self,
@@ -225,12 +229,15 @@ class Host(ABC):
     def _failed(self, completed: Completed) -> LabError:
         lines = [line for line in completed.stderr.strip().splitlines() if line.strip()]
         said = "; ".join(lines[-STDERR_LINES:]) or "nothing on stderr"
-        # `ip netns exec` reports a program it cannot find by its own exit status 255.
-        missing = completed.returncode == 255 and f'exec of "{completed.argv[0]}" failed' in completed.stderr
+        # `ip netns exec` reports a program it cannot find by its own exit status 255, a shell over ssh by 127.
+        program = completed.argv[0]
+        missing = completed.returncode == 255 and f'exec of "{program}" failed' in completed.stderr
+        unknown = re.search(rf"\b{re.escape(program)}: (command )?not found", completed.stderr)
+        missing |= completed.returncode == 127 and unknown is not None
         return LabError(
             f"`{self.command_line(completed.argv)}` ended with status {completed.returncode}: {said}",
             where=self.name,
-            remedy=install_remedy(completed.argv[0]) if missing else "",
+            remedy=install_remedy(program) if missing else "",
         )
 
 

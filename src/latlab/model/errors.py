@@ -121,6 +121,8 @@ def file_remedy(error: OSError, path: Path | str | None = None) -> str:
             return "free space, or choose another folder for the runs"
         case errno.EROFS:
             return "the file system is mounted read-only: choose another folder for the runs"
+        case errno.ENOENT:
+            return "" if path.parent.is_dir() else f"make the folder first: mkdir -p {path.parent}"
         case errno.EISDIR:
             return "there is a folder where a file is expected: remove it, or rename it"
         case errno.EMFILE | errno.ENFILE:

@@ -160,6 +160,7 @@ class Agent:
             raise LabError(
                 f"`latlab-agent {self._argv[1]}` {fault} within {seconds:g} s{self._last_words()}",
                 where=self._where(),
+                remedy="see whether CPUs there are busy (`top`), and what the kernel says (`dmesg`)",
             ) from None
 
     def _say(self, message: Spec) -> None:
@@ -174,6 +175,7 @@ class Agent:
         gone = LabError(
             f"`latlab-agent {self._argv[1]}` ended unexpectedly with status {status}{self._last_words()}",
             where=self._where(),
+            remedy="see whether the kernel ended it (`dmesg`), for lack of memory for example",
         )
         self._fail(gone)
 

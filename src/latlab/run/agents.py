@@ -188,8 +188,8 @@ async def _turn_hardware_stamps_on(card: End, scenario: Scenario, bed: TestBed) 
     step = hardware_stamps_step(card.host, card.interface, parse_timestamping(said.stdout))
     if step is None:
         return False
-    await bed.apply([step])
-    return True
+    (done,) = await bed.apply([step])
+    return done.ok
 
 
 async def _mac(host: Host, device: str) -> str:

@@ -7,7 +7,7 @@ import contextlib
 import json
 import time
 from collections import defaultdict
-from collections.abc import AsyncIterator, Coroutine, Iterable, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -38,7 +38,7 @@ from latlab.run.start import Start, choose_start, now_tai_ns
 from latlab.scenario import BoardHost, MatrixRun, Scenario
 from latlab.scenario.network import INNER
 from latlab.testbed import make_hosts, test_bed_steps
-from latlab.testbed.apply import Awaited, Tell, TestBed, to_the_end
+from latlab.testbed.apply import Awaited, Tell, TestBed
 from latlab.testbed.guests import (
     described_bridges,
     described_guests,
@@ -351,7 +351,7 @@ class _Cell:
             self._alone.cancel()
         self._listener(Phase("stopping"))
         self._finely(False)
-        await _all_of_these(
+        await self._bed.all_of_these(
             self._stop_agents(self._talking),
             self._stop_tools(),
             self._stop_loads(),
@@ -363,7 +363,6 @@ class _Cell:
             self._facts("after"),
             self._check_again(),
             after=failure,
-            bed=self._bed,
         )
         if silence := nobody_answered(self._outcome.agents):
             raise silence
@@ -500,7 +499,7 @@ class _Cell:
             await self._recordings.fetch()
 
     async def _stop_agents(self, agents: list[Agent]) -> None:
-        await _all_of_these(*(agent.stop(self._bed) for agent in agents), bed=self._bed)
+        await self._bed.all_of_these(*(agent.stop(self._bed) for agent in agents))
 
     async def _stop_tools(self) -> None:
         self._outcome.tools = await self._tools.stop()
@@ -578,19 +577,3 @@ def is_emulated(facts: Facts) -> bool:
 
 def _lab_tai_ns() -> int:
     return time.clock_gettime_ns(time.CLOCK_TAI)
-
-
-async def _all_of_these(*works: Coroutine[Any, Any, object], bed: TestBed, after: BaseException | None = None) -> None:
-    """Run all works one after the other, whatever became of those before, a cancellation included.
-
-    The first failure is raised, with the others in its text; `after` failed before them all.
-    """
-    first = after
-    for work in works:
-        try:
-            await to_the_end(work)
-        except (LatlabError, OSError, asyncio.CancelledError) as error:
-            then = await bed.cause_of(error) if isinstance(error, LabError) else error
-            first = after_that(first, then) if first else then
-    if first:
-        raise first

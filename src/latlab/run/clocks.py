@@ -111,11 +111,6 @@ class ClockWatch:
             entries += clock_entries(leg.here, leg.there, leg.source, said)
         return entries, failure
 
-    async def kill(self, bed: TestBed) -> None:
-        """Stop comparing clocks."""
-        for agent in self.agents:
-            await agent.kill(bed)
-
     async def _comparing(self, bed: TestBed, leg: Leg, told: Iterable[Told]) -> tuple[Agent, ...]:
         """The agents of a leg, all ready, the one that asks first."""
         agents: list[Agent] = []

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 import polars as pl
 
@@ -18,19 +19,20 @@ from latlab.recordings.cell import ClockEdge, Guest, RecordedStream, WatchedFlow
 from latlab.recordings.run_folder import CellFolder, publishing
 from latlab.run.agent import Agent
 from latlab.run.drops import drops_watched_on, emulated_of
-from latlab.run.events import ignore
 from latlab.run.fetch import Recordings
-from latlab.run.flight import WatchFlight
 from latlab.run.watching import (
     SOCKETS,
     FoundInterface,
     Keep,
     KernelOfPoints,
+    WatchRecordings,
     find,
     judged_between,
     merged,
     notes_of,
     points_of,
+    start_all,
+    stop_all,
     trigger_spec,
 )
 from latlab.scenario import Scenario
@@ -75,21 +77,12 @@ class FlowWatch:
         emulated = emulated_of(guests)
         for flow in self._flows:
             flow.kernels = await self._kernels(flow)
-            flight = WatchFlight(ignore)
-            for kernel in flow.kernels if flow.asked.trigger else ():
-                local = self._folder.path / kernel.recording
-                prefix = self._recordings.prefix(kernel.host, local)
-                await self._recordings.receive(kernel.host, "trace", local, ("kept",))
-                if tracing := await kernel.start_tracing(self._bed, run_id, prefix):
-                    flight.traces[kernel.host.name] = tracing
-                    await self._recordings.follow(kernel.host, "trace", local, ("kept",))
-            for kernel in flow.kernels:
-                local = self._folder.path / kernel.recording
-                keep = keep_of(flow.asked, drops=drops_watched_on(self._scenario, kernel.host.name, emulated))
-                prefix = self._recordings.prefix(kernel.host, local)
-                await self._recordings.receive(kernel.host, "watch", local, keep.tables)
-                await kernel.start(self._bed, run_id, prefix, parse_flow(flow.asked.match), keep, flight.hear)
-                await self._recordings.follow(kernel.host, "watch", local, keep.tables)
+            to = WatchRecordings(self._bed, self._recordings, self._folder.path, run_id)
+            keep = partial(self._keep, flow, emulated)
+            await start_all(flow.kernels, to, parse_flow(flow.asked.match), keep, traced=flow.asked.trigger is not None)
+
+    def _keep(self, flow: _Flow, emulated: Collection[str], kernel: KernelOfPoints) -> Keep:
+        return keep_of(flow.asked, drops=drops_watched_on(self._scenario, kernel.host.name, emulated))
 
     @property
     def agents(self) -> list[Agent]:
@@ -107,21 +100,7 @@ class FlowWatch:
 
     async def stop(self) -> None:
         """Have every agent write what it has. LabError: the first one that does not."""
-        failure = None
-        for kernel in (kernel for flow in self._flows for kernel in flow.kernels if kernel.agent):
-            if self._bed.is_gone(kernel.host.name):
-                continue
-            try:
-                await kernel.stop(self._bed)
-                await kernel.look_again()
-            except LabError as error:
-                failure = failure or error
-        # After the last late packet has been reported.
-        for kernel in (kernel for flow in self._flows for kernel in flow.kernels):
-            if not self._bed.is_gone(kernel.host.name):
-                await kernel.stop_tracing(self._bed)
-        if failure:
-            raise failure
+        await stop_all([kernel for flow in self._flows for kernel in flow.kernels], self._bed)
 
     def known(self) -> list[WatchedFlow]:
         """`flows` of cell.json."""

@@ -115,6 +115,8 @@ async def run(
     """
     repeat = 2 if check_repeat else loaded.scenario.repeat
     found = check(loaded, root, repeat)
+    if check_repeat:
+        check_comparable(found)
     jobs = at_once(found, jobs)
     undone = await clean_stale(leave_unreached=True)
     if undone:
@@ -159,6 +161,13 @@ async def run(
             raise
         folder.write_run(document | {"ended": _now(), "status": status})
     return folder
+
+
+def check_comparable(found: Sequence[MatrixCell]) -> None:
+    """Check that two measurements of each of these cells are to be equal. UsageError: not in real time."""
+    if not all(cell.scenario.in_virtual_time for cell in found):
+        what = "in real time no repetition is equal to another"
+        raise UsageError(what, where="--check-repeat", remedy="boards with time: virtual, or `repeat` in the scenario")
 
 
 def at_once(found: Sequence[MatrixCell], jobs: int | None) -> int:

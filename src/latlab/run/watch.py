@@ -23,7 +23,6 @@ from latlab.recordings.run_folder import RUN_FORMAT, CellFolder, RunFolder
 from latlab.run.agent import Agent
 from latlab.run.events import Listener, Phase, ignore
 from latlab.run.fetch import Recordings
-from latlab.run.flight import WatchFlight
 from latlab.run.matrix import until_told
 from latlab.run.watching import (
     EVERY,
@@ -32,10 +31,13 @@ from latlab.run.watching import (
     FoundInterface,
     Keep,
     KernelOfPoints,
+    WatchRecordings,
     find,
     merged,
     notes_of,
     points_of,
+    start_all,
+    stop_all,
     trigger_spec,
 )
 from latlab.scenario.limits import Trigger
@@ -99,7 +101,7 @@ async def watch(asked: WatchRequest, root: Path, listener: Listener = ignore, *,
         with folder.alive():
             await _watched(asked, flow, points, folder, listener)
             finish_watch(folder)
-    except LatlabError:
+    except (LatlabError, asyncio.CancelledError):
         if not folder.cells() and not _anything_recorded(folder):
             shutil.rmtree(folder.path)
         raise
@@ -209,36 +211,20 @@ async def _record(
     """Record what passes, until the time is over or a signal comes; run.json has it all."""
     run_id, keep = secrets.token_hex(8), Keep(asked.snap, asked.ring, asked.sample, drops=True)
     recordings = Recordings(bed, CellFolder(folder.path / "watch"))
-    flight = WatchFlight(listener)
     run = {**folder.run(), "format": RUN_FORMAT, "description": f"Watched: {asked.flow}"}
     run["versions"] = {"latlab": latlab.__version__}
     status = "interrupted"
     try:
         try:
-            for kernel in kernels if asked.trigger else ():
-                here = folder.path / "watch" / kernel.recording
-                prefix = recordings.prefix(kernel.host, here.resolve())
-                await recordings.receive(kernel.host, "trace", here, ("kept",))
-                if tracing := await kernel.start_tracing(bed, run_id, prefix):
-                    flight.traces[kernel.host.name] = tracing
-                    await recordings.follow(kernel.host, "trace", here, ("kept",))
-            for kernel in kernels:
-                here = folder.path / "watch" / kernel.recording
-                prefix = recordings.prefix(kernel.host, here.resolve())
-                await recordings.receive(kernel.host, "watch", here, keep.tables)
-                await kernel.start(bed, run_id, prefix, flow, keep, flight.hear)
-                await recordings.follow(kernel.host, "watch", here, keep.tables)
+            to = WatchRecordings(bed, recordings, folder.path / "watch", run_id)
+            traced = asked.trigger is not None
+            await start_all(kernels, to, flow, lambda _: keep, traced=traced, listener=listener)
             folder.write_run({**run, "watch": _known(asked, flow, run_id, kernels).document()})
             listener(Phase(WATCHING))
             if await until_told(_wait([kernel.agent for kernel in kernels if kernel.agent], asked.for_ns)):
                 status = "ended"
         finally:
-            await asyncio.gather(*(kernel.stop(bed) for kernel in kernels if kernel.agent))
-            # After the last late packet has been reported.
-            await asyncio.gather(*(kernel.stop_tracing(bed) for kernel in kernels))
-            for kernel in kernels:
-                await kernel.look_again()
-            await recordings.fetch()
+            await bed.all_of_these(stop_all(kernels, bed), recordings.fetch())
     finally:
         if all(kernel.agent for kernel in kernels):
             run["watch"] = _known(asked, flow, run_id, kernels).document()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
@@ -16,6 +16,8 @@ from latlab.model.part import Failure
 from latlab.recordings.cell import RecordedAgent, Totals, WatchedBy, WatchedPoint
 from latlab.run.agent import Agent
 from latlab.run.events import Listener, ignore
+from latlab.run.fetch import Recordings
+from latlab.run.flight import WatchFlight
 from latlab.run.specs import MARGIN_NS, around_spec
 from latlab.scenario.limits import Trigger
 from latlab.scenario.watched import SOCKET, Flow
@@ -26,6 +28,8 @@ SNAP: Final = 128
 RING: Final = 65_536
 EVERY: Final = 1
 """One packet of so many is recorded."""
+KEPT: Final = ("kept",)
+"""What the agent that traces records beside the kernel's events."""
 SOCKETS: Final = 0
 """In place of an interface's number, as the agent has it: what programs of the namespace send and receive."""
 _READ_FROM: Final = ("tun", "macvtap", "ipvtap")
@@ -78,6 +82,29 @@ class FoundInterface:
         return self.netns, self.ifindex, READ in self.directions
 
 
+@dataclass(frozen=True)
+class WatchRecordings:
+    """Where agents that watch on a test bed record: under the run's id, in this folder as `recordings` bring it."""
+
+    bed: TestBed
+    recordings: Recordings
+    folder: Path
+    run_id: str
+
+    async def receive(self, kernel: KernelOfPoints, verb: str, tables: Sequence[str]) -> Path | str:
+        """What the names of these recordings begin with, on the kernel's host."""
+        local = self._local(kernel)
+        await self.recordings.receive(kernel.host, verb, local, tables)
+        return self.recordings.prefix(kernel.host, local)
+
+    async def follow(self, kernel: KernelOfPoints, verb: str, tables: Sequence[str]) -> None:
+        """Bring them from now on."""
+        await self.recordings.follow(kernel.host, verb, self._local(kernel), tables)
+
+    def _local(self, kernel: KernelOfPoints) -> Path:
+        return (self.folder / kernel.recording).resolve()
+
+
 @dataclass
 class KernelOfPoints:
     """A kernel whose packets are watched, by one agent. recording: its file's name. done_at: the event loop's time when
@@ -104,39 +131,36 @@ class KernelOfPoints:
             {"host": self.host.name, "recording": self.recording, **said, **trace, **instants}
         )
 
-    async def start(
-        self,
-        bed: TestBed,
-        run_id: str,
-        recording: Path | str,
-        flow: Flow,
-        keep: Keep,
-        tell: Listener = ignore,
-    ) -> None:
+    async def start(self, to: WatchRecordings, flow: Flow, keep: Keep, tell: Listener) -> None:
         """Watch from now on. LabError: the kernel does not allow watching, or the agent does not start."""
         points = [one.place for one in self.found]
-        spec = watch_spec(run_id, recording, points, flow, keep, self.trigger)
-        self.agent = await Agent.start(bed, self.host, self.agent_path, "watch", spec, tell)
+        prefix = await to.receive(self, "watch", keep.tables)
+        spec = watch_spec(to.run_id, prefix, points, flow, keep, self.trigger)
+        self.agent = await Agent.start(to.bed, self.host, self.agent_path, "watch", spec, tell)
+        await to.follow(self, "watch", keep.tables)
 
     async def stop(self, bed: TestBed) -> None:
         """Have the agent write what it has, and see what has become of the interfaces."""
-        assert self.agent
-        self.done = await self.agent.stop(bed)
-        self.done_at = asyncio.get_running_loop().time()
+        if self.agent:
+            self.done = await self.agent.stop(bed)
+            self.done_at = asyncio.get_running_loop().time()
+        self.found = [await _looked_at_again(one) for one in self.found]
 
-    async def start_tracing(self, bed: TestBed, run_id: str, recording: Path | str) -> Agent | None:
-        """Hold the kernel's latest events from now on; None: it does not allow tracing, `not_traced` says why.
+    async def start_tracing(self, to: WatchRecordings) -> None:
+        """Hold the kernel's latest events from now on. Where it does not allow tracing, `not_traced` says why.
 
         LabError: it does not, and its agent is to judge packets.
         """
-        spec = around_spec(run_id, recording)
+        prefix = await to.receive(self, "trace", KEPT)
+        spec = around_spec(to.run_id, prefix)
         try:
-            self.tracing = await Agent.start(bed, self.host, self.agent_path, "trace", spec)
+            self.tracing = await Agent.start(to.bed, self.host, self.agent_path, "trace", spec)
         except LabError as error:
             if self.trigger:
                 raise
             self.not_traced = Failure.of(error)
-        return self.tracing
+        else:
+            await to.follow(self, "trace", KEPT)
 
     async def stop_tracing(self, bed: TestBed) -> None:
         """Have the agent that traces write what it is to keep. What was watched counts without it, too: where it has
@@ -153,9 +177,34 @@ class KernelOfPoints:
         known = self.tracing.known if self.tracing else RecordedAgent(host=self.host.name, verb="trace")
         return known.model_copy(update={"error": known.error or self.not_traced})
 
-    async def look_again(self) -> None:
-        """See what has become of the interfaces."""
-        self.found = [await _looked_at_again(one) for one in self.found]
+
+async def start_all(
+    kernels: Sequence[KernelOfPoints],
+    to: WatchRecordings,
+    flow: Flow,
+    keep: Callable[[KernelOfPoints], Keep],
+    *,
+    traced: bool,
+    listener: Listener = ignore,
+) -> None:
+    """Watch on every kernel from now on. traced: each holds its latest events for windows around late packets.
+
+    LabError: a kernel does not allow that, or an agent does not start.
+    """
+    flight = WatchFlight(listener)
+    for kernel in kernels if traced else ():
+        await kernel.start_tracing(to)
+        if kernel.tracing:
+            flight.traces[kernel.host.name] = kernel.tracing
+    for kernel in kernels:
+        await kernel.start(to, flow, keep(kernel), flight.hear)
+
+
+async def stop_all(kernels: Sequence[KernelOfPoints], bed: TestBed) -> None:
+    """Have every agent write what it has, whatever becomes of the others. LabError: the first one that does not."""
+    there = [kernel for kernel in kernels if not bed.is_gone(kernel.host.name)]
+    # Those that trace after the last late packet has been reported.
+    await bed.all_of_these(*(kernel.stop(bed) for kernel in there), *(kernel.stop_tracing(bed) for kernel in there))
 
 
 def watch_spec(

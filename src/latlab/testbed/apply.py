@@ -19,7 +19,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from latlab.hosts import Host, LostMachine, Process, host_from, signal_group
-from latlab.model.errors import LabError, SnapshotError, StartError, UnreachedError, after_that
+from latlab.model.errors import LabError, LatlabError, SnapshotError, StartError, UnreachedError, after_that
 from latlab.testbed.images import mark_used
 from latlab.testbed.journal import Journal, ProcessRecord, Record
 from latlab.testbed.step import Argv, Check, Service, Step, StepResult, fill
@@ -165,6 +165,21 @@ class TestBed:
     def is_gone(self, host: str) -> bool:
         """Whether what carries the host, or the machine it is on, has ended: nothing there can be asked any more."""
         return any(self._carries(running, host) for running in self._ended())
+
+    async def all_of_these(self, *works: Coroutine[Any, Any, object], after: BaseException | None = None) -> None:
+        """Run all works one after the other, whatever became of those before, a cancellation included.
+
+        The first failure is raised, with the others in its text; `after` failed before them all.
+        """
+        first = after
+        for work in works:
+            try:
+                await to_the_end(work)
+            except (LatlabError, OSError, asyncio.CancelledError) as error:
+                then = await self.cause_of(error) if isinstance(error, LabError) else error
+                first = after_that(first, then) if first else then
+        if first:
+            raise first
 
     async def cause_of(self, error: LabError) -> LabError:
         """The error; where a service has ended, that is the first cause, and the error is reported after it.

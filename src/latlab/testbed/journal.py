@@ -26,7 +26,7 @@ FORMAT = "latlab.journal/1"
 
 @dataclass(frozen=True)
 class UndoRecord:
-    """A command that takes a step back; present as in Step. recover: the folder there and the one here, as in Step.
+    """A command that takes a step back; present, rescue as in Step.
 
     mark: what the step's command carries in its environment, and the one that undoes it (lab.process).
     """

@@ -71,7 +71,7 @@ class Step:
     done, as a command that fails may have done half.
     lasting: its check is read again at the end. closing: its check is read at the end only.
     about: the host that it is about, where that is another: of one that has ended nothing is read again.
-    recover: a folder there and one here: before the undo, the files of the first are copied to the second.
+    rescue: a folder there and one here: before the undo, the files of the first are copied to the second.
     explain: what to ask if the command fails.
     within_s: how long the command may take, on a machine of usual speed.
     """

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 from latlab.hosts import Host, host_from
-from latlab.model.errors import LabError, UnreachedError
+from latlab.model.errors import LabError, UnreachedError, file_remedy
 from latlab.testbed.journal import Journal, ProcessRecord, Record, UndoRecord, stale_journals
 
 HostOf = Callable[[Record], Host]
@@ -173,7 +173,11 @@ async def _end_on(machine: Host, mark: str) -> bool:
                 return True
             await machine.pause(POLL_S)
     left = ", ".join(await _signal(machine, mark, LOOK))
-    raise LabError(f"process {left} did not end, even after SIGKILL", where=machine.name)
+    raise LabError(
+        f"process {left} did not end, even after SIGKILL",
+        where=machine.name,
+        remedy="the kernel holds it: `dmesg`, and /proc/PID/stack there; then latlab clean",
+    )
 
 
 async def _carried(machine: Host, mark: str, signal: str) -> bool:
@@ -214,7 +218,9 @@ async def rescue(host: Host, there: str, here: Path) -> list[str]:
                 await host.run(("cat", f"{there}/{name}"), output=file.fileno(), timeout_s=WITHIN_S)
             part.replace(local)
         except OSError as error:
-            raise LabError(f"{name} cannot be saved: {error.strerror}", where=str(here)) from None
+            raise LabError(
+                f"{name} cannot be saved: {error.strerror}", where=str(here), remedy=file_remedy(error, part)
+            ) from None
         finally:
             part.unlink(missing_ok=True)
         copied.append(name)

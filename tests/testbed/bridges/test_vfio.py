@@ -98,9 +98,20 @@ def test_a_card_that_vfio_has_already_stays_there(joint: Joint) -> None:
         (tree(without=f"{PCI}/{CARD}/iommu_group"), f"{CARD} is in no IOMMU group"),
         (tree(TWINS, {f"{PCI}/{TWIN}/driver": "igb"}), f"{TWIN} (igb)"),
         (tree(files={"/proc/net/route": ROUTES.format("near")}), "near has this machine's only default route"),
+        (tree({f"{NET}/near": ("mtu", "upper_br0")}), "near is a port of br0, or br0 stands on it"),
         (tree(without="/sys/bus/pci/drivers/vfio-pci"), "the driver vfio-pci does not exist"),
     ],
-    ids=["IOMMU", "VFIO", "no device", "no PCI device", "no group", "a twin in its group", "default route", "driver"],
+    ids=[
+        "IOMMU",
+        "VFIO",
+        "no device",
+        "no PCI device",
+        "no group",
+        "a twin in its group",
+        "default route",
+        "a port",
+        "driver",
+    ],
 )
 def test_the_missing_piece_is_named(site: Site, words: str, joint: Joint) -> None:
     missing = Vfio().lacking(joint, site)

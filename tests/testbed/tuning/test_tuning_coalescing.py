@@ -54,6 +54,7 @@ def test_no_wait_is_in_force_where_the_driver_took_its_shortest(wait: str, in_fo
     [
         (IGB, "3 us", {"wait": "3", "adaptive": "off"}),
         (MLX5, "8 us, adaptive", {"wait": "8", "adaptive": "on"}),
+        (IGB.replace("rx-usecs:\t3", "rx-usecs:\tn/a"), NO_SETTING, {"wait": "", "adaptive": "off"}),
     ],
 )
 def test_what_ethtool_prints_is_read(printed: str, words: str, before: dict[str, str]) -> None:
@@ -70,11 +71,20 @@ def test_a_card_without_the_setting_says_so() -> None:
     [
         (IGB, SET_COALESCING, ["0"], ["-C lat0 rx-usecs 0"]),
         (MLX5, SET_COALESCING, ["0"], ["-C lat0 adaptive-rx off", "-C lat0 rx-usecs 0"]),
-        (IGB, RESTORE_COALESCING, ["3", "off"], ["-C lat0 rx-usecs 3"]),
-        (MLX5, RESTORE_COALESCING, ["8", "on"], ["-C lat0 rx-usecs 8", "-C lat0 adaptive-rx on"]),
+        (IGB, RESTORE_COALESCING, ["5", "off"], ["-C lat0 rx-usecs 5"]),
+        (
+            MLX5.replace("RX: on", "RX: off"),
+            RESTORE_COALESCING,
+            ["9", "on"],
+            ["-C lat0 rx-usecs 9", "-C lat0 adaptive-rx on"],
+        ),
+        # What is as it was is not set: a card that refused the setting refuses its undo as well.
+        (IGB, RESTORE_COALESCING, ["3", "off"], []),
+        (MLX5, RESTORE_COALESCING, ["8", "on"], []),
+        (IGB, RESTORE_COALESCING, ["", "off"], []),
     ],
 )
-def test_only_a_card_that_adapts_is_asked_about_that(
+def test_a_card_is_asked_only_about_what_it_has_and_is_other(
     tmp_path: Path, printed: str, script: str, words: list[str], asked: list[str]
 ) -> None:
     tool = tmp_path / "ethtool"
@@ -84,6 +94,7 @@ echo "$@" >>{tmp_path}/asked
 """)
     tool.chmod(0o755)
     (tmp_path / "printed").write_text(printed)
+    (tmp_path / "asked").touch()
     subprocess.run(["sh", "-c", script, "lat0", *words], env={"PATH": f"{tmp_path}:/usr/bin:/bin"}, check=True)
     assert (tmp_path / "asked").read_text().splitlines() == asked
 

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import subprocess
+from pathlib import Path
+
 import pytest
 from tuned import tuned
 
 from latlab.testbed.site import Site
+from latlab.testbed.step import fill
 from latlab.testbed.tuning.interrupts import NO_TABLE, scaling_steps, shares, table
 
 HEAD = "RX flow hash indirection table for lat0 with 4 RX ring(s):\n"
@@ -21,7 +25,7 @@ def printed(*queues: int) -> str:
 def test_flows_go_to_the_chosen_queues_only_and_back_to_all_afterwards() -> None:
     (step,) = scaling_steps("ecu", tuned(rss={"lat0": [2, 3]}), Site("0a9f"))
     assert step.do == ("ethtool", "-X", "lat0", "weight", "0", "0", "1", "1")
-    assert step.undo is not None and step.undo[-2:] == ("lat0", "{before}")
+    assert step.undo is not None and step.undo[-3:] == ("lat0", "{before}", "{table}")
     assert step.check is not None
     assert step.check.expected == step.check.read(printed(*[2, 3] * 64)) == "2, 3"
     assert step.check.read(printed(*[0, 1, 2, 3] * 32)) == "0, 1, 2, 3"
@@ -31,14 +35,43 @@ def test_flows_go_to_the_chosen_queues_only_and_back_to_all_afterwards() -> None
     ("queues", "before"),
     [
         ([0, 1, 2, 3] * 32, "default"),
-        ([0] * 128, "default"),
+        ([0] * 128, "equal 1"),
+        ([0, 1] * 64, "equal 2"),
         ([0] * 64 + [1] * 64, "weight 64 64"),
         ([2] * 96 + [3] * 32, "weight 0 0 96 32"),
     ],
 )
 def test_the_shares_that_queues_had_are_given_back(queues: list[int], before: str) -> None:
     assert table(printed(*queues)) == queues
-    assert shares(printed(*queues)) == {"before": before}
+    assert shares(printed(*queues)) == {"before": before, "table": " ".join(map(str, queues))}
+
+
+@pytest.mark.parametrize(
+    ("now", "before", "asked"),
+    [
+        ([2, 3] * 64, [0, 1, 2, 3] * 32, ["-X lat0 default"]),
+        ([2, 3] * 64, [0, 1] * 64, ["-X lat0 equal 2"]),
+        # A card that could not be set, or has no table, refuses to be set again, too.
+        ([0, 1] * 64, [0, 1] * 64, []),
+        ([], [], []),
+    ],
+)
+def test_the_undo_sets_only_what_is_other_now(
+    tmp_path: Path, now: list[int], before: list[int], asked: list[str]
+) -> None:
+    tool = tmp_path / "ethtool"
+    tool.write_text(f"""#!/bin/sh
+[ "$1" = -x ] && exec cat {tmp_path}/printed
+echo "$@" >>{tmp_path}/asked
+""")
+    tool.chmod(0o755)
+    (tmp_path / "printed").write_text(printed(*now))
+    (tmp_path / "asked").touch()
+    (step,) = scaling_steps("ecu", tuned(rss={"lat0": [2, 3]}), Site("0a9f"))
+    assert step.undo is not None
+    undo = fill(step.undo, shares(printed(*before)))
+    subprocess.run(undo, env={"PATH": f"{tmp_path}:/usr/bin:/bin"}, check=True)
+    assert (tmp_path / "asked").read_text().splitlines() == asked
 
 
 def test_a_card_without_a_table_says_so() -> None:

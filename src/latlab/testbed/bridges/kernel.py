@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from latlab.model import bridges
 from latlab.model.errors import LabError
@@ -19,7 +19,7 @@ from latlab.testbed.bridges.base import (
     vhost,
 )
 from latlab.testbed.site import Site
-from latlab.testbed.step import Check, Service, Step
+from latlab.testbed.step import Before, Check, Service, Step
 
 NO_BRIDGE = "no bridge"
 NO_FILTER = ("iptables", "ip6tables", "arptables")
@@ -189,8 +189,15 @@ def no_filters(host: str) -> Step:
         title="no firewall rules on the bridge's path",
         # A kernel without br_netfilter has no such key: -e passes over it.
         do=("sysctl", "-qew", *(f"{key}=0" for key in keys)),
+        undo=("sh", "-c", '[ -z "$0" ] || sysctl -qew $0', "{settings}"),
+        before=Before(("sysctl", "-e", *keys), read=former_settings),
         check=Check(("sysctl", "-ne", *keys), expected="", read=lambda output: output.replace("0", "").strip()),
     )
+
+
+def former_settings(output: str) -> Mapping[str, str]:
+    """`{"settings": "KEY=1 KEY=1"}`: what `sysctl` prints, for it to set again; empty where there are no such keys."""
+    return {"settings": output.replace(" = ", "=").strip().replace("\n", " ")}
 
 
 def _known_addresses(joint: Joint, site: Site) -> list[Step]:

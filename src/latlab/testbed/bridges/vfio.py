@@ -132,6 +132,13 @@ def _lacking_card(joint: Joint, machine: Machine) -> LabError | None:
             remedy=f"unbind them or give them to {DRIVER}, or put the card into a separate slot (PCIe ACS)",
         )
     interfaces, defaults = machine.list(f"{at}/net"), _default_routes(machine)
+    for interface in interfaces:
+        if above := [one for one in machine.list(f"/sys/class/net/{interface}") if one.startswith("upper_")]:
+            named = ", ".join(one.removeprefix("upper_") for one in above)
+            return LabError(
+                f"{interface} is a port of {named}, or {named} stands on it, and would lose its packets",
+                remedy=f"another card, or take it out first (`ip link set dev {interface} nomaster`)",
+            )
     if defaults and defaults <= set(interfaces):
         named = ", ".join(sorted(defaults))
         return LabError(

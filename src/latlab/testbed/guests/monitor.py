@@ -101,7 +101,8 @@ async def move_out(socket: str, path: Path) -> None:
             with contextlib.suppress(EOFError):
                 await client.disconnect()
     except (ConnectError, QMPError, TimeoutError, OSError) as error:
-        raise LabError(str(error), where=socket) from None
+        what = f"QEMU did not write the guest's snapshot: {error}"
+        raise LabError(what, where=socket, remedy="see the machine's log; free space where images are kept") from None
 
 
 async def _migrated(client: QMPClient) -> None:

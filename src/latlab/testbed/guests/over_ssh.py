@@ -17,7 +17,6 @@ from latlab.testbed.site import Site
 from latlab.testbed.ssh_steps import agent_put, agent_runs, reached
 from latlab.testbed.step import Check, Service, Step, own_folder
 
-"""The loads that our agent is, which ends with its standard input."""
 USER = "root"
 HERE = "127.0.0.1"
 FIRST_PORT, PORTS = 20_000, 9_000
@@ -106,9 +105,8 @@ def interface_of(mac: str) -> Callable[[str], str]:
 
 def lacking(scenario: Scenario, site: Site, name: str) -> Iterator[LabError]:
     """What keeps a guest from being reached over ssh, as far as it is known before it runs."""
-    for tool in ("ssh", "ssh-keyscan"):
-        if not site.machine.has_tool(tool):
-            yield missing_tool(tool, f"guests.{name}.ssh")
+    if not site.machine.has_tool("ssh"):
+        yield missing_tool("ssh", f"guests.{name}.ssh")
     for load_name, load in scenario.loads.items():
         ends = (load.from_, load.to) if isinstance(load, LoadBetween) else (load.on,)
         if not load.is_ours and name in ends:

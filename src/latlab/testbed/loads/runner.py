@@ -17,7 +17,7 @@ from latlab.model.errors import LabError, rejection_remedy
 from latlab.model.units import SECOND_NS
 from latlab.recordings.cell import Load, Ready
 from latlab.scenario import Scenario
-from latlab.testbed.apply import TestBed
+from latlab.testbed.apply import BY_HAND, TestBed
 from latlab.testbed.loads import LOADS
 from latlab.testbed.loads.base import LoadPlan, LoadProcess, Output, load_entry
 from latlab.testbed.site import Site
@@ -155,7 +155,9 @@ class LoadRunner:
         except (ValueError, LookupError, ZeroDivisionError) as error:
             said = "; ".join(output.stderr.strip() or output.stdout.strip()[-200:] for output in ordered)
             raise LabError(
-                f"load {plan.name}: its result cannot be read ({error!r}): {said}", where=plan.source
+                f"load {plan.name}: its result cannot be read ({error!r}): {said}",
+                where=plan.source,
+                remedy="see what the program printed; `latlab plan` has its command, to try it manually",
             ) from None
         achieved = replace(achieved, work_per_s={**achieved.work_per_s, **exits_per_s})
         if not achieved.version:
@@ -342,6 +344,7 @@ class RunningProcess:
             raise LabError(
                 f"{self._of}: `{self.command()}` did not end within {within_s:g} s{self.said()}",
                 where=self.host.name,
+                remedy="see whether its peer still answers, and whether CPUs there are busy (`top`)",
             ) from None
         self._settle(bed)
         return Output(self.plan, "\n".join(self._lines), self._stderr.decode(errors="replace"))
@@ -386,8 +389,8 @@ class RunningProcess:
             awaited.cancel()
         if self._reading.done():
             await self._process.wait()
-            raise LabError(f"{self._of}: `{self.command()}` ended before it was ready")
-        raise NotReadyError(f"{self._of}: `{self.command()}` was not ready within {within_s:g} s")
+            raise LabError(f"{self._of}: `{self.command()}` ended before it was ready", remedy=BY_HAND)
+        raise NotReadyError(f"{self._of}: `{self.command()}` was not ready within {within_s:g} s", remedy=BY_HAND)
 
     async def _listens(self, kind: Literal["t", "u"], port: int) -> None:
         # A connection would be taken for the client: the socket table is asked instead.

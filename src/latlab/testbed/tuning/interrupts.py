@@ -97,8 +97,15 @@ SET_COALESCING = f"""\
 case $(ethtool -c "$0") in *"{ADAPTIVE}"*) ethtool -C "$0" adaptive-rx off || exit;; esac
 ethtool -C "$0" rx-usecs "$1"
 """
-RESTORE_COALESCING = 'ethtool -C "$0" rx-usecs "$1" && { [ "$2" = off ] || ethtool -C "$0" adaptive-rx on; }'
-"""The kernel refuses adaptive-rx, off too, of drivers that do not know it."""
+RESTORE_COALESCING = f"""\
+[ -n "$1" ] || exit 0
+now=$(ethtool -c "$0")
+echo "$now" | grep -Eq "^rx-usecs:[[:space:]]*$1\\$" || ethtool -C "$0" rx-usecs "$1" || exit
+case $2,$now in off,*|*"{ADAPTIVE}"*) ;; *) ethtool -C "$0" adaptive-rx on;; esac
+"""
+"""What is as it was is not set: a card may refuse that. The kernel refuses adaptive-rx, off too, of drivers that do not
+know it.
+"""
 NO_SETTING = "no such setting"
 
 
@@ -139,7 +146,8 @@ def _off_in_words(output: str) -> str:
 def former(output: str) -> dict[str, str]:
     """Return, as `wait` and `adaptive`, what RESTORE is given for what `ethtool -c` prints now."""
     wait, _, adaptive = in_words(output).partition(", ")
-    return {"wait": wait.removesuffix(" us"), "adaptive": "on" if adaptive else "off"}
+    known = wait != NO_SETTING
+    return {"wait": wait.removesuffix(" us") if known else "", "adaptive": "on" if adaptive else "off"}
 
 
 # Which receive queues the NIC spreads flows over (receive side scaling; ethtool(8), --set-rxfh-indir).
@@ -150,6 +158,9 @@ def former(output: str) -> dict[str, str]:
 
 
 NO_TABLE = "no table"
+TABLE = "ethtool -x \"$0\" | sed -nE 's/^ *[0-9]+:(( +[0-9]+)+) *$/\\1/p'"
+PUT_SHARES_BACK = f'now=$({TABLE}); [ "$(echo $now)" = "$2" ] || ethtool -X "$0" $1'
+"""What is as it was is not set: a card without a table, or with one that cannot be set, refuses that."""
 
 
 def scaling_steps(host: str, scenario: Scenario, site: Site) -> Iterator[Step]:
@@ -160,7 +171,7 @@ def scaling_steps(host: str, scenario: Scenario, site: Site) -> Iterator[Step]:
             host=host,
             title=f"{interface} spreads flows over receive queues {_listed(queues)}",
             do=("ethtool", "-X", interface, "weight", *weights),
-            undo=("sh", "-c", 'ethtool -X "$0" $1', interface, "{before}"),
+            undo=("sh", "-c", PUT_SHARES_BACK, interface, "{before}", "{table}"),
             before=Before(("ethtool", "-x", interface), read=shares),
             check=Check(("ethtool", "-x", interface), _listed(queues), read=lambda text: _listed(table(text))),
             optional=True,
@@ -175,13 +186,15 @@ def table(output: str) -> list[int]:
 
 
 def shares(output: str) -> dict[str, str]:
-    """Return, as `before`, what `ethtool -X` is given for the shares that the queues have now."""
+    """Return, as `before`, what `ethtool -X` is given for the shares that the queues have now; and the `table`."""
     entries = table(output)
     count = max(entries, default=0) + 1
+    told = {"table": " ".join(map(str, entries))}
     if all(queue == place % count for place, queue in enumerate(entries)):
-        return {"before": "default"}
+        whole = re.search(rf"\bwith {count} RX ring", output)
+        return {"before": "default" if whole else f"equal {count}", **told}
     found = Counter(entries)
-    return {"before": " ".join(("weight", *(str(found[queue]) for queue in range(count))))}
+    return {"before": " ".join(("weight", *(str(found[queue]) for queue in range(count)))), **told}
 
 
 def _listed(queues: Iterable[int]) -> str:
