@@ -255,7 +255,7 @@ def test_it_asks_for_what_no_option_says_and_again_where_an_answer_cannot_be() -
     assert loaded.scenario.streams["up-vm2"].period == 2_000_000
     assert loaded.scenario.streams["up-vm2"].size == 100
     asked = ended.stderr
-    assert asked.count("Direction of the streams") == asked.count("Period [1ms]") == 2
+    assert asked.count("Direction of the streams") == asked.count("Period [1006us]") == 2
     assert "--direction: 'sideways' is unknown (one of down, up, both)" in asked
     assert "--period: 'fast' is not a duration" in asked
     assert "VM host" not in asked and "network of the cable" not in asked and "Size of" not in asked

@@ -487,7 +487,7 @@ def test_a_scenario_that_changed_since_the_run_is_named(tmp_path: Path) -> None:
     now = (ROOT / "scenarios/txtime.yaml").read_text(encoding="utf-8")
     copy.write_text(now.replace("description: ", "description: Once "), encoding="utf-8")
     assert "has changed" not in "\n".join(section(chosen(["txtime"])[0], Figures(run)))
-    copy.write_text(now.replace("repeat: 6", "repeat: 2"), encoding="utf-8")
+    copy.write_text(now.replace("repeat: 12", "repeat: 2"), encoding="utf-8")
     text = "\n".join(section(chosen(["txtime"])[0], Figures(run)))
     assert "- The scenario has changed since this run: `repeat`\n" in text
 

@@ -23,7 +23,10 @@ EXIT_CODES: Final = (
     HelpEntry("4", "The measurement cannot be trusted."),
 )
 ENVIRONMENT: Final = (
-    HelpEntry("LATLAB_AGENT", "The path of the agent; if not set, next to the running Python or on the PATH."),
+    HelpEntry(
+        "LATLAB_AGENT",
+        "The path of the agent; if not set, next to the running Python, in the package or on the PATH.",
+    ),
     HelpEntry("LATLAB_CACHE", "The folder of images; if not set, latlab in $XDG_CACHE_HOME or ~/.cache."),
     HelpEntry("LATLAB_STATE", "The folder of the journals; if not set, /var/lib/latlab/journal."),
     HelpEntry("COLUMNS", "How many columns tables have where output goes to no terminal; 100 if not set."),

@@ -74,8 +74,9 @@ def image_build(
 ) -> None:
     """Build an image of Debian packages, for a guest or a board.
 
-    latlab knows how to build debian-cloud, debian-standard, debian-rt, debian-rt-dds and debian-rt-board. An image of
-    another name has the kernel that --flavour names. Nothing is installed on this machine.
+    latlab knows how to build debian-cloud, debian-standard, debian-rt, debian-rt-dds, debian-rt-board and
+    debian-standard-board. An image of another name has the kernel that --flavour names. Nothing is installed on this
+    machine.
 
     Examples:
         # The guest of the demo

@@ -56,7 +56,7 @@ QUESTIONS: Final = (
     Question("--image", "Their image", "debian-cloud", _has_guests),
     Question("--bridge", f"Bridges to compare: {' '.join(KINDS)}", "tap", _has_guests),
     Question("--direction", "Direction of the streams: down (to the guest), up, or both", "down"),
-    Question("--period", "Period", "1ms"),
+    Question("--period", "Period", "1006us"),
     Question("--size", "Size of a packet's payload", "64B"),
     Question("--load", "Background loads: flood iperf3 stress-ng busy, or none", "none"),
     Question("--rate", "Rate of the loads", "100Mbit/s", _is_sent),
@@ -148,7 +148,10 @@ def init(
     period: Annotated[
         str | None,
         typer.Option(
-            "--period", metavar="DURATION", rich_help_panel=TRAFFIC, help="The time between packets; 1ms if not given."
+            "--period",
+            metavar="DURATION",
+            rich_help_panel=TRAFFIC,
+            help="The time between packets; 1006us if not given.",
         ),
     ] = None,
     size: Annotated[
