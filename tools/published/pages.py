@@ -51,9 +51,10 @@ board, without any hardware.
 - `make experiments` builds the images, runs all scenarios and writes these pages. The runs below took
   {hours} on a machine with {cpus} CPUs{unmeasured}. Images take a few minutes, the first time only.
 - `make experiments ONLY=launch-time` runs one experiment, by the name of its page or of its scenario.
-- On real boards use the scenarios without `-board` in their name. In
-  [`tsn-bridges`](../../scenarios/tsn-bridges.yaml) and [`txtime`](../../scenarios/txtime.yaml) replace the
-  hosts, as their first lines say. [Machines](../reference/machines.md) says what boards need.
+- On real boards replace `hosts` and `links` of a scenario, as the first lines of
+  [`tsn-bridges`](../../scenarios/tsn-bridges.yaml) and [`txtime`](../../scenarios/txtime.yaml) say. Where a
+  scenario's name ends in `-board`, take the one without it. Only `two-way-kernels-board` has none: boot each kernel
+  on the boards, and run `two-way`. [Machines](../reference/machines.md) says what boards need.
 
 ## What these figures can show
 
@@ -84,6 +85,9 @@ interval by Student's t, widened by the clock error. All intervals of a claim ho
 - **not shown**: an interval is too wide to decide, something was not measured, or it did not occur.
 - **not testable here**: the claim needs a CPU whose time is its own.
 """
+INTERVALS: Final = (
+    "±: half of the 95 % interval over repetitions. Intervals of one claim hold jointly, and include the clock error."
+)
 _ANSWERS: Final[tuple[Agrees, ...]] = get_args(Agrees)
 
 
@@ -117,6 +121,8 @@ def _page(experiment: Experiment, runs: Mapping[str, Run], path: Path) -> str:
         experiment.question,
         "",
         f"Source: {experiment.source}. [All experiments](README.md)",
+        "",
+        INTERVALS,
         "",
     ]
     for part in experiment.parts:

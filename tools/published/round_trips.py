@@ -241,16 +241,17 @@ ROUND_TRIPS = Experiment(
             "Up and down separately",
             [
                 Table(
-                    "min / avg ± / max / stddev, µs. Up is the question's leg, down the answer's. *The same way* is "
-                    "the direction of the question.",
+                    "min / avg ± / max / stddev, µs. `up` is the question, `down` the answer. When the VM answers, "
+                    "`up` goes into it. *The same way*: load in the direction of the question. In the scenario "
+                    "`load-up` leaves the VM, `load-down` enters it.",
                     "µs",
                     ("", "up: published", "up: ours", "down: published", "down: ours"),
                     _two_rows(),
                 ),
                 Table(
-                    "Beside load of their own direction, from the repetition with the least to that with the "
-                    "greatest, µs. Last column: which share of its late packets' delay a leg has in its sender's "
-                    "queue, at the token bucket that stands for the line.",
+                    "Each row is a leg with load in its own direction. Each figure is from the repetition with the "
+                    "least to that with the greatest, µs. Last column: the share of its late packets' delay that a leg "
+                    "has in its sender's queue, at the token bucket that stands for the line.",
                     "µs",
                     ("load in its own direction", "median", "average", "maximum", "late packets' delay in the queue"),
                     _own_rows(),
