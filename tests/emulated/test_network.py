@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import pairwise
 
 import polars as pl
 from two_hosts import MS, Hosts, Stream, udp
@@ -33,6 +34,21 @@ def test_a_vlan_interface_tags_udp_with_the_priority_its_map_gives(hosts: Hosts)
     filters = json.loads(hosts.tc("ecu", "-s -j filter show dev eth0 ingress"))
     [tagged] = [entry["options"]["actions"][0] for entry in filters if "options" in entry]
     assert tagged["stats"]["packets"] == 50
+
+
+def test_programs_stamp_a_datagram_behind_a_tag_that_no_card_inserts(hosts: Hosts) -> None:
+    """The kernel puts the tag into the frame before the driver has it, as a VLAN's interface is no card."""
+    for host, number in (("sensor", 1), ("ecu", 2)):
+        hosts.ip(host, "link add link eth0 name outer type vlan id 5")
+        hosts.ip(host, "link add link outer name inner type vlan id 6")
+        hosts.ip(host, f"address add 10.78.6.{number}/24 dev inner")
+        for name in ("outer", "inner"):
+            hosts.ip(host, f"link set {name} up")
+    found = hosts.measure(Stream(interface="inner", transport=udp("10.78.6.1", "10.78.6.2")), by="ebpf")
+    assert [found.total(counter) for counter in ("received", "tx_sched", "tx_soft", "stray_stamps")] == [50, 50, 50, 0]
+    for before, after in pairwise(("submit", "tx_sched", "tx_soft", "rx_soft", "rx_user")):
+        assert (found.packets[f"{before}_tai_ns"] <= found.packets[f"{after}_tai_ns"]).all()
+    assert found.packets["rx_soft_tai_ns"].null_count() == 0
 
 
 def test_packets_of_a_closed_gate_wait_until_it_opens(hosts: Hosts) -> None:

@@ -178,25 +178,28 @@ class Hosts:
             agent.say(spec)
             yield agent
 
-    def talk_spec(self, *streams: Stream, key: str = "auto") -> Document:
-        """The spec of the talker of these streams."""
+    def talk_spec(self, *streams: Stream, key: str = "auto", by: str = "socket") -> Document:
+        """The spec of the talker of these streams. by: who takes the kernel's timestamps."""
         return self._spec("talk", "sensor") | {
-            "stamps": {"sched": True, "software": True, "hardware": False, "key": key},
+            "stamps": {"sched": True, "software": True, "hardware": False, "key": key, "by": by},
             "streams": [stream.talk() for stream in streams],
         }
 
-    def measure(self, *streams: Stream, start_after_ns: int = 500 * MS, settle_ms: int = 0) -> Found:
+    def measure(
+        self, *streams: Stream, start_after_ns: int = 500 * MS, settle_ms: int = 0, by: str = "socket"
+    ) -> Found:
         """What came of these streams; they start so long after both agents are ready (before that, if negative).
 
-        settle_ms: how long the listener runs on once all is sent.
+        settle_ms: how long the listener runs on once all is sent. by: who takes the kernel's timestamps.
         """
         listen_spec = self._spec("listen", "ecu") | {
             "mode": "block",
+            "stamps_by": by,
             "streams": [stream.listen() for stream in streams],
         }
         with (
             self.agent("ecu", "listen", listen_spec) as listen,
-            self.agent("sensor", "talk", self.talk_spec(*streams)) as talk,
+            self.agent("sensor", "talk", self.talk_spec(*streams, by=by)) as talk,
         ):
             heard = {"listen": listen.hear("ready"), "talk": talk.hear("ready")}
             start_tai_ns = heard["talk"]["tai_ns"] + start_after_ns
