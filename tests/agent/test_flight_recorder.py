@@ -38,6 +38,7 @@ def known(stream: int = 1, **changes: int) -> list[dict[str, int]]:
     return [{"stream": stream, "ahead_ns": 0, "off_ns": 0, **changes}]
 
 
+@pytest.mark.alone
 def test_the_late_packets_are_explained_as_by_a_trace_of_all_and_little_is_recorded(bed: Bed, tmp_path: Path) -> None:
     listen = {"trigger": TRIGGER, "realtime": ORDINARY | {"cpus": [0], "fifo": 20}}
     talk = {"realtime": ORDINARY | {"fifo": 60}}

@@ -147,7 +147,7 @@ def test_rows_that_a_ring_has_no_room_for_are_counted_and_their_interrupts_not_m
     timer: Start, tmp_path: Path
 ) -> None:
     # One that is behind waits for room. Of those in time dozens come between two turns of the writer.
-    spec = traced_spec(tmp_path, period_ns=100_000, count=1000, ring_records=1)
+    spec = traced_spec(tmp_path, period_ns=100_000, count=10_000, ring_records=1)
     found = waited(timer(spec), spec)
     clocks = recording(tmp_path, "timer-irq.clocks").table.height
     assert found.done["recorded"] + found.done["ring_full"] == spec["count"] + clocks

@@ -11,7 +11,8 @@ from latlab.model.part import Document
 from latlab.recordings.cell import Load, RecordedWork
 from latlab.testbed.step import Argv, Spec
 
-SPARE_S = 60
+SPARE_S = 240
+"""Loads begin before agents that may take as long to get ready, in guests four times 30 s, and end on request."""
 
 Role = Literal["server", "source"]
 Ending = Literal["command", "interrupt", "itself", "terminate"]
