@@ -494,7 +494,7 @@ def test_what_is_missing_of_numbers_that_all_packets_of_a_node_share_is_not_take
         def act() -> None:
             for number in range(COUNT):
                 # Supervision frames take numbers between them.
-                body = bytes(60) + struct.pack(">HH", number + number // 10, 0xA000 | 66)
+                body = struct.pack(">I", number) + bytes(56) + struct.pack(">HH", number + number // 10, 0xA000 | 66)
                 talker.send(head + body + b"\x88\xfb")
 
         folder = watching(tmp_path, act, ("ns:sensor/ecu:out", "ns:ecu/sensor:in"), flow="ether proto 0x88b6")
@@ -702,7 +702,7 @@ def test_of_both_ways_round_a_ring_the_first_copies_are_a_point(relay_bed: Bed, 
     (note,) = (one for one in cell["imported"]["notes"] if one.startswith("ns:relay/hsr:in: HSR, "))
     passed = f"{COUNT - len(cut)} passed in both copies, {len(cut)} by path 2 only and 0 by path 3 only"
     assert f"of {COUNT} frames {passed}; second copies passed " in note
-    assert cell["streams"]["at-ns-relay-hsr-in"]["metrics"]["interarrival"]["lost"] == 0
+    assert cell["streams"]["at-ns-relay-hsr-in"]["metrics"]["interarrival"]["lost"] is None
     assert transit(cell, "ns-sensor-relay-out-to-ns-relay-sensor-in")["lost"] == 0
 
 
