@@ -48,6 +48,7 @@ def test_a_board_whose_kernel_panics_fails_its_cell_with_its_last_words_and_the_
     assert place.trace() == before
 
 
+@pytest.mark.long
 def test_a_board_that_hangs_fails_its_cell_with_its_last_words_and_the_others_go_on(place: BoardPlace) -> None:
     why = place.struck(HANG)
     assert why.startswith("start board1: `qemu-system-x86_64` runs, but board1 is lost: it has not answered for 5 s")
@@ -62,6 +63,7 @@ def test_a_board_that_is_killed_fails_its_cell_and_the_others_go_on(place: Board
     assert place.trace() == before
 
 
+@pytest.mark.long
 def test_a_snapshot_of_another_qemu_is_made_again(place: BoardPlace) -> None:
     before = place.trace()
     scenario = place.board_scenario()

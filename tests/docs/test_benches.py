@@ -11,6 +11,7 @@ import pytest
 BENCHES = Path(__file__).parents[2] / "benches"
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_gate_effects_are_measured_where_the_figures_are_the_kernels_own() -> None:
     argv = [sys.executable, str(BENCHES / "gate_effects.py"), "--help"]

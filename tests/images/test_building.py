@@ -58,6 +58,7 @@ def test_the_same_again_builds_nothing(own: Path) -> None:
     assert before.is_up_to_date(find_agent())
 
 
+@pytest.mark.long
 def test_the_same_inputs_make_the_same_bytes(own: Path) -> None:
     before = find_image(NAME)
     assert before
@@ -147,6 +148,7 @@ def test_a_build_killed_in_the_middle_leaves_the_image_before_and_nothing_else_f
     assert {path.name for path in before.folder.parent.iterdir()} == {".lock", "image.json", before.folder.name}
 
 
+@pytest.mark.long
 def test_a_first_build_killed_in_the_middle_leaves_no_image(own: Path) -> None:
     clean_images([NAME])
     build = latlab("build", NAME)
@@ -191,6 +193,7 @@ def test_cleaning_takes_the_snapshots_along_and_all_means_the_packages_too(own: 
     assert clean_images() == []
 
 
+@pytest.mark.long
 def test_a_package_asked_for_comes_whole_but_its_documentation(own: Path) -> None:
     from cpio_reader import read
 

@@ -538,7 +538,7 @@ def test_late_packets_without_a_timestamp_do_not_hide_the_tail(tmp_path: Path) -
     (reason,) = reasons(result, "packets without timestamps are like the others")
     assert reason["where"] == "stream control"
     assert reason["actual"] == (
-        "15 of 15 packets without rx_soft are among the 1 % of all that took the longest from launch to rx_user"
+        "15 of 15 packets without rx_soft are among the 1.4% of all that took the longest from launch to rx_user"
     )
 
 

@@ -114,7 +114,7 @@ def test_an_agent_that_does_not_get_ready_in_time_is_ended_and_told_of(binary: s
     assert error.as_dict() == {
         "what": "`latlab-agent talk` was not ready within 0.5 s",
         "where": "sensor",
-        "remedy": "",
+        "remedy": "see whether CPUs there are busy (`top`), and what the kernel says (`dmesg`)",
     }
 
 

@@ -129,6 +129,7 @@ def test_namespaces_on_a_machine_are_hosts_with_loads_next_to_the_stream(bench: 
     assert bench.traces() == before
 
 
+@pytest.mark.long
 def test_probes_between_two_machines_are_answered_each_time(bench: Bench) -> None:
     before = bench.traces()
     each = {"from": "board1", "to": "board2", "size": "64B", "period": "4ms"}

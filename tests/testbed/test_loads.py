@@ -86,7 +86,7 @@ def test_each_instance_has_its_share_of_the_rate_and_a_port_of_its_own() -> None
     commands = [" ".join(process.argv) for process in LOADS["iperf3"].processes(plan)]
     server = "iperf3 --server --one-off --json --bind 10.78.0.2 --port"
     client = "iperf3 --client 10.78.0.2 --bind 10.78.0.1 --port"
-    each = "--json --udp --bitrate 50000000 --length 1000 --time 63"
+    each = "--json --udp --bitrate 50000000 --length 1000 --time 243"
     assert commands == [
         f"{server} 5600",
         f"{server} 5601",

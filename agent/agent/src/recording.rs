@@ -476,6 +476,7 @@ mod tests {
             fn bring(&mut self, _: bool) -> bool {
                 panic!("as asked")
             }
+            fn end(&mut self) {}
         }
         let mut recorder = Recorder::new(&prefix("panics"), 0xab);
         let mut tap = recorder.table::<Clocks>(8).unwrap();

@@ -436,7 +436,7 @@ def unstamped_are_like_the_others(evidence: Evidence) -> Iterator[Broken]:
     for stream, one in _unstamped(evidence):
         if not one.late:
             continue
-        latest = f"the {percent(one.share or 0)} of all that took the longest from launch to {one.until}"
+        latest = f"the {percent(one.share or 0, 2)} of all that took the longest from launch to {one.until}"
         told = f"{one.later} of {plural(one.n, 'packet')} without {one.stamp}"
         verb = "is" if one.later == 1 else "are"
         actual = f"{told} {verb} among {latest}"

@@ -175,7 +175,7 @@ class Agent:
         gone = LabError(
             f"`latlab-agent {self._argv[1]}` ended unexpectedly with status {status}{self._last_words()}",
             where=self._where(),
-            remedy="see whether the kernel ended it (`dmesg`), for lack of memory for example",
+            remedy="see whether the kernel ended it (`dmesg`), for example because memory ran out",
         )
         self._fail(gone)
 
