@@ -14,7 +14,7 @@ from latlab.hosts import LocalMachine
 from latlab.model.errors import LabError
 from latlab.recordings.cell import Totals
 from latlab.run import agent as module
-from latlab.run.agent import Agent
+from latlab.run.agent import OVERLOADED, Agent
 from latlab.run.events import Event, Latencies, Packets, Seen
 from latlab.testbed.apply import TestBed
 
@@ -114,7 +114,7 @@ def test_an_agent_that_does_not_get_ready_in_time_is_ended_and_told_of(binary: s
     assert error.as_dict() == {
         "what": "`latlab-agent talk` was not ready within 0.5 s",
         "where": "sensor",
-        "remedy": "see whether CPUs there are busy (`top`), and what the kernel says (`dmesg`)",
+        "remedy": OVERLOADED,
     }
 
 

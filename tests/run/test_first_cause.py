@@ -16,7 +16,7 @@ from lab_machine import dump
 
 from latlab.model.errors import LabError, after_that
 from latlab.run import agent, cell
-from latlab.run.agent import Agent
+from latlab.run.agent import OVERLOADED, Agent
 from latlab.run.matrix import run
 from latlab.scenario import load_scenario
 
@@ -71,7 +71,7 @@ def test_a_talker_that_hangs_is_the_reason_and_that_it_could_not_be_stopped_is_r
         assert one["reason"] == {
             "what": f"{NOT_DONE}; after that, {NOT_STOPPED}",
             "where": "sensor",
-            "remedy": "check whether the machine is overloaded or was suspended",
+            "remedy": OVERLOADED,
         }
 
 
@@ -91,7 +91,7 @@ def test_an_interrupted_run_stays_interrupted_when_stopping_fails_and_the_signal
     finally:
         signal.signal(number, usual)
     assert only["status"] == "interrupted"
-    assert only["reason"]["what"].endswith(f"; after that, sensor: {NOT_STOPPED}")
+    assert only["reason"]["what"].endswith(f"; after that, sensor: {NOT_STOPPED} ({OVERLOADED})")
 
 
 FIRST = LabError("it broke", where="ecu", remedy="mend it")

@@ -8,7 +8,7 @@ import json
 import signal
 from collections import deque
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from latlab.hosts import Host, Process, signal_group
 from latlab.model.errors import LabError, rejection_remedy
@@ -22,6 +22,8 @@ T = TypeVar("T")
 
 READY_S = 20.0
 STOP_S = 20.0
+OVERLOADED: Final = "check whether the machine is overloaded or was suspended"
+"""What to do where nothing came in time."""
 PATIENCE = {"trace": 3.0, "timer": 3.0, "drops": 3.0, "watch": 6.0}
 """By how much longer verbs are waited for: those that may make a tracing instance, thousands of files before Linux 6.6,
 which for a guest in emulation is 10 s of work, and those whose BPF programs the kernel checks: there longer still.
@@ -160,7 +162,7 @@ class Agent:
             raise LabError(
                 f"`latlab-agent {self._argv[1]}` {fault} within {seconds:g} s{self._last_words()}",
                 where=self._where(),
-                remedy="see whether CPUs there are busy (`top`), and what the kernel says (`dmesg`)",
+                remedy=OVERLOADED,
             ) from None
 
     def _say(self, message: Spec) -> None:

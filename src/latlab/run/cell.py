@@ -20,7 +20,7 @@ from latlab.model.units import SECOND_NS
 from latlab.recordings.cell import RecordedCell, RecordedStep
 from latlab.recordings.packets import build_packets
 from latlab.recordings.run_folder import CellFolder
-from latlab.run.agent import Agent
+from latlab.run.agent import OVERLOADED, Agent
 from latlab.run.agents import Agents, look_at_interfaces
 from latlab.run.beds import SharedBed
 from latlab.run.clocks import ClockWatch
@@ -473,7 +473,7 @@ class _Cell:
                 raise LabError(
                     f"the talker is not done {SPARE_S:g} s after the last packet was due",
                     where=late,
-                    remedy="check whether the machine is overloaded or was suspended",
+                    remedy=OVERLOADED,
                 )
         for future in talking:
             future.result()
