@@ -49,7 +49,7 @@ def find_agent() -> Path:
         return path
     if named:
         raise LabError(f"LATLAB_AGENT names {named}, which is not a program", remedy="correct it, or unset it")
-    raise LabError(f"{AGENT} is neither next to {sys.executable} nor on the PATH", remedy=BUILD)
+    raise LabError(f"{AGENT} is neither next to {sys.executable}, nor in the package, nor on the PATH", remedy=BUILD)
 
 
 def find_agents(own: Path) -> dict[str, str]:
