@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+import polars as pl
 import pytest
+from numpy.typing import NDArray
 from tables import PERIOD_NS, packet_table
 
-from latlab.analysis.metrics import Values, metric_values
+from latlab.analysis.metrics import Values, metric_values, unstamped_of
 from latlab.model.metrics import METRICS, METRICS_BY_NAME
+from latlab.result.types import Unstamped
 
 # One packet with every timestamp, in ns after its launch.
 ALL = {
@@ -92,6 +96,32 @@ def test_packets_that_never_left_have_no_transmit_timestamp_to_miss() -> None:
 def test_warm_up_is_in_no_metric() -> None:
     found = values([ALL | {"warmup": True}, without("rx_hard") | {"warmup": True}, ALL], "latency")
     assert (found.sequence.tolist(), found.at_tai_ns.tolist(), found.missing) == ([2], [2000], 0)
+
+
+def without_stamps(took_ns: NDArray[np.int64], places: NDArray[np.int64]) -> Unstamped:
+    """What is reported of packets that took so long to rx_user, of which those at these places have no rx_soft."""
+    table = packet_table([{"rx_soft": 1, "rx_user": 1}] * len(took_ns))
+    there = np.isin(np.arange(len(took_ns)), places, invert=True)
+    table = table.with_columns(
+        pl.when(pl.Series(there)).then("rx_soft_tai_ns").alias("rx_soft_tai_ns"),
+        (pl.col("launch_tai_ns") + pl.Series(took_ns)).alias("rx_user_tai_ns"),
+    )
+    (found,) = (one for one in unstamped_of(table) if one.stamp == "rx_soft")
+    assert (found.n, found.of, found.until) == (len(places), len(took_ns), "rx_user")
+    return found
+
+
+@pytest.mark.parametrize(("missing", "of"), [(295, 300), (150, 300), (20, 40), (5, 300)])
+def test_packets_that_lack_a_timestamp_by_chance_are_not_called_the_late_ones(missing: int, of: int) -> None:
+    random = np.random.default_rng(of + missing)
+    drawn = [without_stamps(random.permutation(of), random.permutation(of)[:missing]) for _ in range(40)]
+    assert not any(found.late for found in drawn)
+
+
+@pytest.mark.parametrize(("missing", "of"), [(150, 300), (5, 300)])
+def test_packets_without_a_timestamp_that_are_the_latest_are_called_late(missing: int, of: int) -> None:
+    took_ns = np.random.default_rng(of).permutation(of)
+    assert without_stamps(took_ns, np.argsort(took_ns)[-missing:]).late
 
 
 def test_arrival_offset_counts_from_the_first_packet_after_warm_up_and_over_gaps() -> None:

@@ -26,6 +26,12 @@ def test_a_remedy_belongs_to_its_errno(number: int, remedy: str, tmp_path: Path)
     assert system_error(OSError(number, os.strerror(number), str(tmp_path))).remedy == remedy
 
 
+def test_a_folder_that_is_missing_is_to_be_made_and_a_file_is_not(tmp_path: Path) -> None:
+    for path, remedy in (("new/lab.yaml", f"make the folder first: mkdir -p {tmp_path}/new"), ("lab.yaml", "")):
+        refused = OSError(errno.ENOENT, os.strerror(errno.ENOENT), str(tmp_path / path))
+        assert file_remedy(refused) == remedy
+
+
 @pytest.mark.parametrize("number", [errno.EACCES, errno.EPERM])
 def test_a_file_that_is_another_user_s_is_named_with_its_owner(number: int, tmp_path: Path) -> None:
     os.chown(tmp_path, 12345, 12345)

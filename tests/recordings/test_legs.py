@@ -116,6 +116,15 @@ def test_a_question_that_never_came_leaves_an_answer_that_was_never_due(tmp_path
     assert [counts[name] for name in ("sent", "answered", "unanswered", "late")] == [5, 4, 1, 0]
 
 
+def test_answers_that_change_places_in_the_warm_up_are_not_reordered_in_a_metric(tmp_path: Path) -> None:
+    """Of the five the first two are warm-up; of their questions one never came."""
+    tables = whole([1, 2, 3, 4]) | {"ping_sent": [asked(n) for n in range(5)]}
+    tables["ping_received"] = [came_down(2, 300), came_down(1, 1400), came_down(3), came_down(4)]
+    folder = folder_of(tmp_path, cell(), **tables)
+    down = summarise_cell(folder.cell(), join_cell(folder).packets).document()["streams"]["rr.down"]
+    assert (down["counts"]["reordered"], down["metrics"]["latency_user"]["reordered"]) == (1, 0)
+
+
 def test_an_answer_that_is_lost_is_the_way_downs(tmp_path: Path) -> None:
     tables = whole() | {"ping_received": [came_down(n) for n in (0, 1, 2, 4)]}
     folder = folder_of(tmp_path, cell(), **tables)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import subprocess
 from pathlib import Path
 
 import pytest
 from lab_machine import scenario
-from tuned import GUEST, HOSTS, tuned
+from tuned import GUEST, HOSTS, asked_of_ethtool, tuned
 
 from latlab.testbed.site import Site
 from latlab.testbed.tuning.interrupts import (
@@ -87,16 +86,7 @@ def test_a_card_without_the_setting_says_so() -> None:
 def test_a_card_is_asked_only_about_what_it_has_and_is_other(
     tmp_path: Path, printed: str, script: str, words: list[str], asked: list[str]
 ) -> None:
-    tool = tmp_path / "ethtool"
-    tool.write_text(f"""#!/bin/sh
-[ "$1" = -c ] && exec cat {tmp_path}/printed
-echo "$@" >>{tmp_path}/asked
-""")
-    tool.chmod(0o755)
-    (tmp_path / "printed").write_text(printed)
-    (tmp_path / "asked").touch()
-    subprocess.run(["sh", "-c", script, "lat0", *words], env={"PATH": f"{tmp_path}:/usr/bin:/bin"}, check=True)
-    assert (tmp_path / "asked").read_text().splitlines() == asked
+    assert asked_of_ethtool(tmp_path, printed, ["sh", "-c", script, "lat0", *words]) == asked
 
 
 @pytest.mark.parametrize(("bridge", "asked"), [("tap", []), ("vfio", [("eth0", "0")])])

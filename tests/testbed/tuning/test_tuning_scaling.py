@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import subprocess
 from pathlib import Path
 
 import pytest
-from tuned import tuned
+from tuned import asked_of_ethtool, tuned
 
 from latlab.testbed.site import Site
 from latlab.testbed.step import fill
@@ -59,19 +58,10 @@ def test_the_shares_that_queues_had_are_given_back(queues: list[int], before: st
 def test_the_undo_sets_only_what_is_other_now(
     tmp_path: Path, now: list[int], before: list[int], asked: list[str]
 ) -> None:
-    tool = tmp_path / "ethtool"
-    tool.write_text(f"""#!/bin/sh
-[ "$1" = -x ] && exec cat {tmp_path}/printed
-echo "$@" >>{tmp_path}/asked
-""")
-    tool.chmod(0o755)
-    (tmp_path / "printed").write_text(printed(*now))
-    (tmp_path / "asked").touch()
     (step,) = scaling_steps("ecu", tuned(rss={"lat0": [2, 3]}), Site("0a9f"))
     assert step.undo is not None
     undo = fill(step.undo, shares(printed(*before)))
-    subprocess.run(undo, env={"PATH": f"{tmp_path}:/usr/bin:/bin"}, check=True)
-    assert (tmp_path / "asked").read_text().splitlines() == asked
+    assert asked_of_ethtool(tmp_path, printed(*now), undo) == asked
 
 
 def test_a_card_without_a_table_says_so() -> None:

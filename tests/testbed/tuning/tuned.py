@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import subprocess
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -52,6 +52,17 @@ class Outcome:
     def changed(self) -> dict[str, str | None]:
         """Title → what is read at the end, of each step that did not last."""
         return {title: result.actual for title, result in self.again.items() if not result.ok}
+
+
+def asked_of_ethtool(folder: Path, printed: str, command: Sequence[str]) -> list[str]:
+    """What the command, run with a stand-in for ethtool, asked it to set; to what is only read it answers `printed`."""
+    tool, said, asked = folder / "ethtool", folder / "printed", folder / "asked"
+    tool.write_text(f'#!/bin/sh\ncase $1 in -[cx]) exec cat {said};; esac\necho "$@" >>{asked}\n')
+    tool.chmod(0o755)
+    said.write_text(printed)
+    asked.touch()
+    subprocess.run(command, env={"PATH": f"{folder}:/usr/bin:/bin"}, check=True)
+    return asked.read_text().splitlines()
 
 
 def cover(place: str, files: dict[str, str], made: Path) -> Path:
