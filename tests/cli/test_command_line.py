@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import latlab.cli
-from latlab.model.errors import EXIT_LAB
+from latlab.model.errors import EXIT_LAB, EXIT_USAGE
 
 HOME = Path(latlab.cli.__file__).parent
 HEAVY = ("asyncio", "jinja2", "matplotlib", "numpy", "polars", "pyarrow", "pydantic", "rich.table", "yaml")
@@ -31,6 +31,16 @@ def test_what_a_verb_needs_is_imported_in_the_verb(path: Path) -> None:
     for node in ast.parse(path.read_text(encoding="utf-8")).body:
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("latlab."):
             assert re.match(r"latlab\.(cli|model)\b", node.module or ""), f"{path.name}: {node.module}"
+
+
+def test_a_configuration_of_ssh_without_a_machine_over_ssh_is_an_error(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["latlab", "doctor", "--ssh-config", "config"])
+    with pytest.raises(SystemExit) as ended:
+        latlab.cli.main()
+    assert ended.value.code == EXIT_USAGE
+    assert "name the machine with --on" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("as_json", [False, True])
