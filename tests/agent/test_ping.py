@@ -30,7 +30,16 @@ KEYS = [
 NOTHING_WRONG = dict.fromkeys(
     (
         *("send_errors", "repeated", "reordered", "out_of_range", "foreign", "truncated", "other_run"),
-        *("untagged", "unknown_stream", "socket_drops", "empty_wakeups", "tx_hard", "stray_stamps", "ring_full"),
+        *(
+            "untagged",
+            "unknown_stream",
+            "rejected",
+            "socket_drops",
+            "empty_wakeups",
+            "tx_hard",
+            "stray_stamps",
+            "ring_full",
+        ),
     ),
     0,
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import time
@@ -121,6 +122,8 @@ def test_a_closed_loop_without_answers_goes_on_after_each_timeout(bed: Bed, tmp_
     assert (launch.diff().drop_nulls() >= TIMEOUT_NS).all()
     assert done["sent"] == done["unanswered"] == launch.len() > 1
     assert (done["answered"], done["received"], done["send_errors"]) == (0, 0, 0)
+    reported = {"nobody": errno.ECONNREFUSED, "a firewall that rejects": errno.EHOSTUNREACH}.get(there)
+    assert (done["rejected"] > 0, done.get("rejected_errno")) == (reported is not None, reported)
     assert recording(tmp_path, "ping.received").table.height == 0
     if deaf:
         deaf.close()

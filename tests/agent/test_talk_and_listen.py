@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import struct
@@ -121,6 +122,7 @@ def test_packets_that_are_rejected_are_sent_and_the_answers_of_their_host_are_co
     (talked,) = talker.events[-1]["streams"]
     assert (talked["sent"], talked["send_errors"]) == (UDP.count, 0)
     assert 0 < talked["rejected"] < UDP.count
+    assert talked["rejected_errno"] == (errno.EHOSTUNREACH if firewall else errno.ECONNREFUSED)
 
 
 def test_packets_that_no_interface_takes_are_not_sent_and_not_taken_for_rejected(bed: Bed, tmp_path: Path) -> None:

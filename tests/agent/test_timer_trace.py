@@ -146,15 +146,19 @@ def test_it_is_reported_where_nothing_has_mounted_tracefs(timer: Start, tmp_path
 def test_rows_that_a_ring_has_no_room_for_are_counted_and_their_interrupts_not_missed(
     timer: Start, tmp_path: Path
 ) -> None:
-    # One that is behind waits for room, and so is the next. Of those in time some come between two turns of the writer.
-    spec = traced_spec(tmp_path, period_ns=1_000_000, count=200, ring_records=1)
-    found = waited(timer(spec), spec)
-    clocks = recording(tmp_path, "timer-irq.clocks").table.height
-    assert found.done["recorded"] + found.done["ring_full"] == spec["count"] + clocks
-    assert found.done["ring_full"] > 0
-    waited_for = found.rows.filter(~pl.col("overdue"))
-    assert found.done["trace_lost"] == waited_for["irq_tai_ns"].null_count() == 0
-    assert (waited_for["irq_tai_ns"] <= waited_for["woke_tai_ns"]).all()
+    # A thread that is behind waits for room, and so is behind again: one that is from the start loses nothing. Few are.
+    ring_full = 0
+    for folder in (tmp_path / str(attempt) for attempt in range(10)):
+        spec = traced_spec(folder, period_ns=1_000_000, count=200, ring_records=1)
+        found = waited(timer(spec), spec)
+        clocks = recording(folder, "timer-irq.clocks").table.height
+        assert found.done["recorded"] + found.done["ring_full"] == spec["count"] + clocks
+        waited_for = found.rows.filter(~pl.col("overdue"))
+        assert found.done["trace_lost"] == waited_for["irq_tai_ns"].null_count() == 0
+        assert (waited_for["irq_tai_ns"] <= waited_for["woke_tai_ns"]).all()
+        if ring_full := found.done["ring_full"]:
+            break
+    assert ring_full > 0
 
 
 def instances() -> set[str]:

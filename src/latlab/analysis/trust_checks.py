@@ -475,7 +475,7 @@ def no_packet_was_answered_by_icmp(evidence: Evidence) -> Iterator[Broken]:
         for said in done.streams or ():
             entry = streams.get(said.stream or 0)
             if entry and (rejected := said.rejected):
-                number = errno.ECONNREFUSED
+                number = said.rejected_errno or errno.ECONNREFUSED
                 actual = f"at least {plural(rejected, 'packet')}: {os.strerror(number)} ({number})"
                 remedy = rejection_remedy(number, _port(entry))
                 yield Broken(f"stream {entry.name}", "no packet answered by ICMP", actual, remedy)

@@ -93,7 +93,7 @@ class SnapshotError(StartError):
         )
 
 
-REJECTIONS = (errno.ECONNREFUSED, errno.EHOSTUNREACH, errno.EACCES)
+REJECTIONS = (errno.ECONNREFUSED, errno.EHOSTUNREACH, errno.ENETUNREACH, errno.EACCES, errno.ENOPROTOOPT)
 """What the kernel makes of the ICMP answers of a firewall that rejects (Linux: icmp_err_convert, tab_unreach)."""
 
 

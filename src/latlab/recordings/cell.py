@@ -378,6 +378,7 @@ class StreamTotals(Said):
     received: int | None = None
     reordered: int | None = None
     rejected: int = 0
+    rejected_errno: int | None = None
     repeated: int = 0
     out_of_range: int = 0
     untagged: int = 0

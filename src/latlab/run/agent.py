@@ -223,7 +223,7 @@ class Agent:
             case "error":
                 self._error = error = Failure.model_validate(event)
                 where = ": ".join(filter(None, (self._where(), self.verb, error.where)))
-                self._fail(LabError(error.what, where=where, remedy=self._rejected(error) or error.remedy))
+                self._fail(LabError(error.what, where=where, remedy=self._remedy(error)))
 
     def _window(self, event: Document) -> TimerWindowEnded:
         told = {key: event[key] for key in ("from_tai_ns", "to_tai_ns", "n", "mean_ns", "stddev_ns")}
@@ -231,11 +231,14 @@ class Agent:
         timer = self.known.said.timer
         return TimerWindowEnded(self.host.name, self.probe or "", **told, tick_ns=timer.tick_ns if timer else None)
 
-    def _rejected(self, error: Failure) -> str:
-        """What to do where packets that it sent were rejected; empty where the error is another."""
+    def _remedy(self, error: Failure) -> str:
         is_networks = error.what.startswith(("connect", "recv", "send"))
+        return (self.rejection_remedy(error.errno) if is_networks else "") or error.remedy
+
+    def rejection_remedy(self, number: int | None) -> str:
+        """What to do where packets that it sent were rejected, by the errno; empty where they were not."""
         ports = " and ".join(self._ports)
-        return rejection_remedy(error.errno, ports) if is_networks and ports else ""
+        return rejection_remedy(number, ports) if ports else ""
 
     def _fail(self, error: LabError) -> None:
         for future in (self.ready, self.complete, self.done):

@@ -120,6 +120,7 @@ def nobody_answered(agents: Sequence[Agent]) -> LabError | None:
 
     agents: all of the cell, at its end.
     """
+    asking = {agent.probe: agent for agent in agents if agent.verb == "ping"}
     said = {(one.probe, one.verb): one.totals for one in (agent.known for agent in agents) if one.probe and one.done}
     for (probe, verb), done in said.items():
         if verb != "ping" or not done.sent or done.received:
@@ -133,7 +134,9 @@ def nobody_answered(agents: Sequence[Agent]) -> LabError | None:
             )
         else:
             what = f"none of {done.sent} questions reached {host}"
-            remedy = "check what drops packets on the forward path: a firewall, a closed port, a bridge"
+            remedy = asking[probe].rejection_remedy(done.rejected_errno) or (
+                "check what drops packets on the forward path: a firewall, a closed port, a bridge"
+            )
         return LabError(f"no answer came: {what}", where=f"probes.{probe}", remedy=remedy)
     return None
 

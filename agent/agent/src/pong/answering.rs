@@ -13,6 +13,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use sys::clock::tai_ns;
 use sys::receive::Wait;
 use sys::socket::Socket;
+use wire::event::Rejected;
 
 /// Where questions come in.
 pub enum Door {
@@ -49,7 +50,7 @@ pub fn run(
                 // However the connection ends, another may come.
                 let _ = answer(&mut outlet, &mut inlet, &mut intake, wait, stop);
             }
-            Ok(Heard { intake, drops: 0, untagged: 0, answered: 0 })
+            Ok(Heard { intake, drops: 0, untagged: 0, rejected: Rejected::default(), answered: 0 })
         }
     }
 }

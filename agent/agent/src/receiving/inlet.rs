@@ -8,7 +8,7 @@ use sys::peer::Peer;
 use sys::receive::{Buffer, Packet, Wait};
 use sys::socket::{FrameCount, Socket};
 use sys::tcp::CUT;
-use wire::event::Failure;
+use wire::event::{Failure, Rejected};
 
 /// What stands for an errno when the other side has closed its connection, which is no error of a call.
 const CLOSED: i32 = 0;
@@ -37,6 +37,11 @@ pub trait Inlet: Send {
     fn untagged(&self) -> Result<u64, sys::Error> {
         Ok(0)
     }
+
+    /// Which ICMP answers to packets that went out by its socket came in by it.
+    fn rejected(&self) -> Rejected {
+        Rejected::default()
+    }
 }
 
 /// What is heeded of a packet besides what it holds: the kernel is not asked for more.
@@ -55,12 +60,20 @@ pub struct Datagrams {
     from: Peer,
     heed: Heed,
     untagged: Option<FrameCount>,
+    rejected: Rejected,
 }
 
 impl Datagrams {
     /// Those that come in at `socket`.
     pub fn new(socket: Arc<Socket>, heed: Heed) -> Self {
-        Self { socket, buffer: Buffer::default(), from: Peer::default(), heed, untagged: None }
+        Self {
+            socket,
+            buffer: Buffer::default(),
+            from: Peer::default(),
+            heed,
+            untagged: None,
+            rejected: Rejected::default(),
+        }
     }
 
     /// The same; `untagged` counts those that come without their VLAN tag.
@@ -72,13 +85,16 @@ impl Datagrams {
 impl Inlet for Datagrams {
     #[inline]
     fn receive(&mut self, wait: Wait) -> Result<Option<Packet<'_>>, sys::Error> {
-        let Self { socket, buffer, from, heed, .. } = self;
+        let Self { socket, buffer, from, heed, rejected, .. } = self;
         let from = heed.sender.then_some(from);
         let received =
             if heed.stamps { buffer.receive_from(socket, wait, from) } else { buffer.receive_bare(socket, wait, from) };
         match received {
             // The peer is not there yet, or not any more: what was sent is lost, and that is all.
-            Err(error) if error.may_be_icmp() => Ok(None),
+            Err(error) if error.may_be_icmp() => {
+                rejected.note(error.errno);
+                Ok(None)
+            }
             received => received,
         }
     }
@@ -93,6 +109,10 @@ impl Inlet for Datagrams {
 
     fn untagged(&self) -> Result<u64, sys::Error> {
         self.untagged.as_ref().map_or(Ok(0), FrameCount::take)
+    }
+
+    fn rejected(&self) -> Rejected {
+        self.rejected
     }
 }
 

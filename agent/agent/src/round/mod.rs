@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 use sys::clock::tai_ns;
 use sys::signal::Waker;
 use sys::socket::Socket;
-use wire::event::{Event, Failure, RealtimeFound, RoundTotals, StreamProgress, Taken};
+use wire::event::{Event, Failure, RealtimeFound, Rejected, RoundTotals, StreamProgress, Taken};
 use wire::live::Books;
 use wire::record::{Received, Sent, Stamp};
 use wire::spec::{PingSide, Realtime, Stamps};
@@ -183,6 +183,8 @@ pub struct Heard {
     pub drops: u64,
     /// Frames that came without their VLAN tag.
     pub untagged: u64,
+    /// ICMP answers that came in with the packets.
+    pub rejected: Rejected,
     /// Questions that were answered before they were given up (ping).
     pub answered: u64,
 }
@@ -193,7 +195,8 @@ impl Heard {
     /// # Errors
     /// The kernel does not tell its drops.
     pub fn new(intake: Intake, inlet: &impl Inlet, answered: u64) -> Result<Self, sys::Error> {
-        Ok(Self { drops: inlet.drops()?, untagged: inlet.untagged()?, intake, answered })
+        let (drops, untagged, rejected) = (inlet.drops()?, inlet.untagged()?, inlet.rejected());
+        Ok(Self { intake, drops, untagged, rejected, answered })
     }
 }
 
@@ -310,7 +313,7 @@ impl<'a> Round<'a> {
         self.clocks.note();
         drop(self.clocks);
         let written = self.recording.finish();
-        let Heard { intake, drops, untagged, answered } = heard?;
+        let Heard { intake, drops, untagged, rejected, answered } = heard?;
         let (stamped, written) = (stamped?.first().copied().unwrap_or_default(), written?);
         let (streams, refused, empty_wakeups) = intake.totals();
         let leg = streams.first().copied().unwrap_or_default();
@@ -324,6 +327,7 @@ impl<'a> Round<'a> {
                 untagged,
                 refused,
             },
+            rejected: counters.rejected.read().and(rejected),
             socket_drops: drops,
             empty_wakeups,
             tx_sched: sched.unwrap_or(stamped.tx_sched),

@@ -55,12 +55,17 @@ impl Outlet {
     pub fn send(&mut self, sequence: u64, cue: Cue, going: impl Fn() -> bool) -> Sent {
         self.lane.write(0, self.run_id, sequence, cue.launch_tai_ns);
         let mut submit_tai_ns = tai_ns();
-        let mut sent = self.lane.send(0, 1, &going);
-        if sent.as_ref().is_err_and(sys::Error::may_be_icmp) {
+        let sent = self.lane.send(0, 1, &going);
+        let mut error = sent.as_ref().map_or_else(|error| error.errno, |_| 0);
+        if sent.is_err_and(|error| error.may_be_icmp()) {
             submit_tai_ns = tai_ns();
-            sent = self.lane.send(0, 1, &going);
+            let answer = error;
+            error = self.lane.send(0, 1, &going).map_or_else(|error| error.errno, |_| 0);
+            // The same twice is no answer to a packet, as in [`super::sender`].
+            if answer != error {
+                self.counters[0].rejected.note(answer);
+            }
         }
-        let error = sent.map_or_else(|error| error.errno, |_| 0);
         let Cue { launch_tai_ns, wake_due_tai_ns, wake_tai_ns } = cue;
         Sent {
             stream: self.lane.stream,

@@ -103,7 +103,7 @@ impl Sender {
             // The same twice is no answer to a packet: there is no route, or a rule of this host forbids it.
             let answered = std::mem::take(&mut answer);
             if answered != 0 && answered != error {
-                counters.rejected.fetch_add(1, Ordering::Relaxed);
+                counters.rejected.note(answered);
             }
             for n in from..from + taken {
                 let late = lane.late(schedule.launch(due.first + n as u64), submit_tai_ns);
@@ -273,7 +273,9 @@ mod tests {
         drop(sink);
         sender.run(&mut starting_at(tai_ns()), &AtomicBool::new(false));
         assert_eq!(sender.counters[0].packets.load(Ordering::Relaxed), PACKETS);
-        assert!(sender.counters[0].rejected.load(Ordering::Relaxed) > 0);
+        let rejected = sender.counters[0].rejected.read();
+        let error = rejected.errno.map(|errno| std::io::Error::from_raw_os_error(errno).kind());
+        assert!(rejected.answers > 0 && error == Some(std::io::ErrorKind::ConnectionRefused), "{rejected:?}");
     }
 
     #[test]

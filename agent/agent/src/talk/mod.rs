@@ -126,7 +126,7 @@ pub fn run() -> Result<(), Failure> {
                 stream: stream.stream,
                 sent: sent.packets.load(Ordering::Relaxed),
                 send_errors: sent.errors.load(Ordering::Relaxed),
-                rejected: sent.rejected.load(Ordering::Relaxed),
+                rejected: sent.rejected.read(),
                 unsent_late: sent.unsent_late.load(Ordering::Relaxed),
                 launch_late: sent.launch_late.load(Ordering::Relaxed),
                 launch_moved: sent.launch_moved.load(Ordering::Relaxed),

@@ -233,6 +233,30 @@ pub struct OtherFlow {
     pub flow: Other,
 }
 
+/// ICMP answers ("port unreachable") to packets that the kernel took: a firewall rejects them, or nobody listens.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, JsonSchema, Serialize)]
+pub struct Rejected {
+    /// How many were reported: kernels limit their rate.
+    #[serde(rename = "rejected")]
+    pub answers: u64,
+    /// What the kernel made of the last one.
+    #[serde(rename = "rejected_errno", skip_serializing_if = "Option::is_none")]
+    pub errno: Option<i32>,
+}
+
+impl Rejected {
+    /// One more.
+    pub fn note(&mut self, errno: i32) {
+        *self = Self { answers: self.answers + 1, errno: Some(errno) };
+    }
+
+    /// Both together.
+    #[must_use]
+    pub fn and(self, other: Self) -> Self {
+        Self { answers: self.answers + other.answers, errno: self.errno.or(other.errno) }
+    }
+}
+
 /// One talked stream's totals.
 #[derive(Clone, Copy, Debug, Default, JsonSchema, Serialize)]
 pub struct TalkTotals {
@@ -242,8 +266,9 @@ pub struct TalkTotals {
     pub sent: u64,
     /// Refused by the kernel.
     pub send_errors: u64,
-    /// ICMP answers ("port unreachable") to packets that it took: a firewall rejects them, or nobody listens.
-    pub rejected: u64,
+    /// Answered by ICMP.
+    #[serde(flatten)]
+    pub rejected: Rejected,
     /// Not handed over: too late for their launch times.
     pub unsent_late: u64,
     /// Handed over after their launch times, with them.
@@ -318,6 +343,9 @@ pub struct RoundTotals {
     /// Of the leg that comes in.
     #[serde(flatten)]
     pub taken: Taken,
+    /// Of the leg that goes out: answered by ICMP.
+    #[serde(flatten)]
+    pub rejected: Rejected,
     /// Packets the kernel dropped because the socket's queue was full.
     pub socket_drops: u64,
     /// Receptions announced by the kernel that turned out empty.

@@ -10,7 +10,7 @@ use crate::lateness::Figures;
 use crate::live::Seen;
 pub use done::{
     BridgePort, BusyTotals, CpuEvents, DdsPingTotals, DdsPongTotals, Done, FloodTotals, KeptTotals, ListenTotals,
-    OtherFlow, PointSeen, PortTotals, Refused, RoundTotals, Taken, TalkTotals,
+    OtherFlow, PointSeen, PortTotals, Refused, Rejected, RoundTotals, Taken, TalkTotals,
 };
 pub use ready::{DropsFound, EventAbsent, EventFound, Ready, RealtimeFound, StampsFound, TimerFound, WatchFound};
 use schemars::JsonSchema;
