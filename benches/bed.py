@@ -24,8 +24,8 @@ from latlab.run.agent import Agent
 from latlab.run.entries import stream_entries
 from latlab.run.specs import BedFacts, listen_spec, talk_spec
 from latlab.scenario import Scenario, parse
-from latlab.testbed import make_hosts, test_bed_steps
 from latlab.testbed.apply import TestBed
+from latlab.testbed.makers import make_hosts, test_bed_steps
 from latlab.testbed.preflight import find_agent
 from latlab.testbed.site import Site
 

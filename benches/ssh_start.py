@@ -23,11 +23,11 @@ from bed import need_root
 from latlab.run.agent import Agent
 from latlab.run.probe_specs import timer_spec
 from latlab.scenario import Scenario, parse
-from latlab.testbed import make_hosts
 from latlab.testbed.apply import TestBed
 from latlab.testbed.guests.start import planned_site
 from latlab.testbed.machines import machine_steps
 from latlab.testbed.machines.ssh import agent_path
+from latlab.testbed.makers import make_hosts
 
 HOST, PROBE = "board", "tick"
 PROMISED_S = 0.5

@@ -9,10 +9,10 @@ from pathlib import Path
 
 from latlab.hosts import Host
 from latlab.scenario import Scenario
-from latlab.testbed import make_hosts, test_bed_steps
 from latlab.testbed.apply import TestBed
 from latlab.testbed.guests.start import planned_site
 from latlab.testbed.machines import machine_snapshots, machine_steps, seen_sites
+from latlab.testbed.makers import make_hosts, test_bed_steps
 
 
 @asynccontextmanager

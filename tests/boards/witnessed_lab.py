@@ -8,9 +8,9 @@ import json
 import sys
 from collections.abc import Iterator
 
-from latlab import testbed
 from latlab.cli import main
 from latlab.scenario import Scenario
+from latlab.testbed import makers
 from latlab.testbed.site import Site
 from latlab.testbed.step import Check, Step
 
@@ -43,7 +43,7 @@ def witness(expected: str) -> None:
         show = ("tc", "-s", "-j", "filter", "show", "dev", "eth0", "ingress")
         yield Step("ecu", "tags by priority", (), check=Check(show, expected, counted), closing=True)
 
-    testbed.MAKERS = (*testbed.MAKERS, steps)
+    makers.MAKERS = (*makers.MAKERS, steps)
 
 
 if __name__ == "__main__":

@@ -76,6 +76,7 @@ def test_a_folder_of_that_name_is_no_scenario(elsewhere: Path) -> None:
         ("xyzzy", "no ready-made scenario of that name", "`latlab plan` lists them"),
         ("scenarios/demo.yaml", "there is no such file", "the ready-made one is `latlab plan demo`"),
         ("demo.yaml", "there is no such file", "the ready-made one is `latlab plan demo`"),
+        ("mine/lab.yaml", "there is no such file", "`latlab plan` lists the ready-made scenarios"),
     ],
 )
 def test_an_unknown_name_is_an_error_with_what_is_near(given: str, what: str, remedy: str) -> None:
@@ -86,14 +87,16 @@ def test_an_unknown_name_is_an_error_with_what_is_near(given: str, what: str, re
     assert raised.value.remedy.startswith(remedy)
 
 
-def test_a_path_to_nothing_stays_the_scenario_s_own_error(
+def test_a_path_to_nothing_is_a_usage_error_with_the_next_step(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr("sys.argv", ["latlab", "validate", "mine/lab.yaml"])
     with pytest.raises(SystemExit) as ended:
         latlab.cli.main()
     assert ended.value.code == EXIT_USAGE
-    assert capsys.readouterr().err == "latlab: mine/lab.yaml: there is no such file\n"
+    assert capsys.readouterr().err == (
+        "latlab: mine/lab.yaml: there is no such file (`latlab validate` lists the ready-made scenarios)\n"
+    )
 
 
 @pytest.mark.parametrize("verb", TAKERS)

@@ -25,7 +25,7 @@ from latlab.scenario.limits import COUNTED, PROBE_COUNTED, STATISTICS
 from latlab.scenario.limits import METRICS as LIMITED
 from latlab.scenario.limits import PROBE_METRICS as PROBE_LIMITED
 from latlab.scenario.units import DURATION, RATE, SHARE, SIZE
-from latlab.testbed import MAKERS
+from latlab.testbed.makers import MAKERS
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted((ROOT / "docs").rglob("*.md"))

@@ -18,10 +18,10 @@ from typing import Any
 from latlab.hosts import Completed, Host
 from latlab.hosts.base import Process
 from latlab.scenario import load_scenario
-from latlab.testbed import make_hosts, test_bed_steps
 from latlab.testbed.agent_binary import find_agent
 from latlab.testbed.apply import TestBed
 from latlab.testbed.guests.start import images_by_name, start_conditions
+from latlab.testbed.makers import make_hosts, test_bed_steps
 from latlab.testbed.site import Site
 from latlab.testbed.step import Service, Step
 

@@ -13,12 +13,12 @@ from lab_machine import scenario
 from latlab.hosts import RemoteHost, host_from
 from latlab.model.errors import LabError
 from latlab.scenario import Scenario
-from latlab.testbed import make_hosts
 from latlab.testbed.bridges.joints import joints
 from latlab.testbed.bridges.table import BRIDGES
 from latlab.testbed.guests.libvirt import interface_xml
 from latlab.testbed.guests.over_ssh import interface_of
 from latlab.testbed.guests.own import MANAGEMENT_MAC, disk_format, own_argv
+from latlab.testbed.makers import make_hosts
 from latlab.testbed.plan import PlannedCell, plan_text
 from latlab.testbed.site import Site
 from latlab.testbed.unavailable import unavailable

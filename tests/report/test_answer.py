@@ -186,7 +186,7 @@ def test_a_stage_that_dominates_in_one_bridge_only_is_shown_with_that_bridge(mat
         grown |= {"from": "launch", "to": "wake"}
     (line,) = [line for line in printed(matrix, 200) if line.startswith("  down, idle: path")]
     assert re.fullmatch(
-        r"  down, idle: path \(.*\) \d+ %( to \d+ %)?, in 3 of \d+ measurements \(xdp\) "
+        r"  down, idle: path \(.*\) \d+ %( to \d+ %)?; in 3 of \d+ measurements \(xdp\): "
         r"wake-up \(the talker's thread wakes\) \d+ %( to \d+ %)?",
         line,
     )
@@ -201,7 +201,7 @@ def test_cells_whose_names_have_commas_are_told_apart_by_semicolons(matrix: dict
         for grown in stages_of(once, "none", bridge):
             grown |= {"from": "launch", "to": "wake"}
     text = "\n".join(printed(matrix, 400))
-    assert "measurements (plain 1 ms, FIFO; plain 1 ms, ordinary) wake-up" in text
+    assert "measurements (plain 1 ms, FIFO; plain 1 ms, ordinary): wake-up" in text
     assert listed(["a", "b", "c"]) == "a, b, c" and listed(["a", "b", "c"], "and") == "a, b and c"
     assert listed(["a, x", "b", "c"]) == "a, x; b; c" and listed(["a, x", "b", "c"], "and") == "a, x; b; and c"
     assert listed(["a, x"], "and") == "a, x"

@@ -14,8 +14,8 @@ from latlab.run.clock_legs import Leg, leg_specs, needed_legs
 from latlab.run.clocks import KVM_CLOCK, planned_with_kvm_clock, tai_offset_s, with_kvm_clock
 from latlab.run.matrix import plan
 from latlab.scenario import Scenario, load_scenario
-from latlab.testbed import make_hosts
 from latlab.testbed.machine import Machine
+from latlab.testbed.makers import make_hosts
 from latlab.testbed.site import Site
 
 Make = Callable[..., Scenario]

@@ -17,9 +17,9 @@ from typing import Any
 from lab_machine import scenario
 
 from latlab.hosts import MACHINE, Completed, LocalMachine, NamespaceHost
-from latlab.testbed import test_bed_steps
 from latlab.testbed.apply import TestBed
 from latlab.testbed.host_setup import namespace_name
+from latlab.testbed.makers import test_bed_steps
 from latlab.testbed.site import Site
 from latlab.testbed.step import Step
 

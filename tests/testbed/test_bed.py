@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 from lab_machine import dump, run, scenario, until_it_is
 
-from latlab import testbed  # by its module: pytest takes a function test_bed_steps for a test
 from latlab.hosts import MACHINE, Host, LocalMachine
 from latlab.model.errors import LabError
 from latlab.scenario import Scenario
+from latlab.testbed import makers  # by its module: pytest takes a function test_bed_steps for a test
 from latlab.testbed.apply import TestBed, read_at_once
 from latlab.testbed.bridges.kernel import no_filters
 from latlab.testbed.host_setup import namespace_name
@@ -50,8 +50,8 @@ def here() -> dict[str, Host]:
 
 
 async def build(small: Scenario, tag: str) -> TestBed:
-    bed = TestBed(tag, testbed.make_hosts(small, Site(tag)))
-    await bed.apply(testbed.test_bed_steps(small, Site(tag)))
+    bed = TestBed(tag, makers.make_hosts(small, Site(tag)))
+    await bed.apply(makers.test_bed_steps(small, Site(tag)))
     return bed
 
 
@@ -140,8 +140,8 @@ def test_an_interface_someone_else_has_is_neither_used_nor_removed() -> None:
 
     async def session() -> None:
         small = scenario(ONE_LOCAL)
-        async with TestBed("t1", testbed.make_hosts(small, Site("t1"))) as bed:
-            await bed.apply(testbed.test_bed_steps(small, Site("t1")))
+        async with TestBed("t1", makers.make_hosts(small, Site("t1"))) as bed:
+            await bed.apply(makers.test_bed_steps(small, Site("t1")))
 
     with pytest.raises(LabError, match="lat0"):
         asyncio.run(session())
@@ -170,7 +170,7 @@ def test_a_link_of_two_namespaces_may_be_called_like_an_interface_of_the_machine
 @pytest.mark.parametrize(("hosts", "there"), [(TWO_NAMESPACES, "sensor"), (ONE_LOCAL, None)])
 def test_a_link_is_made_where_its_first_name_must_be_free(hosts: dict[str, str], there: str | None) -> None:
     """Linux 6.12 looks that name up where the command runs, wherever the interface is to be."""
-    steps = testbed.test_bed_steps(scenario(hosts), Site("t1"))
+    steps = makers.test_bed_steps(scenario(hosts), Site("t1"))
     (made,) = [step.do for step in steps if isinstance(step, Step) and step.title.startswith("connect ")]
     ip, first = (("ip", "-n", namespace_name("t1", there)), "eth0") if there else (("ip",), "lat0")
     add = (*ip, "link", "add", "name", first)
@@ -185,8 +185,8 @@ def test_a_namespace_that_is_there_already_is_refused_and_kept() -> None:
 
     async def session() -> None:
         small = scenario(TWO_NAMESPACES)
-        async with TestBed("t1", testbed.make_hosts(small, Site("t1"))) as bed:
-            await bed.apply(testbed.test_bed_steps(small, Site("t1")))
+        async with TestBed("t1", makers.make_hosts(small, Site("t1"))) as bed:
+            await bed.apply(makers.test_bed_steps(small, Site("t1")))
 
     with pytest.raises(LabError, match="exists already"):
         asyncio.run(session())
@@ -307,8 +307,8 @@ def test_cancelling_at_any_moment_leaves_nothing() -> None:
     small = scenario(TWO_NAMESPACES)
 
     async def session() -> None:
-        async with TestBed("t1", testbed.make_hosts(small, Site("t1"))) as bed:
-            await bed.apply(testbed.test_bed_steps(small, Site("t1")))
+        async with TestBed("t1", makers.make_hosts(small, Site("t1"))) as bed:
+            await bed.apply(makers.test_bed_steps(small, Site("t1")))
 
     async def cancelled(after: int) -> bool:
         """Whether it was still at work when it had gone on `after` times in the event loop."""
@@ -358,10 +358,10 @@ def test_an_existing_cable_is_only_checked() -> None:
         small = scenario({"a": "local", "b": "local"}, cable, streams={"control": stream})
         steps = [
             replace(step, check=step.check and replace(step.check, within_ms=0))
-            for step in testbed.test_bed_steps(small, Site("t1"))
+            for step in makers.test_bed_steps(small, Site("t1"))
             if isinstance(step, Step)
         ]
-        async with TestBed("t1", testbed.make_hosts(small, Site("t1"))) as bed:
+        async with TestBed("t1", makers.make_hosts(small, Site("t1"))) as bed:
             await bed.apply(steps)
 
     with pytest.raises(LabError, match=r"a: a.cable0 is up: .*expected 'up', actual 'lowerlayerdown'"):

@@ -15,9 +15,9 @@ import pytest
 from lab_machine import dump, scenario
 from lab_machine import run as say
 
-from latlab import testbed
 from latlab.hosts import MACHINE
 from latlab.model.errors import LabError
+from latlab.testbed import makers
 from latlab.testbed.agent_binary import find_agent
 from latlab.testbed.apply import TestBed
 from latlab.testbed.guests.start import planned_site
@@ -190,8 +190,8 @@ async def loaded(
 ) -> dict[str, Any]:
     """The load's entry in cell.json, after it ran on a real test bed."""
     small = scenario(HOSTS, loads={"l": {"on": "ecu", **load}})
-    async with TestBed("t1", testbed.make_hosts(small, Site("t1"))) as bed:
-        await bed.apply(testbed.test_bed_steps(small, Site("t1")))
+    async with TestBed("t1", makers.make_hosts(small, Site("t1"))) as bed:
+        await bed.apply(makers.test_bed_steps(small, Site("t1")))
         started = LoadRunner(bed, plan_loads(small, 20_000_000_000, Places({"ecu": str(find_agent())})), exits or {})
         await started.start()
         try:
@@ -299,7 +299,7 @@ class TestOnRealNamespaces:
         counter = replace(found, argv=(*found.argv[:3], str(tmp_path / "pid")))
 
         async def read(one: ExitCounter) -> int | None:
-            async with TestBed("t1", {MACHINE: testbed.make_hosts(small, Site("t1"))[MACHINE]}) as bed:
+            async with TestBed("t1", {MACHINE: makers.make_hosts(small, Site("t1"))[MACHINE]}) as bed:
                 return await one.read(bed)
 
         assert asyncio.run(read(counter)) == 987_654

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from lab_machine import dump, scenario
 
-from latlab import testbed
 from latlab.model.errors import LabError
+from latlab.testbed import makers
 from latlab.testbed.apply import TestBed
 from latlab.testbed.loads import LOADS, plan_loads
 from latlab.testbed.loads.base import Cores, LoadPlan, Output
@@ -142,8 +142,8 @@ async def loaded(plan_change: dict[str, Any], seconds: float, **load: Any) -> An
     """The results of a load that ran on a real test bed."""
     small = scenario(HOSTS, loads={"load1": {**UP, **load}})
     plans = [replace(plan, **plan_change) for plan in plan_loads(small, 20_000_000_000, PLACES)]
-    async with TestBed("t1", testbed.make_hosts(small, Site("t1"))) as bed:
-        await bed.apply(testbed.test_bed_steps(small, Site("t1")))
+    async with TestBed("t1", makers.make_hosts(small, Site("t1"))) as bed:
+        await bed.apply(makers.test_bed_steps(small, Site("t1")))
         runner = LoadRunner(bed, plans)
         await runner.start()
         try:

@@ -9,11 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from latlab import testbed
 from latlab.hosts import MACHINE, Host, LocalMachine, LostMachine
 from latlab.model.errors import LabError, SnapshotError, StartError
 from latlab.scenario import Scenario, parse
-from latlab.testbed import apply
+from latlab.testbed import apply, makers
 from latlab.testbed.apply import TestBed
 from latlab.testbed.bridges.base import Plug
 from latlab.testbed.guests.qemu import with_descriptors
@@ -170,7 +169,7 @@ def guest_behind(bridge: str) -> Scenario:
 )
 def test_every_service_of_a_bridge_and_its_guest_has_its_program_s_name(bridge: str, programs: list[str]) -> None:
     scenario = guest_behind(bridge)
-    steps = testbed.test_bed_steps(scenario, planned_site(scenario))
+    steps = makers.test_bed_steps(scenario, planned_site(scenario))
     found = [step.program for step in steps if isinstance(step, Service)]
     assert len(found) == len(programs)
     # QEMU's name ends in an architecture, and the switch's may in the package that it is of.

@@ -8,8 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from latlab import testbed  # by its module: pytest takes a function test_bed_steps for a test
 from latlab.scenario import parse
+from latlab.testbed import makers  # by its module: pytest takes a function test_bed_steps for a test
 from latlab.testbed.machine import assumed_machine
 from latlab.testbed.machines import machine_steps, planned_sites
 from latlab.testbed.site import Site
@@ -33,7 +33,7 @@ def steps_of(**parts: Any) -> list[Step]:
     assert parsed.scenario, parsed.findings
     site = Site("0a9f", machine=assumed_machine())
     site = replace(site, others=planned_sites(parsed.scenario, site))
-    made = [*machine_steps(parsed.scenario, site), *testbed.test_bed_steps(parsed.scenario, site)]
+    made = [*machine_steps(parsed.scenario, site), *makers.test_bed_steps(parsed.scenario, site)]
     return [step for step in made if isinstance(step, Step)]
 
 

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from lab_machine import dump
 
-from latlab import testbed  # by its module: pytest takes a function test_bed_steps for a test
 from latlab.scenario import Scenario, parse
+from latlab.testbed import makers  # by its module: pytest takes a function test_bed_steps for a test
 from latlab.testbed.bridges.joints import joints
 from latlab.testbed.bridges.offloads import whole_frames
 from latlab.testbed.guests import guest_steps
@@ -71,9 +71,9 @@ def test_a_bridge_without_a_protocol_or_an_address_has_the_ports() -> None:
 
 
 def test_it_is_made_once_its_links_are_there_and_before_what_needs_them() -> None:
-    makers = testbed.MAKERS
-    assert makers.index(link_steps) < makers.index(switch_steps) < makers.index(guest_steps)
-    assert makers.index(switch_steps) < makers.index(ptp_steps)
+    order = makers.MAKERS
+    assert order.index(link_steps) < order.index(switch_steps) < order.index(guest_steps)
+    assert order.index(switch_steps) < order.index(ptp_steps)
 
 
 def test_it_knows_behind_which_port_each_address_is() -> None:

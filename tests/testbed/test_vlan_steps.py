@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from lab_machine import dump, run, scenario
 
-from latlab import testbed  # by its module: pytest takes a function test_bed_steps for a test
 from latlab.model.errors import LabError
 from latlab.scenario import Scenario, parse
+from latlab.testbed import makers  # by its module: pytest takes a function test_bed_steps for a test
 from latlab.testbed.apply import BY_HAND, TestBed
 from latlab.testbed.guests import guest_steps
 from latlab.testbed.guests.start import unbuilt_image
@@ -89,9 +89,9 @@ def test_an_interface_is_made_at_each_end_with_an_address_and_the_neighbours_of_
 
 
 def test_they_are_made_once_their_link_is_up_and_before_what_needs_them() -> None:
-    makers = testbed.MAKERS
-    assert makers.index(link_steps) < makers.index(vlan_steps) < makers.index(guest_steps)
-    assert makers.index(vlan_steps) < makers.index(shaper_steps)
+    order = makers.MAKERS
+    assert order.index(link_steps) < order.index(vlan_steps) < order.index(guest_steps)
+    assert order.index(vlan_steps) < order.index(shaper_steps)
 
 
 def test_what_the_kernel_says_is_read_back_and_must_last() -> None:
@@ -159,7 +159,7 @@ def test_of_a_vlan_with_a_guest_the_bridge_on_it_has_the_hosts_address(kind: str
     found = tagged({"sensor": kind, "ecu": kind}, guests=guests, streams=streams)
     site = Site(TAG, machine=assumed_machine(), images={"debian-cloud": unbuilt_image("debian-cloud")})
     site = replace(site, others=planned_sites(found, site))
-    steps = [step for step in testbed.test_bed_steps(found, site) if isinstance(step, Step)]
+    steps = [step for step in makers.test_bed_steps(found, site) if isinstance(step, Step)]
     given = [step.do[-1] for step in steps if "10.80.0.2/24" in step.do]
     assert given == [f"ll{TAG}br0"]
     assert any(step.title == f"make eth1.5 a port of ll{TAG}br0" for step in steps)
@@ -226,8 +226,8 @@ def test_a_test_bed_with_vlans_is_made_and_undone_or_the_kernel_is_named() -> No
     found = tagged({"sensor": "netns", "ecu": "local"})
 
     async def session() -> None:
-        async with TestBed("t1", testbed.make_hosts(found, Site("t1"))) as bed:
-            results = await bed.apply(testbed.test_bed_steps(found, Site("t1")))
+        async with TestBed("t1", makers.make_hosts(found, Site("t1"))) as bed:
+            results = await bed.apply(makers.test_bed_steps(found, Site("t1")))
             assert all(result.ok for result in results)
             assert "10.80.0.2/24" in run("ip", "addr", "show", "dev", "eth1.5")
 

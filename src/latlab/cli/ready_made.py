@@ -65,10 +65,10 @@ def scenario_path(given: str | None, verb: str, *, as_json: bool = False) -> Pat
             where=given,
             remedy=f"{remedy}`latlab {verb}` lists them",
         )
-    if not path.exists() and path.stem in known:
-        raise UsageError(
-            "there is no such file", where=given, remedy=f"the ready-made one is `latlab {verb} {path.stem}`"
-        )
+    if not path.exists():
+        lists = f"`latlab {verb}` lists the ready-made scenarios"
+        remedy = f"the ready-made one is `latlab {verb} {path.stem}`" if path.stem in known else lists
+        raise UsageError("there is no such file", where=given, remedy=remedy)
     return path
 
 

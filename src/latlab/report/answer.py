@@ -413,11 +413,11 @@ def _dominant(measured: Sequence[_Latest], explained: set[str]) -> str:
         cells = list(dict.fromkeys(one.cell for one in found))
         which = f" ({listed(cells)})" if told and all(cells) and len(cells) <= FEW_CELLS else ""
         some = len(found) < len(measured) and (told or len(by_stage) == 1)
-        times = f"in {len(found)} of {len(measured)} measurements{which} " if some else ""
+        times = f"in {len(found)} of {len(measured)} measurements{which}: " if some else ""
         happens = HAPPENS.get(stage, "").partition(";")[0] if stage not in explained else ""
         explained.add(stage)
         told.append(f"{times}{stage}{f' ({happens})' if happens else ''} {ends}")
-    return ", ".join(told) or "no packet took longer than the typical one"
+    return "; ".join(told) or "no packet took longer than the typical one"
 
 
 # Lost packets

@@ -27,12 +27,12 @@ from latlab.hosts.turns import Turn, Turns
 from latlab.model.errors import LabError
 from latlab.run.room import available_memory
 from latlab.scenario import BoardHost, MatrixRun
-from latlab.testbed import test_bed_steps
 from latlab.testbed.guests.monitor import move_out
 from latlab.testbed.guests.qemu import MONITOR
 from latlab.testbed.guests.start import start_conditions
 from latlab.testbed.machines import machine_snapshots, planned_sites
 from latlab.testbed.machines.board import folder
+from latlab.testbed.makers import test_bed_steps
 from latlab.testbed.site import Site
 from latlab.testbed.step import Service, Step
 

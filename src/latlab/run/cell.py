@@ -37,7 +37,6 @@ from latlab.run.specs import listeners, talkers
 from latlab.run.start import Start, choose_start, now_tai_ns
 from latlab.scenario import BoardHost, MatrixRun, Scenario
 from latlab.scenario.network import INNER
-from latlab.testbed import make_hosts, test_bed_steps
 from latlab.testbed.apply import Awaited, Tell, TestBed
 from latlab.testbed.guests import (
     described_bridges,
@@ -50,6 +49,7 @@ from latlab.testbed.loads import plan_loads
 from latlab.testbed.loads.runner import LoadRunner, exit_counters
 from latlab.testbed.machines import machine_snapshots, machine_steps, planned_sites, seen_sites
 from latlab.testbed.machines.board_qemu import INSTRUCTIONS_PER_NS, virtual_time_by
+from latlab.testbed.makers import make_hosts, test_bed_steps
 from latlab.testbed.places import find_places
 from latlab.testbed.site import Site
 from latlab.testbed.unavailable import unavailable

@@ -57,7 +57,6 @@ from latlab.run.specs import (
 from latlab.run.watching import watch_spec
 from latlab.scenario import BoardHost, Loaded, MatrixCell, MatrixRun, Scenario, cells, runs
 from latlab.scenario.watched import parse_flow
-from latlab.testbed import make_hosts
 from latlab.testbed.agent_binary import find_agent, find_agents
 from latlab.testbed.bridges.joints import mac_of
 from latlab.testbed.guests.qemu import acceleration
@@ -65,6 +64,7 @@ from latlab.testbed.guests.start import TAG, images_by_name, planned_site
 from latlab.testbed.journal import Journal
 from latlab.testbed.loads import plan_loads
 from latlab.testbed.machines.board_qemu import emulator_cpu
+from latlab.testbed.makers import make_hosts
 from latlab.testbed.places import find_places
 from latlab.testbed.plan import Command, PlannedCell, plan_text
 from latlab.testbed.preflight import image_problems, preflight_cells, raise_problems, warnings

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 
 from latlab.hosts import Host
 from latlab.scenario import Scenario
-from latlab.testbed import make_hosts, test_bed_steps
 from latlab.testbed.loads import LOADS
 from latlab.testbed.loads.base import LoadPlan
 from latlab.testbed.machines import machine_steps
+from latlab.testbed.makers import make_hosts, test_bed_steps
 from latlab.testbed.probes import TOOLS
 from latlab.testbed.probes.base import SERVER_SPARE_S, ToolPlan
 from latlab.testbed.site import Site

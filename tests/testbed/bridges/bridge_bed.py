@@ -13,7 +13,6 @@ from typing import Any
 from lab_machine import run, scenario, settled, until_it_is
 
 from latlab.scenario import Scenario
-from latlab.testbed import make_hosts
 from latlab.testbed.apply import TestBed
 from latlab.testbed.bridges.base import Joint
 from latlab.testbed.bridges.joints import joints
@@ -22,6 +21,7 @@ from latlab.testbed.guests.steps import folder_steps
 from latlab.testbed.host_setup import namespace_steps
 from latlab.testbed.links import link_steps
 from latlab.testbed.machine import Machine, read_machine
+from latlab.testbed.makers import make_hosts
 from latlab.testbed.site import STATE, Site
 from latlab.testbed.step import Service, Step
 from latlab.testbed.undo import clean_stale

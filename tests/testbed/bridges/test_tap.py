@@ -10,8 +10,8 @@ from bridge_bed import TAG, assert_no_trace, bridge_steps, lay_cable, on_a_cable
 from lab_machine import dump, run
 
 from latlab.model.errors import LabError
-from latlab.testbed import make_hosts
 from latlab.testbed.apply import TestBed
+from latlab.testbed.makers import make_hosts
 from latlab.testbed.site import Site
 
 pytestmark = pytest.mark.real

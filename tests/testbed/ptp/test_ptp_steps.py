@@ -10,8 +10,8 @@ import pytest
 from lab_machine import scenario
 from ptp_scenarios import ONE_BOARD, ROLES, SITE, boards, made
 
-from latlab import testbed  # by its module: pytest takes a function test_bed_steps for a test
 from latlab.scenario import Scenario
+from latlab.testbed import makers  # by its module: pytest takes a function test_bed_steps for a test
 from latlab.testbed.guests.start import planned_site
 from latlab.testbed.ptp import ptp_ports, ptp_steps
 from latlab.testbed.ptp.daemon import ptp4l_argv
@@ -79,7 +79,7 @@ def test_cards_of_one_machine_leave_its_clock_alone() -> None:
 def test_gates_are_set_up_when_clocks_are_locked_and_the_lock_is_seen_again_after_them() -> None:
     gates = {"kind": "taprio", "mode": "software", "gates": [{"open": [0], "for": "1ms"}]}
     one = boards(**ONE_BOARD, shapers={"sensor.eth0": gates})
-    found = [step.title for step in testbed.test_bed_steps(one, planned_site(one))]
+    found = [step.title for step in makers.test_bed_steps(one, planned_site(one))]
     order = [
         "set board1's TAI offset",
         "run ptp4l at sensor.eth0, as master",

@@ -39,8 +39,8 @@ from shaped_interface import (
     shaped,
 )
 
-from latlab import testbed  # by its module: pytest takes a function test_bed_steps for a test
 from latlab.model.errors import LabError
+from latlab.testbed import makers  # by its module: pytest takes a function test_bed_steps for a test
 from latlab.testbed.guests.start import TAG
 from latlab.testbed.plan import PlannedCell, plan_text
 from latlab.testbed.shapers import shaper_steps
@@ -319,7 +319,7 @@ def test_shapers_come_after_tuning() -> None:
     link = {"ends": ["sensor.eth0", "ecu.lat0"], "queues": 4}
     shapers = {"sensor.eth0": TAPRIO, "ecu.lat0": MQPRIO}
     small = scenario({"sensor": "netns", "ecu": "local"}, [link], tuning=tuning, shapers=shapers)
-    titles = [step.title for step in testbed.test_bed_steps(small, SITE)]
+    titles = [step.title for step in makers.test_bed_steps(small, SITE)]
     known = titles.index("the kernel has the TAI offset")
     assert titles.index("lat0's interrupts on CPU 0") < known
     assert titles[-2:] == ["ecu.lat0 has no shaper yet", "mqprio shapes ecu.lat0"]
