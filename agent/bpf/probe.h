@@ -5,14 +5,16 @@
 
 #include <stdbool.h>
 #include "kernel.h"
+#include "readable.h"
 
 /* Before the probe: IPv4 or IPv6 without options, and UDP. */
 #define UDP_HEADER 8
 #define IPV4_UDP 28
 #define IPV6_UDP 48
 
-/* Whose packets; set before the programs are loaded. */
+/* Whose packets, and whether the kernel has what readable.h calls; set before the programs are loaded. */
 const volatile __u64 run_id = 0;
+const volatile __u32 reads_directly = 0;
 
 /* The beginning of a probe, as wire::probe lays it out. */
 struct probe {
@@ -32,7 +34,18 @@ static __always_inline bool ours(const struct probe *probe)
 
 static __always_inline bool read_probe(struct probe *probe, const void *at)
 {
-	return !bpf_probe_read_kernel(probe, sizeof(*probe), at) && ours(probe);
+	const struct piece *piece;
+
+	if (!reads_directly)
+		return !bpf_probe_read_kernel(probe, sizeof(*probe), at) && ours(probe);
+	piece = readable_piece(at);
+	*(__u64 *)probe = piece->words[0];
+	probe->run_id = piece->words[1];
+	if (!ours(probe))
+		return false;
+	piece = readable_piece(at + sizeof(*piece));
+	probe->sequence = piece->words[0];
+	return true;
 }
 
 /*

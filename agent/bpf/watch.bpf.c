@@ -147,19 +147,32 @@ static __always_inline const volatile __u32 *point_at(__u32 netns, __u32 ifindex
 	return NULL;
 }
 
-/* Finds in the head of a program what the packet begins with; whether the tests, and the filter if there is one, accept it. */
-static __always_inline bool look_at(struct packet *packet, bool ethernet, __u32 program, struct head *head, __u32 *bytes)
+/* Whether the tests accept what so many bytes in the head of a program are the beginning of. */
+static __always_inline bool try_tests(const struct packet *packet, bool ethernet, __u32 program, struct head *head, __u32 bytes)
 {
-	__u32 type = bpf_ntohs(packet->protocol);
-
-	*bytes = read_packet(head, packet, HEAD);
 	__builtin_memset(&head->found, 0, sizeof(head->found));
 	if (packet->tagged) {
 		head->found.tagged = 1;
 		head->found.tci = packet->tci;
 	}
+	head->cut = 0;
 	head->tag_beside = packet->tagged;
-	return is_wanted(program, *bytes, ethernet, type) && (!filter_length || passes(program, *bytes, packet->length, ethernet, type));
+	return is_wanted(program, bytes, ethernet, bpf_ntohs(packet->protocol));
+}
+
+/* Finds in the head of a program what the packet begins with; whether the tests, and the filter if there is one, accept it. */
+static __always_inline bool look_at(struct packet *packet, bool ethernet, __u32 program, struct head *head, __u32 *bytes)
+{
+	bool wanted;
+
+	*bytes = read_packet(head, packet, FIRST);
+	wanted = try_tests(packet, ethernet, program, head, *bytes);
+	if (packet->length > FIRST && (head->cut || (wanted && (filter_length || sampled_below)))) {
+		*bytes = read_packet(head, packet, HEAD);
+		if (head->cut)
+			wanted = try_tests(packet, ethernet, program, head, *bytes);
+	}
+	return wanted && (!filter_length || passes(program, *bytes, packet->length, ethernet, bpf_ntohs(packet->protocol)));
 }
 
 /* The tests have accepted a packet there. */

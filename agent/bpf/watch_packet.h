@@ -4,6 +4,7 @@
 #define LATLAB_WATCH_PACKET_H
 
 #include "kernel.h"
+#include "readable.h"
 
 /* As in the packet; IPv4 addresses are the first word. */
 struct address {
@@ -24,9 +25,11 @@ struct headers {
 	__u8 has_ports;
 };
 
-/* The kernel has the functions that are called here: bpf_dynptr_from_skb for these programs (6.12), bpf_rdonly_cast (6.2). */
+/* The kernel has what is called here, bpf_dynptr_from_skb for these programs (6.12), and what readable.h has. */
 const volatile __u32 reads_pages = 0;
 
+/* Headers mostly end within the first of these bytes of a packet. */
+#define FIRST 64
 /* The first bytes of the packet that is looked at: as many as headers may have, and room behind them for reads that the
  * kernel cannot know to end before. What is found in them. In a map, and not on the stack, the kernel does not follow each
  * combination of values when it checks the programs. */
@@ -38,6 +41,7 @@ struct head {
 	__u8 bytes[SAMPLED_HEAD + 64];
 	__u8 frame[256 + 8]; /* for a filter: the first HEAD bytes as on a cable */
 	struct headers found;
+	__u32 cut; /* a header ends behind the bytes that are there */
 	__u32 tag_beside; /* the tag found is one that the kernel keeps beside the packet */
 	__u32 behind_tags; /* where what has the EtherType begins */
 	__u32 behind_ip; /* where what IP carries begins; without IP the same as behind_tags */
@@ -104,16 +108,7 @@ struct packet {
 	struct bpf_dynptr pages;
 };
 
-/* Any bytes, 16 at a time, as the kernel's types know them. */
-struct in6_addr {
-	__u8 bytes[16];
-};
-
-struct piece {
-	__u64 words[2];
-};
-
-/* bpf_dynptr_from_skb, a function of the kernel's. The number of its type stands in for the word here when this is loaded. */
+/* bpf_dynptr_from_skb, as in readable.h. */
 static __always_inline long pages_of(const struct sk_buff *skb, struct bpf_dynptr *pages)
 {
 	long failed;
@@ -125,22 +120,9 @@ static __always_inline long pages_of(const struct sk_buff *skb, struct bpf_dynpt
 	return failed;
 }
 
-/* bpf_rdonly_cast, likewise: to read by what it gives takes no call, and where there is no memory 0 is read. */
-static __always_inline const void *readable(const void *at, __u32 type)
-{
-	const void *readable;
-
-	asm volatile("r1 = %[at]; r2 = %[type]; .8byte 0x4c41544d00002085; %[readable] = r0"
-		     : [readable] "=r"(readable)
-		     : [at] "r"(at), [type] "r"(type)
-		     : "r0", "r1", "r2", "r3", "r4", "r5", "memory");
-	return readable;
-}
-
 /* The first bytes there, HEAD or `most`, whichever is less, rounded up to 16. */
 static __always_inline void copy_head(void *to, const unsigned char *at, __u32 most)
 {
-	const __u32 type = bpf_core_type_id_kernel(struct in6_addr);
 	struct piece *pieces = to;
 
 #pragma unroll
@@ -149,7 +131,7 @@ static __always_inline void copy_head(void *to, const unsigned char *at, __u32 m
 
 		if (n * sizeof(*pieces) >= most)
 			break;
-		piece = readable(at + n * sizeof(*pieces), type);
+		piece = readable_piece(at + n * sizeof(*pieces));
 		pieces[n].words[0] = piece->words[0];
 		pieces[n].words[1] = piece->words[1];
 	}

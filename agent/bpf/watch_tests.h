@@ -60,12 +60,22 @@ const volatile struct test tests[MAX_TESTS] = {};
 #define PROTOCOL_SCTP 132
 #define PROTOCOL_UDPLITE 136
 
+/* Whether a header that ends there does so behind the bytes of the packet that are in its head, which is noted. */
+static __always_inline bool ends_behind(struct head *head, __u32 end, __u32 bytes)
+{
+	if (end <= bytes)
+		return false;
+	head->cut = 1;
+	return true;
+}
+
 static __always_inline void read_ports(struct head *head, __u32 at, __u32 bytes)
 {
 	struct headers *found = &head->found;
 
-	if (at + 4 > bytes ||
-	    (found->protocol != PROTOCOL_UDP && found->protocol != PROTOCOL_TCP && found->protocol != PROTOCOL_SCTP))
+	if (found->protocol != PROTOCOL_UDP && found->protocol != PROTOCOL_TCP && found->protocol != PROTOCOL_SCTP)
+		return;
+	if (ends_behind(head, at + 4, bytes))
 		return;
 	found->source_port = short_at(head, at);
 	found->destination_port = short_at(head, at + 2);
@@ -76,7 +86,7 @@ static __always_inline void read_ipv4(struct head *head, __u32 at, __u32 bytes)
 {
 	struct headers *found = &head->found;
 
-	if (at + 20 > bytes || head->bytes[at] >> 4 != 4)
+	if (ends_behind(head, at + 20, bytes) || head->bytes[at] >> 4 != 4)
 		return;
 	found->protocol = head->bytes[at + 9];
 	found->dscp = head->bytes[at + 1] >> 2;
@@ -95,7 +105,7 @@ static __always_inline void read_ipv6(struct head *head, __u32 at, __u32 bytes)
 	struct headers *found = &head->found;
 	__u32 next = at + 40;
 
-	if (next > bytes || head->bytes[at] >> 4 != 6)
+	if (ends_behind(head, next, bytes) || head->bytes[at] >> 4 != 6)
 		return;
 	found->protocol = head->bytes[at + 6];
 	found->dscp = (head->bytes[at] & 0x0f) << 2 | head->bytes[at + 1] >> 6;
@@ -107,7 +117,7 @@ static __always_inline void read_ipv6(struct head *head, __u32 at, __u32 bytes)
 	head->behind_ip = next;
 	if (short_at(head, at + 4))
 		head->end = next + short_at(head, at + 4);
-	if (found->protocol == FRAGMENT_HEADER && next + 8 <= bytes) {
+	if (found->protocol == FRAGMENT_HEADER && !ends_behind(head, next + 8, bytes)) {
 		found->protocol = head->bytes[next];
 		head->behind_ip = next + 8;
 		if (short_at(head, next + 2) >> 3)
@@ -134,7 +144,7 @@ static __always_inline void read_headers(struct head *head, __u32 bytes, __u32 e
 #pragma unroll
 		for (int n = 0; n < MAX_TAGS; n++) {
 			if (type == TYPE_8021Q || type == TYPE_8021AD) {
-				if (at + VLAN_TAG > bytes)
+				if (ends_behind(head, at + VLAN_TAG, bytes))
 					return;
 				if (!found->tagged)
 					found->tci = short_at(head, at);
@@ -142,7 +152,7 @@ static __always_inline void read_headers(struct head *head, __u32 bytes, __u32 e
 				type = short_at(head, at + 2);
 				at += VLAN_TAG;
 			} else if (type == TYPE_RTAG || type == TYPE_HSR) {
-				if (at + LONG_TAG > bytes)
+				if (ends_behind(head, at + LONG_TAG, bytes))
 					return;
 				type = short_at(head, at + LONG_TAG - 2);
 				at += LONG_TAG;

@@ -3,6 +3,7 @@
 use aya::maps::{MapData, PerCpuArray, RingBuf};
 use aya::programs::{BtfTracePoint, FEntry, ProgramError};
 use aya::{Btf, Ebpf};
+use aya_obj::btf::BtfKind;
 use std::error::Error;
 use std::os::fd::{AsFd, AsRawFd};
 use std::path::Path;
@@ -25,6 +26,39 @@ pub fn kernel_types() -> Result<Btf, String> {
         return Err("this kernel has no BTF (CONFIG_DEBUG_INFO_BTF)".into());
     }
     Btf::from_sys_fs().map_err(|error| why(&error))
+}
+
+/// A function of the kernel's, and the number that an object has in place of its type's in calls of it, which aya does not link.
+pub type Function = (&'static str, u32);
+/// What agent/bpf/readable.h calls.
+pub const READABLE: Function = ("bpf_rdonly_cast", 0x4c41_544d);
+const CALL: u8 = 0x85;
+/// `r0 = -1`: the call fails, and is not made.
+const NO_CALL: [u8; 8] = instruction(0xb7, 0, u32::MAX);
+
+/// An instruction of BPF: its code, its registers, and its number.
+const fn instruction(code: u8, registers: u8, number: u32) -> [u8; 8] {
+    let [a, b, c, d] = number.to_le_bytes();
+    [code, registers, 0, 0, a, b, c, d]
+}
+
+/// The object with calls of these functions of the kernel's, or, unless `calls`, without.
+///
+/// # Errors
+/// The kernel lacks one.
+pub fn linked(object: &[u8], functions: &[Function], calls: bool, kernel: &Btf) -> Result<Vec<u8>, String> {
+    let mut linked = object.to_vec();
+    for (function, stands_in) in functions {
+        let call = if calls {
+            let number = kernel.id_by_type_name_kind(function, BtfKind::Func);
+            instruction(CALL, 0x20, number.map_err(|_| format!("this kernel has no {function}"))?)
+        } else {
+            NO_CALL
+        };
+        let placeholder = instruction(CALL, 0x20, *stands_in);
+        linked.chunks_exact_mut(8).filter(|one| **one == placeholder).for_each(|one| one.copy_from_slice(&call));
+    }
+    Ok(linked)
 }
 
 /// Bytes of a ring of the kernel's that holds so many records, each of which takes so many bytes there.

@@ -1,6 +1,6 @@
 //! The BPF programs at the kernel's tracepoints: loaded, attached, told whose packets to look at.
 
-use crate::programs::{Records, kernel_types, map, ring_bytes, start, why};
+use crate::programs::{READABLE, Records, kernel_types, linked, map, ring_bytes, start, why};
 use crate::session::network_namespace;
 use crate::stages::Connection;
 use aya::maps::{Array, HashMap, MapData};
@@ -73,16 +73,18 @@ impl Programs {
     ) -> (Option<Self>, Refused) {
         let at = |stage| if stage == Stage::RxSoft && backlog { INTO_BACKLOG } else { at(stage) };
         let wanted: Vec<_> = stages.iter().map(|stage| (*stage, at(*stage))).collect();
-        let by_tai = Self::attach_by(true, &wanted, run_id, records, looked);
-        // Before 6.1 the kernel has no bpf_ktime_get_tai_ns, and refuses whatever calls it.
-        let mut best = match by_tai {
-            Ok((programs, refused)) if refused.is_empty() => return (Some(programs), refused),
-            other => other,
-        };
-        if let Ok((programs, refused)) = Self::attach_by(false, &wanted, run_id, records, looked) {
-            let is_better = best.as_ref().map_or(true, |(by_tai, _)| by_tai.stages.len() < programs.stages.len());
-            if is_better {
-                best = Ok((programs, refused));
+        // Before 6.1 the kernel has no bpf_ktime_get_tai_ns, before 6.2 no bpf_rdonly_cast: it refuses whatever calls them.
+        let mut best: Result<(Self, Refused), String> = Err(String::new());
+        for (tai, directly) in [(true, true), (true, false), (false, false)] {
+            let tried = Self::attach_by((tai, directly), &wanted, run_id, records, looked);
+            let attached = |found: &Result<(Self, Refused), String>| {
+                found.as_ref().map_or(-1, |(programs, _)| programs.stages.len() as isize)
+            };
+            if best.is_err() || attached(&tried) > attached(&best) {
+                best = tried;
+            }
+            if attached(&best) == wanted.len() as isize {
+                break;
             }
         }
         match best {
@@ -92,7 +94,7 @@ impl Programs {
     }
 
     fn attach_by(
-        tai: bool,
+        (tai, directly): (bool, bool),
         wanted: &[(Stage, Place)],
         run_id: u64,
         records: usize,
@@ -102,9 +104,11 @@ impl Programs {
         let netns = network_namespace().map_err(|error| why(&error))?;
         let (port, asks) = looked.connection.map_or((0, false), |one| (u32::from(one.port), one.asks));
         let ifindex = looked.out.map_or(Ok(0), sys::socket::interface_index).map_err(|error| error.to_string())?;
+        let code = linked(OBJECT, &[READABLE], directly, &kernel)?;
         let mut object = EbpfLoader::new()
             .btf(Some(&kernel))
             .set_global("run_id", &run_id, true)
+            .set_global("reads_directly", &u32::from(directly), true)
             .set_global("use_tai", &u32::from(tai), true)
             .set_global("prefixes", &looked.prefixes, true)
             .set_global("may_be_cut", &u32::from(looked.may_be_cut), true)
@@ -113,7 +117,7 @@ impl Programs {
             .set_global("out_netns", &netns, true)
             .set_global("out_ifindex", &ifindex, true)
             .set_max_entries("records", ring_bytes(records, RING_BYTES))
-            .load(OBJECT)
+            .load(&code)
             .map_err(|error| why(&error))?;
         let mut refused = Refused::new();
         let mut attached = Vec::new();

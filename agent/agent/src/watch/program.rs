@@ -1,10 +1,12 @@
 //! The BPF programs that see packets come in and leave, be sent and received, and dropped: loaded, told the points and tests,
 //! attached, their records read.
 
-use crate::programs::{Records, kernel_types, map, ring_bytes, skipped, start, start_all, start_at_function, why};
+use crate::programs::{
+    Function, READABLE, Records, kernel_types, linked, map, ring_bytes, skipped, start, start_all, start_at_function,
+    why,
+};
 use aya::maps::{HashMap, MapData, PerCpuArray};
 use aya::{Btf, EbpfLoader};
-use aya_obj::btf::BtfKind;
 use wire::event::OtherFlow;
 use wire::spec::{Watch as Spec, WatchPoint};
 use wire::watch::{DROP_BYTES, OTHER_BYTES, Other, RECORD_BYTES, Record, filter_table, slot_table, test_table};
@@ -29,15 +31,8 @@ const WITHOUT_REASON: &str = "dropped_somewhere";
 const SOCKETS: u32 = 4096;
 /// The ring's own header of a record.
 const RING_HEADER: usize = 8;
-/// The kernel's functions that the programs call, and what the object has in place of the calls, which aya does not link: the number
-/// of the function's type is to be put in. They read packets whose bytes lie in pages, and memory of the kernel's without a call.
-const CALLED: [(&str, [u8; 8]); 2] = [
-    ("bpf_dynptr_from_skb", instruction(CALL, 0x20, 0x4c41_544c)),
-    ("bpf_rdonly_cast", instruction(CALL, 0x20, 0x4c41_544d)),
-];
-const CALL: u8 = 0x85;
-/// `r0 = -1`: the call fails, and is not made.
-const NO_CALL: [u8; 8] = instruction(0xb7, 0, u32::MAX);
+/// The kernel's functions that the programs call: they read packets whose bytes lie in pages, and memory of the kernel's without a call.
+const CALLED: [Function; 2] = [("bpf_dynptr_from_skb", 0x4c41_544c), READABLE];
 
 /// The programs, in force as long as this lives: the kernel takes them off when the process ends, however it ends.
 pub struct Programs {
@@ -75,7 +70,7 @@ impl Programs {
         let snap = spec.snap.next_multiple_of(size_of::<u64>());
         let has_sockets = spec.points.iter().any(WatchPoint::is_sockets);
         let each = if spec.drops { DROP_BYTES } else { RECORD_BYTES };
-        let code = linked(OBJECT, reads_pages, &kernel)?;
+        let code = linked(OBJECT, &CALLED, reads_pages, &kernel)?;
         let (slots, tests) = (slot_table(&spec.points), test_table(&spec.flow));
         let (filter_length, filter) = filter_table(&spec.flow);
         let mut object = EbpfLoader::new()
@@ -159,28 +154,4 @@ fn start_drops(object: &mut aya::Ebpf, kernel: &Btf) -> Result<bool, String> {
         }
     }
     Err(refused)
-}
-
-/// An instruction of BPF: its code, its registers, and its number.
-const fn instruction(code: u8, registers: u8, number: u32) -> [u8; 8] {
-    let [a, b, c, d] = number.to_le_bytes();
-    [code, registers, 0, 0, a, b, c, d]
-}
-
-/// The object with calls of the kernel's functions, or without.
-///
-/// # Errors
-/// The kernel lacks one.
-fn linked(object: &[u8], reads_pages: bool, kernel: &Btf) -> Result<Vec<u8>, String> {
-    let mut linked = object.to_vec();
-    for (function, placeholder) in CALLED {
-        let call = if reads_pages {
-            let number = kernel.id_by_type_name_kind(function, BtfKind::Func);
-            instruction(CALL, 0x20, number.map_err(|_| format!("this kernel has no {function}"))?)
-        } else {
-            NO_CALL
-        };
-        linked.chunks_exact_mut(8).filter(|one| *one == placeholder).for_each(|one| one.copy_from_slice(&call));
-    }
-    Ok(linked)
 }
