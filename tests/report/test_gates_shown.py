@@ -89,6 +89,73 @@ def test_a_port_has_the_streams_and_loads_that_leave_by_it(tmp_path: Path) -> No
     assert port.shared == {1, 3}
 
 
+GUEST = {"host": "ecu", "uplink": "eth0"}
+AT_THE_HOST: dict[str, Any] = {"shapers": {"ecu.eth0": TAPRIO}}
+
+
+def test_what_guests_send_leaves_by_the_hosts_port_without_a_schedule_in_the_class_of_priority_0(
+    tmp_path: Path,
+) -> None:
+    streams = {
+        "up": STREAM | {"talker": "vm1", "listener": "sensor"},
+        "own": STREAM | {"talker": "ecu", "listener": "sensor"},
+    }
+    flood = {"kind": "flood", "from": "vm1", "to": "sensor", "size": "64B"}
+    guests = {"vm1": GUEST, "vm2": GUEST}
+    inside = {"between": STREAM | {"talker": "vm1", "listener": "vm2"}}
+    (cell,) = cells_of(tmp_path, guests=guests, streams=streams | inside, loads={"flood": flood}, **AT_THE_HOST)
+    (port,) = scenario_ports(cell.scenario)
+    assert [(flow.name, flow.traffic_class) for flow in port.flows] == [("own", 0)]
+    assert [(load.name, load.traffic_class, load.endless) for load in port.loads] == [
+        ("up", 3, False),
+        ("flood", 3, True),
+    ]
+
+
+@pytest.mark.parametrize("bridge", ["xdp", "vfio"])
+def test_what_passes_no_queue_of_the_host_is_not_at_its_port(tmp_path: Path, bridge: str) -> None:
+    guests = {"vm1": GUEST | {"bridge": bridge}}
+    links = [SCENARIO["links"][0], {"ends": ["sensor.eth1", "ecu.eth1"], "queues": 4}]
+    streams = {"up": STREAM | {"talker": "vm1", "listener": "sensor"}}
+    shapers = {"ecu.eth0" if bridge == "xdp" else "ecu.eth1": TAPRIO}
+    (cell,) = cells_of(tmp_path, guests=guests, links=links, streams=streams, shapers=shapers)
+    (port,) = scenario_ports(cell.scenario)
+    assert (port.flows, port.loads) == ((), ())
+
+
+@pytest.mark.parametrize(
+    ("load", "endless"),
+    [
+        ({"kind": "iperf3", "protocol": "tcp"}, [True]),
+        ({"kind": "iperf3"}, [False]),
+        ({"kind": "flood"}, []),
+    ],
+    ids=["tcp", "control", "flood"],
+)
+def test_what_goes_back_to_who_sends_a_load_leaves_by_the_receivers_port(
+    tmp_path: Path, load: dict[str, Any], endless: list[bool]
+) -> None:
+    loads = {"one": load | {"from": "sensor", "to": "ecu"}}
+    (cell,) = cells_of(tmp_path, loads=loads, **AT_THE_HOST)
+    (port,) = scenario_ports(cell.scenario)
+    assert [(one.name, one.traffic_class, one.endless) for one in port.loads] == [("one", 3, each) for each in endless]
+
+
+def test_frames_of_iec_61850_and_prp_are_as_large_as_they_are_sent(tmp_path: Path) -> None:
+    raw = STREAM | {"transport": "ethernet", "vlan": 5}
+    two = [SCENARIO["links"][0], {"ends": ["sensor.eth1", "ecu.eth1"], "queues": 4}]
+    streams = {
+        "plain": raw | {"via": "sensor.eth0"},
+        "sv": raw | {"payload": "iec61850-sv", "via": "sensor.eth0"},
+        "a": raw | {"via": "sensor.eth0", "group": "01:0c:cd:04:00:01"},
+        "b": raw | {"via": "sensor.eth1", "group": "01:0c:cd:04:00:01", "prp": "a"},
+    }
+    (cell,) = cells_of(tmp_path, links=two, streams=streams)
+    (port,) = scenario_ports(cell.scenario)
+    # Ethernet header, tag, frame check sequence; 44 bytes of 9-2 before the probe (agent/wire/src/iec61850.rs); PRP's trailer.
+    assert {flow.name: flow.frame.size for flow in port.flows} == {"plain": 86, "sv": 130, "a": 92}
+
+
 @pytest.mark.parametrize(("speed", "expected"), [(None, 10**10), ("100Mbit/s", 10**8)])
 def test_a_port_is_as_fast_as_the_scenario_says_or_as_a_veth(tmp_path: Path, speed: Any, expected: int) -> None:
     shaper = TAPRIO | ({"speed": speed} if speed else {})

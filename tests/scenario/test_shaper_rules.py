@@ -128,10 +128,13 @@ WRONG: list[tuple[dict[str, Any], list[str]]] = [
         "expected a gate for it, or another priority",
         "loads.same: priority 0 is traffic class 2 at sensor.eth0, whose gate never opens; "
         "expected a gate for it, or another priority",
+        # What answers it.
+        "loads.back: priority 0 is traffic class 2 at sensor.eth0, whose gate never opens; expected a gate for it",
     ]),
     ({S: ETF}, [
         f"streams.control: {NO_LAUNCH}; expected launch_time: true, or another priority",
         f"loads.same: {NO_LAUNCH}; expected another priority",
+        f"loads.back: {NO_LAUNCH}; expected no etf for that of priority 0",
     ]),
     (FOUR | {S: MQPRIO | {"children": {"1": ETF}}, "streams.control.priority": 5}, [
         f"streams.control: {NO_LAUNCH}; expected launch_time: true, or another priority",
@@ -322,3 +325,31 @@ def test_a_key_of_the_matrix_that_a_shaper_does_not_have_is_reported_with_the_cl
     assert line.startswith(
         "matrix.shapers.sensor.eth0.rset: unknown key 'rset' in shapers.sensor.eth0; expected rest? (known: map, rest,"
     )
+
+
+def test_at_the_hosts_port_what_a_guest_sends_has_priority_0(said: Said) -> None:
+    from_guest = {
+        "guests": {"vm1": {"host": "ecu", "uplink": "eth0"}},
+        "streams.control.talker": "vm1",
+        "streams.control.listener": "sensor",
+        "streams.control.priority": 7,
+    }
+    never = {"kind": "taprio", "mode": "software", "map": {"7": 1}, "rest": 0, "gates": [{"open": [1], "for": "1ms"}]}
+    port = "shapers/ecu.eth0"
+    assert said(FOUR | ALONE | from_guest | {port: never}) == [
+        "streams.control: priority 0 is traffic class 0 at ecu.eth0, whose gate never opens; expected a gate for it"
+    ]
+    assert said(FOUR | ALONE | from_guest | {port: ETF}) == [
+        "streams.control: packets without a launch time are dropped by the etf at ecu.eth0; expected no etf for "
+        "that of priority 0"
+    ]
+    assert said(FOUR | ALONE | from_guest | {"guests.vm1.bridge": "xdp", port: ETF}) == []
+
+
+def test_what_answers_a_load_of_tcp_passes_the_receivers_gates(said: Said) -> None:
+    never = {"kind": "taprio", "mode": "software", "map": {"7": 1}, "rest": 0, "gates": [{"open": [1], "for": "1ms"}]}
+    load = {"loads": {"one": {"kind": "iperf3", "from": "sensor", "to": "ecu"}}}
+    assert said(FOUR | load | {"shapers/ecu.eth0": never}) == [
+        "loads.one: priority 0 is traffic class 0 at ecu.eth0, whose gate never opens; expected a gate for it"
+    ]
+    assert said(FOUR | {"loads": {"one": load["loads"]["one"] | {"kind": "flood"}}, "shapers/ecu.eth0": never}) == []

@@ -44,7 +44,9 @@ def _has_guests(given: Given) -> bool:
 
 def _is_sent(given: Given) -> bool:
     """Whether there is a load that has a rate."""
-    return bool({"flood", "iperf3"} & {*_words(given, "--load")})
+    from latlab.scenario.draft import SENT
+
+    return not {*SENT}.isdisjoint(_words(given, "--load"))
 
 
 # Asked one after the other, in this order.
@@ -132,8 +134,7 @@ def init(
             "--bridge",
             metavar="NAME",
             rich_help_panel=GUESTS,
-            help="Compare this bridge (repeatable): user, tap, macvtap, xdp, ovs, ovs-afxdp, vf or vfio; tap if not "
-            "given.",
+            help=f"Compare this bridge (repeatable): {', '.join(KINDS)}; tap if not given.",
         ),
     ] = None,
     direction: Annotated[

@@ -21,8 +21,10 @@ class BridgeKind:
     carried_by: what carries a packet, between_guest_and_host: what carries it over that border, needs: what the machine
     must have; all in words.
     takes_uplink: the uplink becomes a port of it. hands_over_card: the uplink's card becomes the guest's own.
-    many_guests: several guests can be on one uplink. keeps_uplink: the uplink stays as it is, and other bridges can be
+    many_guests: several guests can be on one uplink. joins_guests: those of one host and uplink share one; else each
+    has one of its own. has_switch: it is an Open vSwitch, of which a network namespace has one at most. keeps_uplink: the uplink stays as it is, and other bridges can be
     on it, too. leaves_nothing: why the host does not get packets that arrive at the uplink; empty: others do.
+    passes_queues: what a guest sends leaves by the uplink's queueing disciplines, as a packet of priority 0.
     translates: the guest is behind the host's address (NAT). has_vhost: vhost-net can carry the guest's packets, in
     threads that can be tuned. carries_frames: raw Ethernet frames reach the guest, VLAN tags among them. reaches_host:
     the guest and the host it runs on reach each other; reaches_guests: guests on it do. counts_packets: it reports how
@@ -43,8 +45,11 @@ class BridgeKind:
     takes_uplink: bool = True
     hands_over_card: bool = False
     many_guests: bool = True
+    joins_guests: bool = True
+    has_switch: bool = False
     keeps_uplink: bool = False
     leaves_nothing: str = ""
+    passes_queues: bool = True
     translates: bool = False
     has_vhost: bool = True
     carries_frames: bool = True
@@ -69,6 +74,7 @@ USER: Final = BridgeKind(
     needs="QEMU; no privilege",
     takes_uplink=False,
     keeps_uplink=True,
+    joins_guests=False,
     translates=True,
     has_vhost=False,
     needs_uplink=True,
@@ -103,6 +109,7 @@ XDP: Final = BridgeKind(
     carried_by="a BPF program, before the kernel's network stack",
     between_guest_and_host="vhost-net, or QEMU",
     needs="iproute2, ethtool, `/dev/net/tun`, `CAP_BPF`",
+    passes_queues=False,
     counts_packets=True,
     takes_domains=True,
 )
@@ -112,6 +119,7 @@ OVS: Final = BridgeKind(
     carried_by="Open vSwitch, in the kernel or in user space",
     between_guest_and_host="vhost-net, or QEMU",
     needs="Open vSwitch 2.16 or newer, `/dev/net/tun`",
+    has_switch=True,
     tap=DIRECTIONS,
     takes_domains=True,
 )
@@ -120,8 +128,10 @@ OVS_AFXDP: Final = BridgeKind(
     "Open vSwitch + AF_XDP",
     carried_by="Open vSwitch in user space, AF_XDP on the uplink",
     between_guest_and_host="vhost-user; taps without DPDK",
+    has_switch=True,
     needs="Open vSwitch with AF_XDP, `CONFIG_XDP_SOCKETS`; its DPDK build for vhost-user",
     leaves_nothing="an AF_XDP socket receives every frame there, tagged ones, too",
+    passes_queues=False,
     needs_uplink=True,
 )
 _VF_BY_VFIO = BridgeKind(
@@ -131,6 +141,7 @@ _VF_BY_VFIO = BridgeKind(
     between_guest_and_host="the card; as macvtap, vhost-net or QEMU",
     needs="a card and a kernel with SR-IOV; by VFIO an IOMMU, as macvtap the functions' driver and `macvtap`",
     takes_uplink=False,
+    passes_queues=False,
     has_vhost=False,
     needs_uplink=True,
     needs_card=True,
@@ -154,7 +165,9 @@ VFIO: Final = BridgeKind(
     takes_uplink=False,
     hands_over_card=True,
     many_guests=False,
+    joins_guests=False,
     leaves_nothing="the card itself is passed to the guest",
+    passes_queues=False,
     has_vhost=False,
     reaches_host=False,
     needs_uplink=True,

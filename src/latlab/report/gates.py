@@ -20,6 +20,7 @@ from latlab.report.text import exact
 from latlab.result.types import Gates, Result, Statistics
 from latlab.scenario import End, Etf, Flow, MatrixCell, Route, Scenario, Taprio, format_rate
 from latlab.scenario.loads import Flood, LoadBetween
+from latlab.scenario.network import ports_of
 from latlab.scenario.shapers import PRIORITIES
 
 PTP_FRAME = FrameSize(14 + 44 + 32)
@@ -230,7 +231,7 @@ def _port(scenario: Scenario, end: End, shaper: Taprio) -> GatePort:
     largest = FrameSize.largest(mtu, vlan=True)
     beneath = {number: queue for number in range(shaper.class_count) if (queue := _beneath(shaper, number)) is not None}
     # What is sent on a VLAN interface leaves by the port that it is on.
-    ways = ((flow, scenario.route(name)) for name, flow in scenario.flows.items())
+    ways = [(flow, scenario.route(name)) for name, flow in scenario.flows.items()]
     leaving = [(flow, way) for flow, way in ways if scenario.parent_of(way.talker_end) == end]
     ptp = scenario.clock.ptp
     others = (
@@ -238,8 +239,12 @@ def _port(scenario: Scenario, end: End, shaper: Taprio) -> GatePort:
         if ptp and str(end) in ptp.ports
         else ()
     )
-    load_ways = ((name, one, scenario.load_route(name)) for name, one in scenario.sent_loads.items())
-    loads = [way for way in load_ways if scenario.parent_of(way[2].talker_end) == end]
+
+    def taken_over(way: Route) -> bool:
+        """Whether what a guest sends leaves by this port."""
+        ports = ports_of(way, ANY_PRIORITY, scenario.parent_of)
+        return any(one.port == end and not one.is_sockets for one in ports)
+
     return GatePort(
         interface=str(end),
         mode=shaper.mode,
@@ -264,10 +269,15 @@ def _port(scenario: Scenario, end: End, shaper: Taprio) -> GatePort:
                 for flow, way in leaving
                 if flow.period is None
             ),
+            # When a guest hands its packets over is not known at the host's port, nor is their priority.
             *(
-                GateLoad(name, _load_class(one, shaper), _load_frame(one, mtu, is_tagged=_is_tagged(way)))
-                for name, one, way in loads
+                GateLoad(
+                    flow.name, shaper.class_of(0), _flow_frame(flow, mtu, is_tagged=_is_tagged(way)), endless=False
+                )
+                for flow, way in ways
+                if taken_over(way)
             ),
+            *_loads_at(scenario, end, shaper, mtu),
         ),
         delay_ns=shaper.delay,
         shared=frozenset(
@@ -308,7 +318,7 @@ def _flow_frame(flow: Flow, mtu: int, *, is_tagged: bool) -> FrameSize:
     largest = FrameSize.largest(mtu, beside=is_tagged)
     if flow.transport == "tcp" or flow.transport == "dds" or flow.size is None:
         return largest
-    own = FrameSize.of(flow.size, flow.transport, vlan=flow.vlan is not None, beside=is_tagged)
+    own = FrameSize.of(flow.size + flow.overhead, flow.transport, vlan=flow.vlan is not None, beside=is_tagged)
     return own if flow.path[0] == "streams" or flow.transport == "ethernet" else min(own, largest, key=_handed_over)
 
 
@@ -322,8 +332,18 @@ def _beneath(shaper: Taprio, traffic_class: int) -> LaunchQueue | None:
     return LaunchQueue(child.delta, child.offload, child.deadline) if isinstance(child, Etf) else None
 
 
-def _load_class(load: LoadBetween, shaper: Taprio) -> int:
-    return shaper.class_of(getattr(load, "priority", ANY_PRIORITY))
+def _loads_at(scenario: Scenario, end: End, shaper: Taprio, mtu: int) -> Iterator[GateLoad]:
+    """Loads that leave by a port, and what goes back by it to who sends one."""
+    for name, load in scenario.sent_loads.items():
+        way = scenario.load_route(name)
+        frame = _load_frame(load, mtu, is_tagged=_is_tagged(way))
+        for leaving in ports_of(way, getattr(load, "priority", ANY_PRIORITY), scenario.parent_of):
+            if leaving.port == end:
+                yield GateLoad(name, shaper.class_of(leaving.priority), frame)
+        is_tcp = getattr(load, "protocol", "udp") == "tcp"
+        for leaving in ports_of(way.back, ANY_PRIORITY, scenario.parent_of) if load.has_control else ():
+            if leaving.port == end:
+                yield GateLoad(name, shaper.class_of(leaving.priority), frame, endless=is_tcp)
 
 
 def _load_frame(load: LoadBetween, mtu: int, *, is_tagged: bool) -> FrameSize:

@@ -12,6 +12,7 @@ from typing import Final
 
 import yaml
 
+from latlab.model.bridges import KINDS
 from latlab.scenario.loads import LOAD_MODELS, LoadBetween, LoadOn
 
 SENT: Final = [
@@ -113,7 +114,7 @@ def _guests(draft: Draft) -> Iterator[str]:
     uplink = draft.ecu.interface if draft.ecu else "eth0"
     build = "latlab image build" + ("" if draft.image == "debian-cloud" else f" {_scalar(draft.image)}")
     yield f"# The virtual machines on the ECU. `{build}` builds their image, once."
-    yield "# Bridges are user, tap, macvtap, xdp, ovs, ovs-afxdp, vf and vfio (docs/reference/bridges.md)."
+    yield f"# Bridges: {', '.join(KINDS)} (docs/reference/bridges.md)."
     yield "guests:"
     for name in draft.names:
         yield f"  {name}: {_guest(draft, uplink, draft.bridges[0])}"

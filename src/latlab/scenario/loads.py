@@ -46,7 +46,7 @@ class LoadBetween(Part):
     is_ours: ClassVar[bool] = False
     """Whether latlab's own agents make it, which end on request."""
     has_control: ClassVar[bool] = True
-    """Whether its ends have a TCP connection of control next to what they send."""
+    """Whether its ends have a TCP connection of control next to what they send. So packets go back, of priority 0."""
 
     from_: Reference = Field(alias="from", description="the host or guest that sends the load")
     to: Reference = Field(description="the host or guest that receives the load")

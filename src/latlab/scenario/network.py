@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv4Interface, IPv4Network
 
 from latlab.model.bridges import KINDS
 from latlab.scenario.findings import Path
-from latlab.scenario.guests import Guest
+from latlab.scenario.guests import Guest, facts_of
 from latlab.scenario.links import Link, subnet_of, vlan_end, vlan_subnet_of
 from latlab.scenario.parts import End, UnknownError
 
@@ -219,6 +219,29 @@ def routes(found: list[Segment], sender: str, receiver: str, via: End | None) ->
         for there in segment.members_of(receiver)
         if here != there and via in (None, here)
     ]
+
+
+@dataclass(frozen=True)
+class Leaving:
+    """A port by whose queues packets leave, and their priority there. is_sockets: the one that the scenario gives."""
+
+    port: End
+    priority: int
+    is_sockets: bool = True
+
+
+def ports_of(route: Route, priority: int, parent_of: Callable[[End], End]) -> list[Leaving]:
+    """The ports by which packets of a socket priority leave: the sender's own, and of a guest also its host's uplink.
+
+    Of its priority the host knows nothing. parent_of: of a VLAN interface the port that it is on.
+    """
+    found = [Leaving(parent_of(route.talker_end), priority)]
+    if (guest := route.segment.guests.get(route.talker_end)) and facts_of(guest).passes_queues:
+        other = route.segment.guests.get(route.listener_end)
+        # Guests on one uplink, and the host itself, are reached without it.
+        if (uplink_of(other) if other else route.listener_end) != uplink_of(guest):
+            found.append(Leaving(parent_of(uplink_of(guest)), 0, is_sockets=False))
+    return found
 
 
 def _guests_on(ends: tuple[End, ...], guests: Mapping[str, Guest]) -> dict[End, Guest]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from math import lcm
 
 from latlab.model.units import SECOND_NS
@@ -10,7 +11,7 @@ from latlab.scenario.findings import Mistake, Path, unknown
 from latlab.scenario.guests import becomes_the_guests
 from latlab.scenario.hosts import BoardHost
 from latlab.scenario.loads import LoadBetween
-from latlab.scenario.network import routes
+from latlab.scenario.network import Leaving, Route, ports_of, routes
 from latlab.scenario.parts import End, parse_end
 from latlab.scenario.probes import Between
 from latlab.scenario.shapers import Cbs, Classes, Etf, Mqprio, Shaper, Taprio, Tbf, port_speed
@@ -152,18 +153,21 @@ def assistance_has_its_settings(_: Sketch, path: Path, shaper: Shaper) -> Iterat
 
 def nothing_waits_for_ever(sketch: Sketch) -> Iterator[Mistake]:
     """A gate opens for each class that streams, probes and loads are in."""
-    for path, end, priority in _senders(sketch):
-        yield from gate_opens(sketch, path, end, priority)
+    for path, leaving in _senders(sketch):
+        expected = "a gate for it, or another priority" if leaving.is_sockets else "a gate for it"
+        yield from gate_opens(sketch, path, leaving.port, leaving.priority, expected)
 
 
-def gate_opens(sketch: Sketch, path: Path, end: End, priority: int) -> Iterator[Mistake]:
+def gate_opens(
+    sketch: Sketch, path: Path, end: End, priority: int, expected: str = "a gate for it, or another priority"
+) -> Iterator[Mistake]:
     """At a port a gate opens for packets of a priority. path: of who sends them."""
     shaper = sketch.shapers.get(str(end))
     if isinstance(shaper, Taprio):
         traffic_class = shaper.class_of(priority)
         if not any(traffic_class in gate.open for gate in shaper.gates):
             what = f"priority {priority} is traffic class {traffic_class} at {end}, whose gate never opens"
-            yield Mistake(path, what, "a gate for it, or another priority")
+            yield Mistake(path, what, expected)
 
 
 def packets_need_no_launch_time(
@@ -185,17 +189,19 @@ def launch_times_are_kept(sketch: Sketch) -> Iterator[Mistake]:
 
     Source: is_packet_valid in net/sched/sch_etf.c.
     """
-    for path, end, priority in _senders(sketch):
+    for path, leaving in _senders(sketch):
+        end, priority = leaving.port, leaving.priority
         shaper = sketch.shapers.get(str(end))
         etf = leaf_of(shaper, priority)
-        stream = sketch.streams.get(str(path[1])) if path[0] == "streams" else None
+        stream = sketch.streams.get(str(path[1])) if path[0] == "streams" and leaving.is_sockets else None
         launch = stream.launch_time if stream else None
         in_tai = next((one.kind for one in (etf, shaper) if isinstance(one, Etf | Taprio)), None)
         if launch and launch.clock != "tai" and in_tai:
             what = f"clock {launch.clock} is not that of the {in_tai} at {end}, which drops packets that differ"
             yield Mistake((*path, "launch_time"), what, "clock: tai")
         if launch is None:
-            expected = "launch_time: true, or another priority" if stream else "another priority"
+            priorities = "another priority" if leaving.is_sockets else "no etf for that of priority 0"
+            expected = f"launch_time: true, or {priorities}" if stream else priorities
             yield from packets_need_no_launch_time(sketch, path, end, priority, expected)
         elif isinstance(etf, Etf) and not (isinstance(shaper, Taprio) and shaper.mode == "txtime-assist"):
             yield from _alike(path, end, launch, etf)
@@ -232,22 +238,26 @@ def cycles_begin_together(sketch: Sketch) -> Iterator[Mistake]:
         yield Mistake(("shapers",), what, expected)
 
 
-def _senders(sketch: Sketch) -> Iterator[tuple[Path, End, int]]:
-    """Each stream, leg of a probe and load that leaves by a shaped interface: path, that interface, socket priority.
+def _senders(sketch: Sketch) -> Iterator[tuple[Path, Leaving]]:
+    """Each stream, leg of a probe and load, and the shaped ports by which its packets, and what answers them, leave.
 
     What is sent on a VLAN interface leaves by the one that it is on, with its socket priority (net/8021q/vlan_dev.c).
     """
 
-    def of_stream(name: str, one: Stream) -> tuple[Path, list[End], int]:
-        return ("streams", name), _leaves(sketch, one.talker, one.listener, one.via), one.priority
+    def of_stream(name: str, one: Stream) -> tuple[Path, list[Leaving]]:
+        way = _way(sketch, one.talker, one.listener, one.via)
+        return ("streams", name), _ports(sketch, way, one.priority)
 
-    def of_load(name: str, one: LoadBetween) -> tuple[Path, list[End], int]:
-        return ("loads", name), _leaves(sketch, one.from_, one.to, one.via), getattr(one, "priority", 0)
+    def of_load(name: str, one: LoadBetween) -> tuple[Path, list[Leaving]]:
+        way = _way(sketch, one.from_, one.to, one.via)
+        back = _ports(sketch, way and way.back, 0) if one.has_control else []
+        answers = [replace(leaving, is_sockets=False) for leaving in back]
+        return ("loads", name), [*_ports(sketch, way, getattr(one, "priority", 0)), *answers]
 
-    def of_probe(key: tuple[str, str], one: Between) -> tuple[Path, list[End], int]:
+    def of_probe(key: tuple[str, str], one: Between) -> tuple[Path, list[Leaving]]:
         # Who answers does so with the same priority, back the same way.
-        there = _leaves(sketch, one.from_, one.to, one.via)
-        return key, [*there, *(_comes_to(sketch, one) if there else [])], getattr(one, "priority", 0)
+        way, priority = _way(sketch, one.from_, one.to, one.via), getattr(one, "priority", 0)
+        return key, [*_ports(sketch, way, priority), *_ports(sketch, way and way.back, priority)]
 
     asking = {key: one for key, one in sketch.pairs.items() if isinstance(one, Between)}
     loads = {name: one for name, one in sketch.loads.items() if isinstance(one, LoadBetween)}
@@ -256,17 +266,15 @@ def _senders(sketch: Sketch) -> Iterator[tuple[Path, End, int]]:
         *where_known(asking, of_probe),
         *where_known(loads, of_load),
     )
-    for _, (path, ends, priority) in found:
-        yield from ((path, end, priority) for end in ends if str(end) in sketch.shapers)
+    for _, (path, ports) in found:
+        yield from ((path, leaving) for leaving in ports if str(leaving.port) in sketch.shapers)
 
 
-def _comes_to(sketch: Sketch, probe: Between) -> list[End]:
-    """The port by which a probe's answers leave."""
-    ways = routes(sketch.segments, *probe.ends)
-    return [sketch.parent_of(ways[0].listener_end)] if len(ways) == 1 else []
-
-
-def _leaves(sketch: Sketch, sender: str, receiver: str, via: End | None) -> list[End]:
-    """The port a flow leaves by; none where its way is not known, or is not one."""
+def _way(sketch: Sketch, sender: str, receiver: str, via: End | None) -> Route | None:
+    """The way of a flow; None where it is not known, or is not one."""
     ways = routes(sketch.segments, sender, receiver, via)
-    return [sketch.parent_of(ways[0].talker_end)] if len(ways) == 1 else []
+    return ways[0] if len(ways) == 1 else None
+
+
+def _ports(sketch: Sketch, way: Route | None, priority: int) -> list[Leaving]:
+    return ports_of(way, priority, sketch.parent_of) if way else []

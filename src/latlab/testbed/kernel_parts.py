@@ -19,7 +19,8 @@ SYMBOLS: Final[Mapping[str, str]] = {
 
 def kernel_parts(*modules: str) -> dict[str, str]:
     """{module: symbol} of these; sch_etf and the like have theirs by one rule (net/sched/Kconfig)."""
-    return {module: SYMBOLS.get(module) or f"CONFIG_NET_{module.upper()}" for module in modules}
+    by_rule = {module: f"CONFIG_NET_{module.upper()}" for module in modules if module.startswith("sch_")}
+    return {module: by_rule.get(module) or SYMBOLS[module] for module in modules}
 
 
 def load_remedy(module: str) -> str:

@@ -17,7 +17,7 @@ from latlab.model.bridges import KINDS
 from latlab.scenario import End, Link, NetnsHost, Scenario
 from latlab.scenario.network import joined, uplink_of
 from latlab.testbed.bridges.base import Neighbour
-from latlab.testbed.bridges.joints import USER, mac_of, neighbours
+from latlab.testbed.bridges.joints import mac_of, neighbours
 from latlab.testbed.bridges.kernel import free_port, known_address, make_bridge, no_filters, port_step
 from latlab.testbed.host_setup import ipv6_off, namespace_name
 from latlab.testbed.site import Site, hardware_address
@@ -336,7 +336,7 @@ def _beyond(scenario: Scenario, host: str, port: End) -> Iterator[End]:
     ends = next(one.ends for one in groups if scenario.link_number_of(port) in one.links)
     yield from (end for end in ends if end != port)
     for name, guest in scenario.guests.items():
-        if guest.bridge != USER and scenario.parent_of(uplink_of(guest)) in ends:
+        if not KINDS[guest.bridge].translates and scenario.parent_of(uplink_of(guest)) in ends:
             yield End(name, guest.interface)
 
 

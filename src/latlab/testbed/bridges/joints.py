@@ -10,16 +10,12 @@ from latlab.scenario.network import uplink_of
 from latlab.testbed.bridges.base import GuestPort, Joint, Neighbour
 from latlab.testbed.site import board_address, guest_address, hardware_address, inner_address
 
-USER = "user"
-ALONE = (USER, "vfio")
-"""Bridges that join one guest only."""
-
 
 def joints(scenario: Scenario, tag: str) -> list[Joint]:
     """Every bridge of the cell, in the order of its first guest."""
     groups: dict[tuple[str, ...], list[str]] = {}
     for name, guest in scenario.guests.items():
-        alone = name if guest.bridge in ALONE else ""
+        alone = "" if KINDS[guest.bridge].joins_guests else name
         groups.setdefault((guest.host, guest.uplink or "", guest.bridge, alone), []).append(name)
     return [_joint(scenario, tag, number, names) for number, names in enumerate(groups.values())]
 
@@ -46,7 +42,7 @@ def mac_of(scenario: Scenario, tag: str, segment: Segment, end: End) -> str:
 def neighbours(scenario: Scenario, tag: str, segment: Segment, end: End) -> Iterator[Neighbour]:
     """The other interfaces that an interface reaches by their own addresses, where their MACs are known."""
     for other in segment.members:
-        translated = other in segment.guests and segment.guests[other].bridge == USER
+        translated = other in segment.guests and KINDS[segment.guests[other].bridge].translates
         mac = mac_of(scenario, tag, segment, other)
         if other != end and mac and not translated:
             yield Neighbour(other, segment.address(other), mac)
@@ -124,7 +120,7 @@ def _port(scenario: Scenario, tag: str, segment: Segment, name: str) -> GuestPor
     guest = scenario.guests[name]
     end = End(name, guest.interface)
     number = list(scenario.guests).index(name)
-    mac, address = guest_address(tag, number), segment.address(end)
+    mac, address = mac_of(scenario, tag, segment, end), segment.address(end)
     return GuestPort(name, end, guest, number, mac, address, scenario.in_virtual_time)
 
 

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from latlab.model.bridges import KINDS
 from latlab.model.errors import LabError
 from latlab.testbed.bridges.base import Joint, lacking_tools
 from latlab.testbed.bridges.kernel import host_address, no_ipv6, up
@@ -249,7 +250,7 @@ def lacking_switch(joint: Joint, site: Site, datapath: str) -> LabError | None:
             f"Open vSwitch {'.'.join(map(str, version))} has no static forwarding entries (`ovs-appctl fdb/add`)",
             remedy=f"Open vSwitch {'.'.join(map(str, OLDEST))} or newer",
         )
-    if others := [kind for kind in joint.beside if kind.startswith("ovs")]:
+    if others := [kind for kind in joint.beside if KINDS[kind].has_switch]:
         return LabError(
             f"{joint.host} has another bridge of kind {others[0]}, and a network namespace can have only one Open "
             "vSwitch",
