@@ -13,6 +13,8 @@ from tables import packet_table, recorded_cell
 from latlab.analysis.accept import evaluate
 from latlab.analysis.summary import JudgedCell, result_of, summarise_cell, uncorrected_uncertainty_ns
 from latlab.analysis.trust import reason_of
+from latlab.model.metrics import METRICS
+from latlab.model.timestamps import RECORDED
 from latlab.result.types import Cell
 
 RUN = {"run": "20261121-205152-first-3f9a", "name": "first"}
@@ -200,6 +202,13 @@ def test_the_slowest_packets_latency_is_split_at_every_timestamp_it_has() -> Non
         assert [one["from"] for one in worst["intervals"]] == ends[: ends.index(last)]
     assert metrics["latency"]["worst"]["intervals"][0] == {"from": "launch", "to": "wake", "ns": -5}
     assert all("worst" not in figures for name, figures in metrics.items() if not name.startswith("latency"))
+
+
+def test_packets_with_every_timestamp_have_every_metric_and_stages_where_they_pass_its_ends_on_their_path() -> None:
+    whole = {one.name: number for number, one in enumerate(RECORDED)}
+    metrics = summarise_cell(recorded_cell(), packet_table([whole] * 3)).document()["streams"]["control"]["metrics"]
+    assert list(metrics) == [metric.name for metric in METRICS]
+    assert [name for name, figures in metrics.items() if "chain" not in figures] == ["arrival_offset"]
 
 
 def test_a_latency_by_the_nics_stamps_goes_through_both_nics() -> None:

@@ -16,11 +16,17 @@ from numpy.typing import NDArray
 
 from latlab.analysis.metrics import Values
 from latlab.analysis.statistics import ranked, smallest_n
-from latlab.analysis.way import Split, clocks_between, split
+from latlab.analysis.way import HARDWARE_WAY, WAKEUP_WAY, Split, clocks_between, split
 from latlab.model.metrics import METRICS, PROBE_METRICS, TIMER_METRICS
 from latlab.result.types import Chain, Growth, StagesOfGroup, StagesOfPacket, WorstStages
 
-CHAINED: Final = tuple(metric.name for metric in (*METRICS, *TIMER_METRICS) if not metric.periodic)
+_STOPS: Final = frozenset((*HARDWARE_WAY, *WAKEUP_WAY))
+
+CHAINED: Final = tuple(
+    metric.name
+    for metric in (*METRICS, *TIMER_METRICS)
+    if not metric.periodic and all(_STOPS.issuperset(pair) for pair in metric.pairs)
+)
 """The metrics whose values are intervals of a packet's own way."""
 
 CHAINED_TRIPS: Final = tuple(metric.name for metric in PROBE_METRICS)

@@ -16,7 +16,7 @@ from latlab.analysis.counts import SENDING, STAMPS, unknown
 from latlab.analysis.statistics import ranked, smallest_n, statistics
 from latlab.analysis.way import HARDWARE_WAY, ROUND_TRIP_WAY, WAKEUP_WAY
 from latlab.model.metrics import MetricKind, Population
-from latlab.model.timestamps import RECORDED
+from latlab.model.timestamps import BY_NAME, RECORDED
 from latlab.result.types import LowPercentiles, Unstamped, Variation
 
 # Packets without a timestamp that they should have: how far their values may go, and whether they are the late ones.
@@ -220,9 +220,10 @@ def metric_values(packets: pl.DataFrame, metric: MetricKind, period_ns: int | No
         .collect()
     )
     lacking = _MEMBERS[metric.population] & (start.is_null() | end.is_null())
-    if any(name.startswith("tx_") for name in pair):
+    recorded = {BY_NAME[name].table for name in pair if name in BY_NAME}
+    if "stamps" in recorded:
         lacking &= ~unknown(counted, STAMPS)
-    if set(pair) & {"launch", "wake_due", "wake", "submit"}:
+    if "sent" in recorded:
         lacking &= ~unknown(counted, SENDING)
     told = counted.select(lacking.sum().alias("missing"), (both & unbounded).sum().alias("unbounded"))
     missing = int(told["missing"].item())

@@ -296,12 +296,12 @@ def report_run(
     elif printed != TERMINAL:
         from latlab.report.formats import FORMATS
 
-        write(FORMATS[printed].result(result, shown))
+        write(FORMATS[printed].result(result, shown, folder))
     else:
         console = open_console()
         after = [f"Report: {page.resolve()}"]
         if full:
-            print_result(result, console, shown)
+            print_result(result, console, shown, folder)
             console.print(*after, highlight=False, markup=False, soft_wrap=True)
         else:
             after += _next_lines(result, folder.path)

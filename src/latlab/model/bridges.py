@@ -21,20 +21,21 @@ class BridgeKind:
     carried_by: what carries a packet, between_guest_and_host: what carries it over that border, needs: what the machine
     must have; all in words.
     takes_uplink: the uplink becomes a port of it. hands_over_card: the uplink's card becomes the guest's own.
-    many_guests: several guests can be on one uplink. joins_guests: those of one host and uplink share one; else each
-    has one of its own. has_switch: it is an Open vSwitch, of which a network namespace has one at most. keeps_uplink: the uplink stays as it is, and other bridges can be
-    on it, too. leaves_nothing: why the host does not get packets that arrive at the uplink; empty: others do.
-    passes_queues: what a guest sends leaves by the uplink's queueing disciplines, as a packet of priority 0.
-    translates: the guest is behind the host's address (NAT). has_vhost: vhost-net can carry the guest's packets, in
-    threads that can be tuned. carries_frames: raw Ethernet frames reach the guest, VLAN tags among them. reaches_host:
-    the guest and the host it runs on reach each other; reaches_guests: guests on it do. counts_packets: it reports how
-    many packets it carried. tap: how all of the guest's packets pass a tap or macvtap where the host's kernel sees
-    them: handed to it (out), read from it by vhost-net or QEMU (read), received from it (in).
-    needs_uplink: without an uplink it is nothing; needs_card: that is a network card. takes_functions: the card gets a
-    virtual function for each guest (SR-IOV). gives_device: the guest gets a PCI device of the machine's and drives it
-    itself: it has no snapshots, and the machine needs an IOMMU. modules: those of the kernel that it needs and that a
-    board may be without (Open vSwitch without its module forwards in user space). forms: how it is made → its facts
-    then, where they differ. takes_domains: what a guest's card is on can be given to libvirt, for a domain that runs.
+    many_guests: several guests can be on one uplink. joins_guests: those of one host and uplink share one; else
+    each has one of its own. has_switch: it is an Open vSwitch, of which a network namespace has one at most.
+    keeps_uplink: the uplink stays as it is, and other bridges can be on it, too. leaves_nothing: why the host does
+    not get packets that arrive at the uplink; empty: others do. passes_queues: what a guest sends leaves by the
+    uplink's queueing disciplines, as a packet of priority 0. translates: the guest is behind the host's address
+    (NAT). has_vhost: vhost-net can carry the guest's packets, in threads that can be tuned. carries_frames: raw
+    Ethernet frames reach the guest, VLAN tags among them. reaches_host: the guest and the host it runs on reach
+    each other; reaches_guests: guests on it do. counts_packets: it reports how many packets it carried. tap: how
+    all of the guest's packets pass a tap or macvtap where the host's kernel sees them: handed to it (out), read
+    from it by vhost-net or QEMU (read), received from it (in). needs_uplink: without an uplink it is nothing;
+    needs_card: that is a network card. takes_functions: the card gets a virtual function for each guest (SR-IOV).
+    gives_device: the guest gets a PCI device of the machine's and drives it itself: it has no snapshots, and the
+    machine needs an IOMMU. modules: those of the kernel that it needs and that a board may be without (Open vSwitch
+    without its module forwards in user space). forms: how it is made → its facts then, where they differ.
+    takes_domains: what a guest's card is on can be given to libvirt, for a domain that runs.
     """
 
     name: BridgeName

@@ -8,6 +8,7 @@ from typing import Final
 from rich.console import Console
 from rich.text import Text
 
+from latlab.recordings.run_folder import RunFolder
 from latlab.report.answer import answer
 from latlab.report.columns import fitting, sentence, sentence_width, table_lines
 from latlab.report.document import Finding, Lines, OneOf, Part, Printed, Table, Verbatim, printed
@@ -34,10 +35,13 @@ def print_answer(
         console.print()
 
 
-def print_result(result: Result, console: Console, metrics: Sequence[str] = DEFAULT_METRICS) -> None:
-    """Print every section of the report that needs nothing but the result, the verdict last."""
+def print_result(
+    result: Result, console: Console, metrics: Sequence[str] = DEFAULT_METRICS, folder: RunFolder | None = None
+) -> None:
+    """Print every section of the report, the verdict last. folder: the run's, where it is there."""
+    shown = Shown(result, metrics, folder)
     for name in SECTIONS:
-        print_parts(parts_of(name, Shown(result, metrics)), console)
+        print_parts(parts_of(name, shown), console)
 
 
 def print_section(name: str, shown: Shown, console: Console) -> None:

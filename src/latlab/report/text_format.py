@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 
+from latlab.recordings.run_folder import RunFolder
 from latlab.report.document import Finding, Lines, OneOf, Part, Printed, Table, Verbatim, printed
 from latlab.report.sections import SECTIONS, Shown, parts_of
 from latlab.result.types import Result
@@ -35,11 +36,11 @@ class TextFormat(ABC):
     def verbatim(self, part: Verbatim) -> Iterator[str]:
         """The lines of a text that stays as it is."""
 
-    def result(self, result: Result, metrics: Sequence[str]) -> str:
+    def result(self, result: Result, metrics: Sequence[str], folder: RunFolder | None = None) -> str:
         """The whole result, the verdict first. metrics: those with a table, in this order, as far as any stream has
-        them; times are in µs.
+        them; times are in µs. folder: the run's, where it is there.
         """
-        shown = Shown(result, metrics)
+        shown = Shown(result, metrics, folder)
         parts = (part for name in SECTIONS for part in parts_of(name, shown))
         return f"{self.head(result)}\n\n{self.parts(parts)}\n"
 
