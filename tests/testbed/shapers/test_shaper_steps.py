@@ -200,6 +200,32 @@ def test_what_tc_says_of_a_shaper_is_what_is_expected(shaper: dict[str, Any], ou
     assert read(root, output) == expected(root)
 
 
+@pytest.mark.parametrize(
+    ("rate", "burst", "printed"),
+    [
+        # Recorded of iproute2 6.1, kernel 6.18.
+        ("100Mbit/s", "1522B", '"rate":12500000,"burst":1512,"lat":20359'),
+        ("300Mbit/s", "1600B", '"rate":37500000,"burst":1575,"lat":6784'),
+        ("1Gbit/s", "1600B", '"rate":125000000,"burst":1500,"lat":2036'),
+        ("1Gbit/s", "1630B", '"rate":125000000,"burst":1500,"lat":2036'),
+        ("2500Mbit/s", "1600B", '"rate":312500000,"burst":1562,"lat":814'),
+        ("10Gbit/s", "100kB", '"rate":1250000000,"burst":98750,"lat":125'),
+        ("40Gbit/s", "1600B", '"rate":5000000000,"burst":0,"lat":51'),
+    ],
+)
+def test_a_burst_is_read_back_although_tc_prints_it_in_whole_microseconds(rate: str, burst: str, printed: str) -> None:
+    (step,) = of_shaper({"kind": "tbf", "rate": rate, "burst": burst})
+    there = TBF_THERE.replace('"rate":12500000,"burst":1600,"lat":20352', printed)
+    assert read(step, there) == expected(step)
+
+
+@pytest.mark.parametrize("other", [0, 1584, 1601, 3000])
+def test_another_burst_is_seen(other: int) -> None:
+    (step,) = of_shaper(TBF)
+    there = TBF_THERE.replace('"burst":1600', f'"burst":{other}')
+    assert read(step, there) == f"tbf rate 12500000 B/s, burst {other} B" != expected(step)
+
+
 @pytest.mark.parametrize(("bridge", "place"), [("tap", "ecu lat0"), ("vfio", "vm1 eth0")])
 def test_a_line_rate_goes_with_the_card_that_vfio_hands_to_a_guest(bridge: str, place: str) -> None:
     found = scenario(
