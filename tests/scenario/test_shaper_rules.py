@@ -176,6 +176,10 @@ WRONG: list[tuple[dict[str, Any], list[str]]] = [
         "shapers.sensor.eth0.mode: 'hardware' is not supported; expected software, txtime-assist or offload"
     ]),
     (FOUR | {S: TAPRIO | {"gates": []}}, ["shapers.sensor.eth0.gates: too few; expected 1 or more"]),
+    (FOUR | {S: TAPRIO | {"gates": [GATES[0]] * 31}}, [
+        "shapers.sensor.eth0.gates: 31 entries; expected 30 or fewer, which is what tc(8) can hand over "
+        "(1024 bytes, q_taprio.c of iproute2)"
+    ]),
     (FOUR | {S: TAPRIO | {"gates": [{"open": [1, 1], "for": "1us"}]}}, [
         "shapers.sensor.eth0.gates[0].open: a class twice in [1, 1]; expected each class once"
     ]),
@@ -221,6 +225,7 @@ FINE: list[dict[str, Any]] = [
     TWO_LOCAL | {S: MQPRIO | {"queues": [4, 4]}},
     ON_BOARD | {"links.0": {"ends": ["board1.eth0", "board2.eth0"], "queues": 2}, "shapers/board1.eth0": MQPRIO},
     FOUR | {S: TAPRIO | {"shift": "199999ns"}},
+    FOUR | {S: TAPRIO | {"gates": [GATES[0]] * 30}},
     FOUR | {S: TAPRIO | {"gates": [*GATES, {"open": [], "for": "48ns"}]}},
     FOUR | {S: TAPRIO | {"speed": "100Mbit/s", "gates": [*GATES, {"open": [], "for": "4800ns"}]}},
     TWO_LOCAL | {S: TAPRIO | {"gates": [*GATES, {"open": [], "for": "480ns"}]}},

@@ -15,6 +15,8 @@ CLASSES_MAX = 16
 """TC_QOPT_MAX_QUEUE, include/uapi/linux/pkt_sched.h."""
 PRIORITIES = 16
 """TC_PRIO_MAX + 1: what a priority map is indexed by."""
+GATES_MAX = 30
+"""tc builds its message in 1024 bytes (iproute2, tc/q_taprio.c), of which an entry takes 28, and all else up to 180."""
 ENTRY_NS_MAX = 2**32 - 1
 """TCA_TAPRIO_SCHED_ENTRY_INTERVAL is a u32."""
 DELTA_NS_MAX = 2**31 - 1
@@ -46,6 +48,13 @@ def _each_once(classes: tuple[int, ...]) -> tuple[int, ...]:
 KilobitRate = Annotated[Rate, within(RATE, RATES["kbit/s"], (2**31 - 1) * RATES["kbit/s"]), AfterValidator(_whole_kbit)]
 """int bits a second, a multiple of 1000: what struct tc_cbs_qopt takes as an s32 of kbit/s."""
 Credit = Annotated[int, Field(ge=-(2**31), lt=2**31)]
+
+
+def _handed_over(gates: tuple[Gate, ...]) -> tuple[Gate, ...]:
+    if len(gates) > GATES_MAX:
+        expected = f"{GATES_MAX} or fewer, which is what tc(8) can hand over (1024 bytes, q_taprio.c of iproute2)"
+        raise wrong(f"{len(gates)} entries", expected)
+    return gates
 
 
 Speed = Annotated[
@@ -209,7 +218,9 @@ class Taprio(Classes):
             "kernel computes; the NIC"
         )
     )
-    gates: Listed[Gate] = Field(min_length=1, max_length=4096, description="the schedule: entry after entry, repeated")
+    gates: Annotated[Listed[Gate], Field(min_length=1), AfterValidator(_handed_over)] = Field(
+        description="the schedule: entry after entry, repeated", json_schema_extra={"maxItems": GATES_MAX}
+    )
     shift: Duration = Field(default=0, description="cycles begin this long after multiples of the cycle in TAI")
     txtime_delay: Annotated[Duration, within(DURATION, 0, ENTRY_NS_MAX)] | None = Field(
         default=None,
