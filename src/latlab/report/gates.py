@@ -308,7 +308,7 @@ def _flow_frame(flow: Flow, mtu: int, *, is_tagged: bool) -> FrameSize:
     largest = FrameSize.largest(mtu, beside=is_tagged)
     if flow.transport == "tcp" or flow.transport == "dds" or flow.size is None:
         return largest
-    own = FrameSize.of(flow.size, flow.transport, vlan=flow.vlan is not None, beside=is_tagged)
+    own = FrameSize.of(flow.size + flow.beside, flow.transport, vlan=flow.vlan is not None, beside=is_tagged)
     return own if flow.path[0] == "streams" or flow.transport == "ethernet" else min(own, largest, key=_handed_over)
 
 
