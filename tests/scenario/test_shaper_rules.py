@@ -203,6 +203,17 @@ WRONG: list[tuple[dict[str, Any], list[str]]] = [
         "shapers.sensor.eth0.idle_slope: 20 has no unit; expected a rate such as 100Mbit/s"
     ]),
     ({S: CBS | {"frame": "63B"}}, ["shapers.sensor.eth0.frame: 63B is too small; expected 64B or more"]),
+    ({S: CBS | {"send_slope": -980_000_500}}, [
+        "shapers.sensor.eth0.send_slope: -980000500 bit/s is a fraction of 1kbit/s; expected a multiple of 1000: a "
+        "whole number of kbit/s"
+    ]),
+    ({"links.0.queues": 16, S: MQPRIO | {"queues": [1] * 17}}, [
+        "shapers.sensor.eth0.queues: too many; expected 16 or fewer"
+    ]),
+    ({"links.0.queues": 16, S: MQPRIO | {"queues": [1, 16]}}, [
+        "shapers.sensor.eth0: 17 transmit queues are needed, links[0] has 16; expected 16 or fewer, which is what the "
+        "link can have"
+    ]),
     ({S: CBS | {"send_slope": 0}}, ["shapers.sensor.eth0.send_slope: 0 is too large; expected less than 0"]),
     ({S: TAKES_ALL | {"delta": "200"}} | LAUNCHED, [
         "shapers.sensor.eth0.delta: '200' is not a duration; "
@@ -220,6 +231,8 @@ FINE: list[dict[str, Any]] = [
     EVERYTHING,
     FOUR | {S: MQPRIO | {"map": {"15": 1}}},
     FOUR | {S: MQPRIO | {"queues": [1, 3]}},
+    {"links.0.queues": 16, S: MQPRIO | {"queues": [1] * 16}},
+    {S: CBS | {"send_slope": -980_001_000}},
     {"links.0.queues": 2, S: MQPRIO},
     FOUR | {S: MQPRIO | {"children": {"1": CBS}}},
     TWO_LOCAL | {S: MQPRIO | {"queues": [4, 4]}},

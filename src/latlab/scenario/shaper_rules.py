@@ -9,6 +9,7 @@ from latlab.model.units import SECOND_NS
 from latlab.scenario.findings import Mistake, Path, unknown
 from latlab.scenario.guests import becomes_the_guests
 from latlab.scenario.hosts import BoardHost
+from latlab.scenario.links import QUEUES_MAX
 from latlab.scenario.loads import LoadBetween
 from latlab.scenario.network import routes
 from latlab.scenario.parts import End, parse_end
@@ -67,7 +68,9 @@ def classes_have_queues(sketch: Sketch, path: Path, shaper: Shaper) -> Iterator[
     for index, link in sketch.links.items():
         if end in link.ends and (is_emulated(sketch, end) or not sketch.is_cable(link.ends)) and link.queues < needed:
             what = f"{needed} transmit queues are needed, links[{index}] has {link.queues}"
-            yield Mistake(path, what, f"links[{index}].queues of {needed} or more")
+            enough = f"links[{index}].queues of {needed} or more"
+            fewer = f"{QUEUES_MAX} or fewer, which is what the link can have"
+            yield Mistake(path, what, enough if needed <= QUEUES_MAX else fewer)
 
 
 def is_emulated(sketch: Sketch, end: End) -> bool:

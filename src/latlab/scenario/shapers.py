@@ -39,6 +39,12 @@ def _whole_kbit(rate: int) -> int:
     return rate
 
 
+def _whole_kbit_slope(slope: int) -> int:
+    if slope % RATES["kbit/s"]:
+        raise wrong(f"{slope} bit/s is a fraction of 1kbit/s", "a multiple of 1000: a whole number of kbit/s")
+    return slope
+
+
 def _each_once(classes: tuple[int, ...]) -> tuple[int, ...]:
     if len(set(classes)) != len(classes):
         raise wrong(f"a class twice in {shown(list(classes))}", "each class once")
@@ -47,6 +53,12 @@ def _each_once(classes: tuple[int, ...]) -> tuple[int, ...]:
 
 KilobitRate = Annotated[Rate, within(RATE, RATES["kbit/s"], (2**31 - 1) * RATES["kbit/s"]), AfterValidator(_whole_kbit)]
 """int bits a second, a multiple of 1000: what struct tc_cbs_qopt takes as an s32 of kbit/s."""
+SendSlope = Annotated[
+    int,
+    Field(ge=-(2**31) * RATES["kbit/s"], lt=0, json_schema_extra={"multipleOf": RATES["kbit/s"]}),
+    AfterValidator(_whole_kbit_slope),
+]
+"""bit/s, as `KilobitRate` is."""
 Credit = Annotated[int, Field(ge=-(2**31), lt=2**31)]
 
 
@@ -103,8 +115,8 @@ class Cbs(Part):
     idle_slope: KilobitRate = Field(
         description="the bandwidth reserved for its queue, in whole frames, such as 20Mbit/s"
     )
-    send_slope: Annotated[int, Field(ge=-(2**31) * RATES["kbit/s"], lt=0)] | None = Field(
-        default=None, description="bit/s, below zero; idle_slope − speed of the port if not given"
+    send_slope: SendSlope | None = Field(
+        default=None, description="bit/s, below zero, in whole kbit/s; idle_slope − speed of the port if not given"
     )
     hi_credit: Credit | None = Field(
         default=None, description="bytes; the credit gained at idle_slope during one interfering frame if not given"
@@ -165,7 +177,9 @@ class Classes(Part):
     )
     rest: TrafficClass = Field(default=0, description="the traffic class of every other priority")
     queues: Listed[Annotated[int, Field(ge=1, le=16)]] = Field(
-        default=(), description="how many transmit queues each class has, from class 0 on; one each if not given"
+        default=(),
+        max_length=CLASSES_MAX,
+        description="how many transmit queues each class has, from class 0 on; one each if not given",
     )
     children: dict[TransmitQueue, Child] = Field(
         default_factory=dict, description="transmit queue → its shaper: an etf or a cbs"
