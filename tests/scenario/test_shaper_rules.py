@@ -37,6 +37,7 @@ NEEDS_SKIP = (
     "txtime-assist gives launch times to packets of sockets that ask for none; "
     "expected kind: etf with skip_sock_check: true"
 )
+ALIKE = "expected the same beneath each queue of a class"
 CBS_KEYS = "kind, idle_slope, send_slope, hi_credit, lo_credit, frame, interference, offload, speed"
 
 WRONG: list[tuple[dict[str, Any], list[str]]] = [
@@ -160,6 +161,21 @@ WRONG: list[tuple[dict[str, Any], list[str]]] = [
         "shapers.board2.eth0: VFIO passes board2.eth0 through to vm1: in a guest only a tbf can be set up; expected "
         "kind: tbf, or another bridge"
     ]),
+    (FOUR | {S: MQPRIO | {"queues": [2, 2], "children": {"1": ETF, "2": ETF, "3": ETF}}} | ALONE, [
+        f"shapers.sensor.eth0.children.1: class 0 has an etf beneath queue 1 and none beneath queue 0; {ALIKE}",
+    ]),
+    (FOUR | {S: MQPRIO | {"queues": [1, 3], "children": {"1": CBS, "2": CBS}}}, [
+        f"shapers.sensor.eth0.children.1: class 1 has a cbs beneath queue 1 and none beneath queue 3; {ALIKE}",
+    ]),
+    (FOUR | {S: MQPRIO | {"queues": [1, 2], "children": {"1": ETF, "2": CBS}}}, [
+        f"shapers.sensor.eth0.children.1: class 1 has an etf beneath queue 1 and a cbs beneath queue 2; {ALIKE}",
+    ]),
+    (FOUR | {S: TAPRIO | {"queues": [1, 2], "children": {"1": CBS, "2": CBS | {"idle_slope": "1Mbit/s"}}}}, [
+        f"shapers.sensor.eth0.children.1: class 1 has another cbs beneath queue 1 than beneath queue 2; {ALIKE}",
+    ]),
+    (FOUR | {S: ASSIST | {"queues": [2, 1], "children": {"1": TAKES_ALL | {"delta": "1us"}}}}, [
+        f"shapers.sensor.eth0.children.1: class 0 has another etf beneath queue 1 than beneath queue 0; {ALIKE}",
+    ]),
     # what is wrong in itself
     ({S: TBF | {"rate": "7kbit/s"}}, ["shapers.sensor.eth0.rate: 7kbit/s is too small; expected 8kbit/s or more"]),
     ({S: TBF | {"burst": "64B"}}, ["shapers.sensor.eth0.burst: 64B is too small; expected 1522B or more"]),
@@ -235,6 +251,8 @@ FINE: list[dict[str, Any]] = [
     {S: CBS | {"send_slope": -980_001_000}},
     {"links.0.queues": 2, S: MQPRIO},
     FOUR | {S: MQPRIO | {"children": {"1": CBS}}},
+    FOUR | {S: MQPRIO | {"queues": [2, 2], "children": {"2": ETF, "3": ETF}}},
+    FOUR | {S: ASSIST | {"queues": [2, 2], "children": {"1": TAKES_ALL}}},
     TWO_LOCAL | {S: MQPRIO | {"queues": [4, 4]}},
     ON_BOARD | {"links.0": {"ends": ["board1.eth0", "board2.eth0"], "queues": 2}, "shapers/board1.eth0": MQPRIO},
     FOUR | {S: TAPRIO | {"shift": "199999ns"}},

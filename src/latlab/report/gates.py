@@ -317,7 +317,7 @@ def _handed_over(frame: FrameSize) -> int:
 
 
 def _beneath(shaper: Taprio, traffic_class: int) -> LaunchQueue | None:
-    """What launches the packets of a class: its first queue is what its packets of one flow are in."""
+    """What launches the packets of a class: the same beneath each of its queues."""
     child = shaper.child_of(shaper.queues_of(traffic_class)[0])
     return LaunchQueue(child.delta, child.offload, child.deadline) if isinstance(child, Etf) else None
 
