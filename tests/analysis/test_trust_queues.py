@@ -23,13 +23,14 @@ def queued(wait_ns: int, **change: Any) -> Evidence:
     return evidence([{**row, **change}] * 10)
 
 
-def gated(found: Evidence, worst_wait_ns: int, **change: Any) -> Evidence:
+def gated(found: Evidence, latest_ns: int, worst_wait_ns: int | None = None, **change: Any) -> Evidence:
+    """worst_wait_ns: at the gate alone; None for the whole time from launch to departure."""
     gates = {
         "left": 10,
         "missed": 0,
         "windows_late": {},
         "interface": "sensor.eth0",
-        "promised": {"worst_wait_ns": worst_wait_ns},
+        "promised": {"latest_ns": latest_ns, "worst_wait_ns": latest_ns if worst_wait_ns is None else worst_wait_ns},
         **change,
     }
     control = found.streams["control"].model_copy(update={"gates": partial(Gates, gates)})
@@ -42,11 +43,22 @@ def test_a_wait_of_a_period_beyond_the_wake_up_is_none_and_one_more_is() -> None
 
 
 def test_what_the_gate_schedule_guarantees_is_no_backlog() -> None:
-    assert list(queues_drain(gated(queued(3000), worst_wait_ns=2000))) == []
-    (broken,) = queues_drain(gated(queued(3000), worst_wait_ns=1000))
+    assert list(queues_drain(gated(queued(3000), latest_ns=2000))) == []
+    (broken,) = queues_drain(gated(queued(3000), latest_ns=1000))
     assert broken.expected == (
-        "most packets sent within a period, 1 µs, after the handover, or 1 µs later if their gate is closed"
+        "most packets sent within a period, 1 µs, after the handover, or up to 1 µs later by their gate schedule"
     )
+
+
+def test_the_delay_that_txtime_assist_gives_every_packet_is_no_backlog() -> None:
+    assert list(queues_drain(gated(queued(300_000), latest_ns=300_000, worst_wait_ns=0))) == []
+    assert len(list(queues_drain(gated(queued(301_006), latest_ns=300_000, worst_wait_ns=0)))) == 1
+
+
+def test_a_wait_for_a_gate_that_ends_before_the_launch_explains_none_after_it() -> None:
+    assert list(queues_drain(gated(queued(PERIOD_NS + ROW["wake"]), latest_ns=-500, worst_wait_ns=2000))) == []
+    (broken,) = queues_drain(gated(queued(2500), latest_ns=-500, worst_wait_ns=2000))
+    assert broken.expected == "most packets sent within a period, 1 µs, after the handover"
 
 
 def test_windows_that_were_missed_are_reported_with_the_interface() -> None:

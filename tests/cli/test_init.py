@@ -224,6 +224,21 @@ def test_a_scenario_is_named_after_its_file(file: str, name: str) -> None:
     assert load_scenario(Path(file)).scenario.name == name
 
 
+@pytest.mark.parametrize("name", ["2024", "0x1f", "1e3", "null", "true", "false", "no"])
+def test_a_file_whose_name_is_a_number_or_a_word_of_yaml_names_a_scenario(name: str) -> None:
+    assert CliRunner().invoke(app, ["init", f"{name}.yaml", "--bridge", "tap"]).exit_code == EXIT_OK
+    assert load_scenario(Path(f"{name}.yaml")).scenario.name == name
+
+
+def test_interfaces_and_machines_whose_names_are_numbers_stay_text() -> None:
+    loaded = written("--sensor", "10:1e3", "--ecu", "true:007")
+    assert loaded.raw["hosts"] == {
+        "sensor": {"kind": "ssh", "ssh": {"destination": "10"}},
+        "ecu": {"kind": "ssh", "ssh": {"destination": "true"}},
+    }
+    assert loaded.scenario.guests["vm1"].uplink == "007"
+
+
 @pytest.mark.parametrize("options", [[], ["--image", "debian-rt"], ["--guests", "0"], [*SSH]], ids=" ".join)
 def test_the_commands_that_come_next_are_printed_and_are_commands(options: list[str]) -> None:
     ended = CliRunner().invoke(app, ["init", "my lab.yaml", *options])

@@ -79,6 +79,16 @@ def test_what_takes_a_vlan_interface_leaves_by_the_port_it_is_on_four_bytes_long
     ]
 
 
+def test_a_frame_is_longer_by_what_carries_the_probe_and_by_the_trailer_of_prp(tmp_path: Path) -> None:
+    links = [*SCENARIO["links"], {"ends": ["sensor.eth1", "ecu.eth1"]}]
+    sampled = STREAM | {"payload": "iec61850-sv", "group": "01:0c:cd:04:00:01", "via": "sensor.eth0"}
+    streams = {"sv": sampled, "sv-b": sampled | {"via": "sensor.eth1", "prp": "sv"}, "alone": sampled}
+    (cell,) = cells_of(tmp_path, links=links, streams=streams)
+    (port,) = scenario_ports(cell.scenario)
+    # 14 of the header, 44 and 64 of the sampled values, 6 of the trailer, 4 of the checksum
+    assert [(flow.name, flow.frame.size) for flow in port.flows] == [("alone", 126), ("sv", 132)]
+
+
 def test_a_port_has_the_streams_and_loads_that_leave_by_it(tmp_path: Path) -> None:
     back = STREAM | {"talker": "ecu", "listener": "sensor"}
     (cell,) = cells_of(tmp_path, streams={"control": STREAM, "back": back}, loads={"netperf": NETPERF})
@@ -152,7 +162,7 @@ def test_frames_of_iec_61850_and_prp_are_as_large_as_they_are_sent(tmp_path: Pat
     }
     (cell,) = cells_of(tmp_path, links=two, streams=streams)
     (port,) = scenario_ports(cell.scenario)
-    # Ethernet header, tag, frame check sequence; 44 bytes of 9-2 before the probe (agent/wire/src/iec61850.rs); PRP's trailer.
+    # 22 bytes of Ethernet; 44 of 9-2 before the probe (agent/wire/src/iec61850.rs); PRP's trailer of 6.
     assert {flow.name: flow.frame.size for flow in port.flows} == {"plain": 86, "sv": 130, "a": 92}
 
 

@@ -40,6 +40,16 @@ def test_what_headers_take_is_left_out(with_: With) -> None:
     assert room(scenario(with_, netperf | {"test": "UDP_RR"}), "rr") == Room(1500, 1472)
 
 
+def test_of_a_frame_what_carries_the_probe_and_the_trailer_of_prp_are_left_out(with_: With) -> None:
+    goose = {"loads": None, "streams.control.payload": "iec61850-goose"}
+    assert room(with_(goose).scenario, "control") == Room(1500, 1500 - 132)
+    first = {"talker": "sensor", "listener": "ecu", "period": "1ms", "size": "64B", "group": "01:0c:cd:04:00:01"}
+    streams = {"a": first | {"via": "sensor.eth0"}, "b": first | {"via": "sensor.eth1", "prp": "a"}}
+    links = [{"ends": [f"sensor.eth{n}", f"ecu.eth{n}"]} for n in (0, 1)]
+    pair = with_({"loads": None, "links": links, "streams": streams}).scenario
+    assert room(pair, "a") == room(pair, "b") == Room(1500, 1500 - 6)
+
+
 def test_over_dds_it_is_what_the_protocol_leaves_at_most(with_: With) -> None:
     dds = scenario(with_, PING | {"probe": "dds", "size": "64B"})
     ddsperf = scenario(with_, PING | {"probe": "ddsperf", "size": "64B"})

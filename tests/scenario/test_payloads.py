@@ -44,3 +44,32 @@ def test_frames_go_to_a_group_that_a_stream_names(with_: With) -> None:
 )
 def test_what_a_payload_has_no_room_for_is_one_finding(said: Said, changes: dict[str, Any], finding: str) -> None:
     assert [one for one in said(changes) if finding in one]
+
+
+def pair(size: str, mtu_a: int, mtu_b: int, **more: Any) -> dict[str, Any]:
+    """A PRP pair, of which control goes by LAN A."""
+    first = {"talker": "sensor", "listener": "ecu", "period": "1ms", "size": size, "group": "01:0c:cd:04:00:01", **more}
+    return {
+        "loads": None,
+        "links": [{"ends": [f"sensor.eth{n}", f"ecu.eth{n}"], "mtu": mtu} for n, mtu in ((0, mtu_a), (1, mtu_b))],
+        "streams": {
+            "control": first | {"via": "sensor.eth0"},
+            "copy": first | {"via": "sensor.eth1", "prp": "control"},
+        },
+    }
+
+
+@pytest.mark.parametrize(
+    ("values", "findings"),
+    [
+        (pair("1494B", 1500, 1500), []),
+        (pair("1500B", 1500, 1600), ["streams.control.size: 1500B do not fit into a frame; expected 1494B or less"]),
+        (pair("1500B", 1600, 1500), ["streams.copy.size: 1500B do not fit into a frame; expected 1494B or less"]),
+        (pair("863B", 1000, 1600, payload="iec61850-goose"), ["streams.control.size: 863B do not fit into a frame"]),
+        (pair("862B", 1000, 1600, payload="iec61850-goose"), []),
+    ],
+)
+def test_frames_of_both_lans_have_room_for_the_trailer(said: Said, values: dict[str, Any], findings: list[str]) -> None:
+    found = said(values)
+    assert len(found) == len(findings)
+    assert all(one.startswith(finding) for one, finding in zip(found, findings, strict=True))

@@ -37,6 +37,7 @@ NEEDS_SKIP = (
     "txtime-assist gives launch times to packets of sockets that ask for none; "
     "expected kind: etf with skip_sock_check: true"
 )
+ALIKE = "expected the same beneath each queue of a class"
 CBS_KEYS = "kind, idle_slope, send_slope, hi_credit, lo_credit, frame, interference, offload, speed"
 
 WRONG: list[tuple[dict[str, Any], list[str]]] = [
@@ -163,6 +164,21 @@ WRONG: list[tuple[dict[str, Any], list[str]]] = [
         "shapers.board2.eth0: VFIO passes board2.eth0 through to vm1: in a guest only a tbf can be set up; expected "
         "kind: tbf, or another bridge"
     ]),
+    (FOUR | {S: MQPRIO | {"queues": [2, 2], "children": {"1": ETF, "2": ETF, "3": ETF}}} | ALONE, [
+        f"shapers.sensor.eth0.children.1: class 0 has an etf beneath queue 1 and none beneath queue 0; {ALIKE}",
+    ]),
+    (FOUR | {S: MQPRIO | {"queues": [1, 3], "children": {"1": CBS, "2": CBS}}}, [
+        f"shapers.sensor.eth0.children.1: class 1 has a cbs beneath queue 1 and none beneath queue 3; {ALIKE}",
+    ]),
+    (FOUR | {S: MQPRIO | {"queues": [1, 2], "children": {"1": ETF, "2": CBS}}}, [
+        f"shapers.sensor.eth0.children.1: class 1 has an etf beneath queue 1 and a cbs beneath queue 2; {ALIKE}",
+    ]),
+    (FOUR | {S: TAPRIO | {"queues": [1, 2], "children": {"1": CBS, "2": CBS | {"idle_slope": "1Mbit/s"}}}}, [
+        f"shapers.sensor.eth0.children.1: class 1 has another cbs beneath queue 1 than beneath queue 2; {ALIKE}",
+    ]),
+    (FOUR | {S: ASSIST | {"queues": [2, 1], "children": {"1": TAKES_ALL | {"delta": "1us"}}}}, [
+        f"shapers.sensor.eth0.children.1: class 0 has another etf beneath queue 1 than beneath queue 0; {ALIKE}",
+    ]),
     # what is wrong in itself
     ({S: TBF | {"rate": "7kbit/s"}}, ["shapers.sensor.eth0.rate: 7kbit/s is too small; expected 8kbit/s or more"]),
     ({S: TBF | {"burst": "64B"}}, ["shapers.sensor.eth0.burst: 64B is too small; expected 1522B or more"]),
@@ -179,6 +195,10 @@ WRONG: list[tuple[dict[str, Any], list[str]]] = [
         "shapers.sensor.eth0.mode: 'hardware' is not supported; expected software, txtime-assist or offload"
     ]),
     (FOUR | {S: TAPRIO | {"gates": []}}, ["shapers.sensor.eth0.gates: too few; expected 1 or more"]),
+    (FOUR | {S: TAPRIO | {"gates": [GATES[0]] * 31}}, [
+        "shapers.sensor.eth0.gates: 31 entries; expected 30 or fewer, which is what tc(8) can hand over "
+        "(1024 bytes, q_taprio.c of iproute2)"
+    ]),
     (FOUR | {S: TAPRIO | {"gates": [{"open": [1, 1], "for": "1us"}]}}, [
         "shapers.sensor.eth0.gates[0].open: a class twice in [1, 1]; expected each class once"
     ]),
@@ -202,6 +222,17 @@ WRONG: list[tuple[dict[str, Any], list[str]]] = [
         "shapers.sensor.eth0.idle_slope: 20 has no unit; expected a rate such as 100Mbit/s"
     ]),
     ({S: CBS | {"frame": "63B"}}, ["shapers.sensor.eth0.frame: 63B is too small; expected 64B or more"]),
+    ({S: CBS | {"send_slope": -980_000_500}}, [
+        "shapers.sensor.eth0.send_slope: -980000500 bit/s is a fraction of 1kbit/s; expected a multiple of 1000: a "
+        "whole number of kbit/s"
+    ]),
+    ({"links.0.queues": 16, S: MQPRIO | {"queues": [1] * 17}}, [
+        "shapers.sensor.eth0.queues: too many; expected 16 or fewer"
+    ]),
+    ({"links.0.queues": 16, S: MQPRIO | {"queues": [1, 16]}}, [
+        "shapers.sensor.eth0: 17 transmit queues are needed, links[0] has 16; expected 16 or fewer, which is what the "
+        "link can have"
+    ]),
     ({S: CBS | {"send_slope": 0}}, ["shapers.sensor.eth0.send_slope: 0 is too large; expected less than 0"]),
     ({S: TAKES_ALL | {"delta": "200"}} | LAUNCHED, [
         "shapers.sensor.eth0.delta: '200' is not a duration; "
@@ -219,11 +250,16 @@ FINE: list[dict[str, Any]] = [
     EVERYTHING,
     FOUR | {S: MQPRIO | {"map": {"15": 1}}},
     FOUR | {S: MQPRIO | {"queues": [1, 3]}},
+    {"links.0.queues": 16, S: MQPRIO | {"queues": [1] * 16}},
+    {S: CBS | {"send_slope": -980_001_000}},
     {"links.0.queues": 2, S: MQPRIO},
     FOUR | {S: MQPRIO | {"children": {"1": CBS}}},
+    FOUR | {S: MQPRIO | {"queues": [2, 2], "children": {"2": ETF, "3": ETF}}},
+    FOUR | {S: ASSIST | {"queues": [2, 2], "children": {"1": TAKES_ALL}}},
     TWO_LOCAL | {S: MQPRIO | {"queues": [4, 4]}},
     ON_BOARD | {"links.0": {"ends": ["board1.eth0", "board2.eth0"], "queues": 2}, "shapers/board1.eth0": MQPRIO},
     FOUR | {S: TAPRIO | {"shift": "199999ns"}},
+    FOUR | {S: TAPRIO | {"gates": [GATES[0]] * 30}},
     FOUR | {S: TAPRIO | {"gates": [*GATES, {"open": [], "for": "48ns"}]}},
     FOUR | {S: TAPRIO | {"speed": "100Mbit/s", "gates": [*GATES, {"open": [], "for": "4800ns"}]}},
     TWO_LOCAL | {S: TAPRIO | {"gates": [*GATES, {"open": [], "for": "480ns"}]}},

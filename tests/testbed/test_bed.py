@@ -257,6 +257,24 @@ def test_the_former_value_is_put_back() -> None:
     assert run("sysctl", "-n", key).strip() == former
 
 
+def test_a_former_value_that_cannot_be_read_ends_the_step_with_what_was_printed() -> None:
+    def read(output: str) -> dict[str, str]:
+        return {"before": str(int(output))}
+
+    step = Step(MACHINE, "turn it", ("true",), undo=("echo", "{before}"), before=Before(("echo", "as it was"), read))
+
+    async def session(step: Step) -> str | None:
+        async with TestBed("t1", here()) as bed:
+            await bed.apply([step])
+            return bed.results[0].why
+
+    with pytest.raises(LabError, match=r"turn it: `echo 'as it was'` printed 'as it was': invalid literal") as raised:
+        asyncio.run(session(step))
+    assert raised.value.where == MACHINE
+    assert "another version" in raised.value.remedy
+    assert "printed 'as it was'" in (asyncio.run(session(replace(step, optional=True))) or "")
+
+
 def test_the_firewall_of_bridges_is_as_before_afterwards() -> None:
     keys = [f"net.bridge.bridge-nf-call-{name}" for name in ("iptables", "ip6tables", "arptables")]
     run("sysctl", "-qew", *(f"{key}=1" for key in keys))

@@ -332,8 +332,8 @@ RULES: Final[tuple[Rule, ...]] = (
         when=DURING,
         looks_at="`lateness`, `wakeup`, `gates`: `promised`",
         broken_when=(
-            "median of `lateness` above the sum of p90 of `wakeup`, a period and the longest wait for the gate "
-            "schedule: a queue that does not drain"
+            "median of `lateness` above the sum of p90 of `wakeup`, a period and the latest departure that the gate "
+            "schedule guarantees: a queue that does not drain"
         ),
         remedy=(
             "latency shows the queue's length, not the path: check the queue (`tc -s qdisc show dev IF`: backlog). A "

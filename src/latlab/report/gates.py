@@ -318,7 +318,7 @@ def _flow_frame(flow: Flow, mtu: int, *, is_tagged: bool) -> FrameSize:
     largest = FrameSize.largest(mtu, beside=is_tagged)
     if flow.transport == "tcp" or flow.transport == "dds" or flow.size is None:
         return largest
-    own = FrameSize.of(flow.size + flow.overhead, flow.transport, vlan=flow.vlan is not None, beside=is_tagged)
+    own = FrameSize.of(flow.size + flow.beside, flow.transport, vlan=flow.vlan is not None, beside=is_tagged)
     return own if flow.path[0] == "streams" or flow.transport == "ethernet" else min(own, largest, key=_handed_over)
 
 
@@ -327,7 +327,7 @@ def _handed_over(frame: FrameSize) -> int:
 
 
 def _beneath(shaper: Taprio, traffic_class: int) -> LaunchQueue | None:
-    """What launches the packets of a class: its first queue is what its packets of one flow are in."""
+    """What launches the packets of a class: the same beneath each of its queues."""
     child = shaper.child_of(shaper.queues_of(traffic_class)[0])
     return LaunchQueue(child.delta, child.offload, child.deadline) if isinstance(child, Etf) else None
 

@@ -13,6 +13,7 @@ from typing import Final
 import yaml
 
 from latlab.model.bridges import KINDS
+from latlab.scenario.load import read_yaml
 from latlab.scenario.loads import LOAD_MODELS, LoadBetween, LoadOn
 
 SENT: Final = [
@@ -75,8 +76,8 @@ def _head(draft: Draft) -> Iterator[str]:
     what = "a virtual machine" if draft.guests == 1 else what
     yield "# docs/reference/scenario.md describes every key. `latlab validate` checks this file, `latlab plan` prints"
     yield "# the commands of a run, and `latlab run` measures."
-    yield f"name: {_scalar(draft.name)}"
-    yield f"description: {_scalar(f'A packet every {draft.period} {ways} {what}')}"
+    yield f"name: {_text(draft.name)}"
+    yield f"description: {_text(f'A packet every {draft.period} {ways} {what}')}"
 
 
 def _hosts(draft: Draft) -> Iterator[str]:
@@ -89,7 +90,7 @@ def _hosts(draft: Draft) -> Iterator[str]:
         if place is None:
             yield f"  {name}: {{kind: netns}}"
         elif place.destination:
-            yield f"  {name}: {{kind: ssh, ssh: {{destination: {_scalar(place.destination)}}}}}"
+            yield f"  {name}: {{kind: ssh, ssh: {{destination: {_text(place.destination)}}}}}"
         else:
             yield f"  {name}: {{kind: local}}"
 
@@ -104,15 +105,15 @@ def _links(draft: Draft) -> Iterator[str]:
     yield "# address of the subnet, the ECU's the second; guests get the eleventh and those after it."
     yield "links:"
     ends = f"sensor.{draft.sensor.interface}", f"ecu.{draft.ecu.interface}"
-    yield f"  - ends: [{', '.join(map(_scalar, ends))}]"
-    yield f"    subnet: {_scalar(draft.subnet)}"
+    yield f"  - ends: [{', '.join(map(_text, ends))}]"
+    yield f"    subnet: {_text(draft.subnet)}"
 
 
 def _guests(draft: Draft) -> Iterator[str]:
     if not draft.guests:
         return
     uplink = draft.ecu.interface if draft.ecu else "eth0"
-    build = "latlab image build" + ("" if draft.image == "debian-cloud" else f" {_scalar(draft.image)}")
+    build = "latlab image build" + ("" if draft.image == "debian-cloud" else f" {_text(draft.image)}")
     yield f"# The virtual machines on the ECU. `{build}` builds their image, once."
     yield f"# Bridges: {', '.join(KINDS)} (docs/reference/bridges.md)."
     yield "guests:"
@@ -121,7 +122,7 @@ def _guests(draft: Draft) -> Iterator[str]:
 
 
 def _guest(draft: Draft, uplink: str, bridge: str) -> str:
-    return f"{{host: ecu, uplink: {_scalar(uplink)}, image: {_scalar(draft.image)}, bridge: {_scalar(bridge)}}}"
+    return f"{{host: ecu, uplink: {_text(uplink)}, image: {_text(draft.image)}, bridge: {_text(bridge)}}}"
 
 
 def _streams(draft: Draft) -> Iterator[str]:
@@ -197,7 +198,7 @@ def _matrix(draft: Draft) -> Iterator[str]:
         return
     yield "matrix:"
     if several and draft.guests == 1:
-        yield f"  guests.vm1.bridge: [{', '.join(map(_scalar, draft.bridges))}]"
+        yield f"  guests.vm1.bridge: [{', '.join(map(_text, draft.bridges))}]"
     elif several:
         uplink = draft.ecu.interface if draft.ecu else "eth0"
         yield "  guests:                  # all change their bridge together, because they share an uplink"
@@ -216,8 +217,15 @@ def _accept(draft: Draft) -> Iterator[str]:
     yield f"#   {stream}.counts.lost: 0"
 
 
+def _text(text: str) -> str:
+    """Return the text as one YAML value that is text, whatever it would be without quotes: a number, null, a truth."""
+    return _scalar(text) if isinstance(read_yaml(text).data, str) else _quoted(text)
+
+
 def _scalar(text: str) -> str:
-    """Return the text as one YAML value, which cannot become anything else of the file."""
-    if _PLAIN.fullmatch(text):
-        return text
+    """Return the text as one YAML value, which cannot become anything else of the file; a number stays one."""
+    return text if _PLAIN.fullmatch(text) else _quoted(text)
+
+
+def _quoted(text: str) -> str:
     return yaml.safe_dump(text, default_style='"', width=float("inf")).rstrip("\n")

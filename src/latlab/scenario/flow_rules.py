@@ -17,7 +17,15 @@ from latlab.scenario.network import routes
 from latlab.scenario.parts import Part
 from latlab.scenario.probes import ONE_DATAGRAM_MAX, Between, DdsProbe, OnOne, PingProbe, ProbeBase, TimerProbe
 from latlab.scenario.sketch import Sketch
-from latlab.scenario.streams import CARRIERS, PRP_TRAILER, UDP_OVERHEAD, LaunchTime, Stream, copied_otherwise, launches
+from latlab.scenario.streams import (
+    CARRIERS,
+    UDP_OVERHEAD,
+    LaunchTime,
+    Stream,
+    beside_the_probe,
+    copied_otherwise,
+    launches,
+)
 from latlab.scenario.tuning import Tuning
 from latlab.scenario.units import format_duration, format_size
 
@@ -179,9 +187,7 @@ def timestamps_are_of_messages(sketch: Sketch, path: Path, probe: PingProbe | Dd
 def stream_fits_the_mtu(sketch: Sketch, path: Path, stream: Stream) -> Iterator[Mistake]:
     """A probe is one frame."""
     for mtu in {route.segment.mtu: "" for route in routes(sketch.segments, stream.talker, stream.listener, stream.via)}:
-        carrier = CARRIERS.get(stream.payload)
-        room = mtu - (UDP_OVERHEAD if stream.transport == "udp" else carrier.overhead if carrier else 0)
-        room -= PRP_TRAILER if stream.prp else 0
+        room = mtu - (UDP_OVERHEAD if stream.transport == "udp" else beside_the_probe(sketch.streams, str(path[1])))
         if stream.size > room:
             size = format_size(stream.size)
             what = f"{size} would be fragmented" if stream.transport == "udp" else f"{size} do not fit into a frame"

@@ -10,7 +10,7 @@ from typing import Any, Final, Literal
 from latlab.scenario.findings import Path
 from latlab.scenario.parts import End
 from latlab.scenario.probes import FIRST_DDS_DOMAIN, Between, OverDds, PingProbe, ProbeBase
-from latlab.scenario.streams import CARRIERS, FIRST_PORT, PRP_TRAILER, LaunchTime, Stream
+from latlab.scenario.streams import FIRST_PORT, LaunchTime, Stream, beside_the_probe
 
 Leg = Literal["up", "down"]
 Transport = Literal["udp", "tcp", "ethernet", "dds"]
@@ -30,7 +30,7 @@ class Flow:
     question came. transport: of `dds` in what packets a sample goes, and by which ports, is Cyclone DDS's affair.
     period, offset: ns; period None: no schedule (a closed loop, an answer, a tool's). port: UDP's or TCP's, None of raw
     frames and of DDS; who receives listens there, of a leg down who sends. size: bytes; None where a tool chooses.
-    overhead: bytes of a raw frame, at most, between its EtherType and its end that `size` does not count.
+    beside: bytes of a raw frame behind its EtherType that are not counted in size, at most.
     is_recorded: whether our agents record each packet.
     """
 
@@ -43,7 +43,7 @@ class Flow:
     transport: Transport
     port: int | None
     size: int | None
-    overhead: int
+    beside: int
     priority: int
     vlan: int | None
     ethertype: int | None
@@ -62,9 +62,9 @@ class Flow:
 
 def all_flows(streams: Mapping[str, Stream], probes: Mapping[str, ProbeBase]) -> Iterator[Flow]:
     """Every flow: streams in their order, then each probe's leg up and its leg down."""
-    copied = {stream.prp for stream in streams.values()}
     for number, (name, stream) in enumerate(streams.items(), start=1):
-        yield _of_stream(name, number, stream, in_pair=stream.prp is not None or name in copied)
+        beside = beside_the_probe(streams, name) if stream.transport == "ethernet" else 0
+        yield _of_stream(name, number, stream, beside)
     tools = tool_ports(streams, probes)
     for name, probe in probes.items():
         if isinstance(probe, Between):
@@ -111,8 +111,7 @@ def dds_domains(probes: Mapping[str, ProbeBase]) -> dict[str, int]:
     return {name: next(free) if probe.domain is None else probe.domain for name, probe in over.items()}
 
 
-def _of_stream(name: str, number: int, stream: Stream, *, in_pair: bool) -> Flow:
-    carrier = CARRIERS.get(stream.payload)
+def _of_stream(name: str, number: int, stream: Stream, beside: int) -> Flow:
     return Flow(
         name=name,
         number=number,
@@ -123,7 +122,7 @@ def _of_stream(name: str, number: int, stream: Stream, *, in_pair: bool) -> Flow
         transport=stream.transport,
         port=given_port(stream, number),
         size=stream.size,
-        overhead=(carrier.overhead if carrier else 0) + (PRP_TRAILER if in_pair else 0),
+        beside=beside,
         priority=stream.priority,
         vlan=stream.vlan,
         ethertype=stream.ethertype,
@@ -154,7 +153,7 @@ def _of_probe(name: str, number: int, probe: Between, tool_port: int | None) -> 
             transport=own.transport if own else transport_of(probe),
             port=port,
             size=getattr(probe, "size", None),
-            overhead=0,
+            beside=0,
             priority=own.priority if own else 0,
             vlan=own.vlan if own else None,
             ethertype=own.ethertype if own else None,

@@ -46,6 +46,8 @@ Subnet = Annotated[
 # VLAN interfaces on the ends of a link, and their priority maps (IEEE 802.1Q).
 
 
+QUEUES_MAX = 16
+"""Of an end of a link that is made, and of an emulated card."""
 VLANS_MAX = 16
 """Of one link: as many networks are set aside for each."""
 VLAN_NETWORK = IPv4Network("10.80.0.0/12")
@@ -140,7 +142,10 @@ class Link(Part):
 
     ends: Ends = Field(description="the two interfaces it joins: [host.interface, host.interface]")
     queues: int = Field(
-        default=1, ge=1, le=16, description="receive and transmit queues of each end of a veth, or of emulated cards"
+        default=1,
+        ge=1,
+        le=QUEUES_MAX,
+        description="receive and transmit queues of each end of a veth, or of emulated cards",
     )
     mtu: Annotated[int, BeforeValidator(_plain_bytes)] = Field(
         default=1500, ge=68, le=65535, description="bytes of an IP packet that fit into one frame"

@@ -597,8 +597,8 @@ def room(scenario: Scenario, name: str) -> Room | None:
 
 
 def _headers(scenario: Scenario, flow: Flow) -> int:
-    """Bytes of an IP packet that are not counted in the flow's size."""
+    """Bytes of an IP packet, or behind a raw frame's EtherType, that are not counted in the flow's size."""
     if flow.transport != "dds":
-        return {"udp": UDP_OVERHEAD, "tcp": TCP_HEADERS, "ethernet": flow.overhead}[flow.transport]
+        return {"udp": UDP_OVERHEAD, "tcp": TCP_HEADERS, "ethernet": flow.beside}[flow.transport]
     length = SEQUENCE_LENGTH if isinstance(scenario.probes[flow.probe or ""], DdsProbe) else 0
     return UDP_OVERHEAD + RTPS_HEADERS + length

@@ -302,6 +302,7 @@ RULES: tuple[Rule, ...] = (
     each("shapers", shapers.shaped_interface_is_there),
     each("shapers", shapers.shaper_goes_along),
     each("shapers", shapers.classes_have_queues),
+    each("shapers", shapers.classes_are_shaped_alike),
     each("shapers", shapers.gates_fit_their_cycle),
     each("shapers", shapers.slopes_are_below_the_speed),
     each("shapers", shapers.gates_have_a_timer_and_its_cpu),

@@ -10,6 +10,7 @@ from latlab.model.units import SECOND_NS
 from latlab.scenario.findings import Mistake, Path, unknown
 from latlab.scenario.guests import becomes_the_guests
 from latlab.scenario.hosts import BoardHost
+from latlab.scenario.links import QUEUES_MAX
 from latlab.scenario.loads import LoadBetween
 from latlab.scenario.network import Leaving, Route, ports_of, routes
 from latlab.scenario.parts import End, parse_end
@@ -68,7 +69,35 @@ def classes_have_queues(sketch: Sketch, path: Path, shaper: Shaper) -> Iterator[
     for index, link in sketch.links.items():
         if end in link.ends and (is_emulated(sketch, end) or not sketch.is_cable(link.ends)) and link.queues < needed:
             what = f"{needed} transmit queues are needed, links[{index}] has {link.queues}"
-            yield Mistake(path, what, f"links[{index}].queues of {needed} or more")
+            enough = f"links[{index}].queues of {needed} or more"
+            fewer = f"{QUEUES_MAX} or fewer, which is what the link can have"
+            yield Mistake(path, what, enough if needed <= QUEUES_MAX else fewer)
+
+
+def classes_are_shaped_alike(_: Sketch, path: Path, shaper: Shaper) -> Iterator[Mistake]:
+    """The same is beneath each queue of a class: the kernel spreads flows over all of them (skb_tx_hash)."""
+    if not isinstance(shaper, Classes):
+        return
+    for number in range(len(shaper.queue_counts)):
+        first, *others = shaper.queues_of(number)
+        other = next((queue for queue in others if shaper.child_of(queue) != shaper.child_of(first)), None)
+        if other is None:
+            continue
+        # Of the two at least one is written; the other may be that of txtime-assist.
+        here, there = sorted((first, other), key=lambda queue: (queue not in shaper.children, queue))
+        child, beside = shaper.child_of(here), shaper.child_of(there)
+        assert child is not None
+        if beside is None:
+            what = f"class {number} has {_one(child)} beneath queue {here} and none beneath queue {there}"
+        elif beside.kind != child.kind:
+            what = f"class {number} has {_one(child)} beneath queue {here} and {_one(beside)} beneath queue {there}"
+        else:
+            what = f"class {number} has another {child.kind} beneath queue {here} than beneath queue {there}"
+        yield Mistake((*path, "children", str(here)), what, "the same beneath each queue of a class")
+
+
+def _one(child: Etf | Cbs) -> str:
+    return "an etf" if isinstance(child, Etf) else "a cbs"
 
 
 def is_emulated(sketch: Sketch, end: End) -> bool:
@@ -217,7 +246,7 @@ def _alike(path: Path, end: End, launch: LaunchTime, etf: Etf) -> Iterator[Mista
 
 
 def leaf_of(shaper: Shaper | None, priority: int) -> Etf | Cbs | None:
-    """What shapes the packets of a priority last."""
+    """What shapes the packets of a priority last: the same beneath each queue of their class."""
     if isinstance(shaper, Etf | Cbs):
         return shaper
     if shaper is None or isinstance(shaper, Tbf):

@@ -15,6 +15,8 @@ CLASSES_MAX = 16
 """TC_QOPT_MAX_QUEUE, include/uapi/linux/pkt_sched.h."""
 PRIORITIES = 16
 """TC_PRIO_MAX + 1: what a priority map is indexed by."""
+GATES_MAX = 30
+"""tc builds its message in 1024 bytes (iproute2, tc/q_taprio.c), of which an entry takes 28, and all else up to 180."""
 ENTRY_NS_MAX = 2**32 - 1
 """TCA_TAPRIO_SCHED_ENTRY_INTERVAL is a u32."""
 DELTA_NS_MAX = 2**31 - 1
@@ -37,6 +39,12 @@ def _whole_kbit(rate: int) -> int:
     return rate
 
 
+def _whole_kbit_slope(slope: int) -> int:
+    if slope % RATES["kbit/s"]:
+        raise wrong(f"{slope} bit/s is a fraction of 1kbit/s", "a multiple of 1000: a whole number of kbit/s")
+    return slope
+
+
 def _each_once(classes: tuple[int, ...]) -> tuple[int, ...]:
     if len(set(classes)) != len(classes):
         raise wrong(f"a class twice in {shown(list(classes))}", "each class once")
@@ -45,7 +53,20 @@ def _each_once(classes: tuple[int, ...]) -> tuple[int, ...]:
 
 KilobitRate = Annotated[Rate, within(RATE, RATES["kbit/s"], (2**31 - 1) * RATES["kbit/s"]), AfterValidator(_whole_kbit)]
 """int bits a second, a multiple of 1000: what struct tc_cbs_qopt takes as an s32 of kbit/s."""
+SendSlope = Annotated[
+    int,
+    Field(ge=-(2**31) * RATES["kbit/s"], lt=0, json_schema_extra={"multipleOf": RATES["kbit/s"]}),
+    AfterValidator(_whole_kbit_slope),
+]
+"""bit/s, as `KilobitRate` is."""
 Credit = Annotated[int, Field(ge=-(2**31), lt=2**31)]
+
+
+def _handed_over(gates: tuple[Gate, ...]) -> tuple[Gate, ...]:
+    if len(gates) > GATES_MAX:
+        expected = f"{GATES_MAX} or fewer, which is what tc(8) can hand over (1024 bytes, q_taprio.c of iproute2)"
+        raise wrong(f"{len(gates)} entries", expected)
+    return gates
 
 
 Speed = Annotated[
@@ -94,8 +115,8 @@ class Cbs(Part):
     idle_slope: KilobitRate = Field(
         description="the bandwidth reserved for its queue, in whole frames, such as 20Mbit/s"
     )
-    send_slope: Annotated[int, Field(ge=-(2**31) * RATES["kbit/s"], lt=0)] | None = Field(
-        default=None, description="bit/s, below zero; idle_slope − speed of the port if not given"
+    send_slope: SendSlope | None = Field(
+        default=None, description="bit/s, below zero, in whole kbit/s; idle_slope − speed of the port if not given"
     )
     hi_credit: Credit | None = Field(
         default=None, description="bytes; the credit gained at idle_slope during one interfering frame if not given"
@@ -156,7 +177,9 @@ class Classes(Part):
     )
     rest: TrafficClass = Field(default=0, description="the traffic class of every other priority")
     queues: Listed[Annotated[int, Field(ge=1, le=16)]] = Field(
-        default=(), description="how many transmit queues each class has, from class 0 on; one each if not given"
+        default=(),
+        max_length=CLASSES_MAX,
+        description="how many transmit queues each class has, from class 0 on; one each if not given",
     )
     children: dict[TransmitQueue, Child] = Field(
         default_factory=dict, description="transmit queue → its shaper: an etf or a cbs"
@@ -209,7 +232,9 @@ class Taprio(Classes):
             "kernel computes; the NIC"
         )
     )
-    gates: Listed[Gate] = Field(min_length=1, max_length=4096, description="the schedule: entry after entry, repeated")
+    gates: Annotated[Listed[Gate], Field(min_length=1), AfterValidator(_handed_over)] = Field(
+        description="the schedule: entry after entry, repeated", json_schema_extra={"maxItems": GATES_MAX}
+    )
     shift: Duration = Field(default=0, description="cycles begin this long after multiples of the cycle in TAI")
     txtime_delay: Annotated[Duration, within(DURATION, 0, ENTRY_NS_MAX)] | None = Field(
         default=None,

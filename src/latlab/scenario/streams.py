@@ -176,6 +176,16 @@ def copied_otherwise(first: Stream, second: Stream) -> list[str]:
     return [key for key in keys if getattr(first, key) != getattr(second, key)]
 
 
+def beside_the_probe(streams: Mapping[str, Stream], name: str) -> int:
+    """Bytes of a frame behind the EtherType that are not the probe: what carries it, at most, and PRP's trailer.
+
+    Both LANs' frames have the trailer, although only one of the two streams says what it is a copy of.
+    """
+    carrier = CARRIERS.get(streams[name].payload)
+    is_of_a_pair = streams[name].prp is not None or any(one.prp == name for one in streams.values())
+    return (carrier.overhead if carrier else 0) + (PRP_TRAILER if is_of_a_pair else 0)
+
+
 def launches_between(offset: int, period: int, begin: int, end: int) -> int:
     """How many packets are launched in [begin, end) ns after the start."""
     return max(0, -((offset - end) // period)) - max(0, -((offset - begin) // period))

@@ -22,7 +22,7 @@ from latlab.hosts import Host, LostMachine, Process, host_from, signal_group
 from latlab.model.errors import LabError, LatlabError, SnapshotError, StartError, UnreachedError, after_that
 from latlab.testbed.images import mark_used
 from latlab.testbed.journal import Journal, ProcessRecord, Record
-from latlab.testbed.step import Argv, Check, Service, Step, StepResult, fill
+from latlab.testbed.step import Argv, Before, Check, Service, Step, StepResult, fill
 from latlab.testbed.undo import MARK, end_process, raise_together, undo_journal
 
 if TYPE_CHECKING:
@@ -31,6 +31,9 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 BY_HAND = "`latlab plan` prints every command, so that you can run it manually"
+OTHER_VERSION = "run it manually: another version of the program may print something else"
+PRINTED = 200
+"""How much of what a program printed is quoted."""
 CAUSE_POLLS = 15
 CAUSE_POLL_S = 0.02
 
@@ -310,8 +313,7 @@ class TestBed:
                 remedy="`latlab clean`; or remove it manually if another program left it",
             )
         if step.undo and not host.fleeting:
-            before = step.before
-            values = before.read((await host.run(before.argv)).stdout) if before else {}
+            values = await _former(host, step.before) if step.before else {}
             self._journal.record(host, step.title, fill(step.undo, values), step.present, step.rescue)
         marked = {MARK: self._journal.mark} if step.undo else None
         return (await host.run(step.do, env=marked, timeout_s=step.within_s)).stderr.strip() if step.do else ""
@@ -352,6 +354,19 @@ class TestBed:
             ok=why is None,
             why=why,
         )
+
+
+async def _former(host: Host, before: Before) -> Mapping[str, str]:
+    """Names and values of what stood before a step. LabError: they cannot be read."""
+    output = (await host.run(before.argv)).stdout
+    try:
+        return before.read(output)
+    except (ValueError, LookupError, TypeError) as error:
+        raise LabError(
+            f"`{host.command_line(before.argv)}` printed {output.strip()[:PRINTED]!r}: {error}",
+            where=host.name,
+            remedy=OTHER_VERSION,
+        ) from None
 
 
 async def _explained(error: LabError, host: Host, step: Step) -> LabError:
@@ -463,7 +478,7 @@ async def read_back(host: Host, check: Check) -> str:
                 check.read(done.stdout) if done.returncode == 0 else f"status {done.returncode}: {done.stderr.strip()}"
             )
         except (ValueError, LookupError, TypeError):
-            actual = f"unreadable: {done.stdout.strip()[:200]}"
+            actual = f"unreadable: {done.stdout.strip()[:PRINTED]}"
         if actual == check.expected or time.monotonic() >= deadline:
             return actual
         # By the host's own clock: a machine in virtual time runs as long as anything waits for something on it, and

@@ -22,25 +22,30 @@ FAKE = """\
 #!/bin/sh
 for last; do :; done
 case "$last" in
-freq) printf 'phc_ctl[1.2]: clock frequency offset is %sppb\\n' "$(cat "$STATE")" ;;
+freq)
+    [ -e "$STATE.gone" ] && { echo "phc_ctl[1.2]: unknown clock" >&2; exit 255; }
+    printf 'phc_ctl[1.2]: clock frequency offset is %sppb\\n' "$(cat "$STATE")" >&{stream} ;;
 *) echo "$*" >> "$STATE.words"; [ -e "$STATE.stuck" ] || echo "$last" > "$STATE" ;;
 esac
 """
 """phc_ctl with a clock in a file, which ends with 0 where that is stuck, too."""
+STREAMS = {"3.1.1": "2", "4.2": "1"}
+"""Version of linuxptp → where its phc_ctl prints a frequency: pr_err, and pr_notice since 4.2 (phc_ctl.c, do_freq)."""
 
 
-def undos() -> list[Argv]:
+def kept() -> list[Step]:
     steps = [step for step in ptp_steps(boards(), planned_site(boards())) if "frequency" in step.title]
     assert [step.title for step in steps] == [
         "record the frequency of the clock of board1.eth0",
         "record the frequency of the clock of board2.eth0",
         "record the frequency of board2's clock",
     ]
-    found = []
-    for step in steps:
-        assert isinstance(step, Step)
-        assert step.undo
-        found.append(step.undo)
+    return [step for step in steps if isinstance(step, Step)]
+
+
+def undos() -> list[Argv]:
+    found = [step.undo for step in kept() if step.undo]
+    assert len(found) == 3
     return found
 
 
@@ -61,13 +66,18 @@ def test_phc_ctl_takes_the_former_frequency_for_one_even_if_it_is_below_zero(ppb
         assert said.returncode != 0
 
 
-@pytest.fixture
-def clock(tmp_path: Path) -> Path:
-    """What stands for the clock's frequency."""
+@pytest.fixture(params=STREAMS)
+def clock(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    """What stands for the clock's frequency, by either version of linuxptp."""
     program = tmp_path / "phc_ctl"
-    program.write_text(FAKE)
+    program.write_text(FAKE.replace("{stream}", STREAMS[request.param]))
     program.chmod(0o755)
     return tmp_path / "clock"
+
+
+def at_the_clock(clock: Path, argv: Argv) -> subprocess.CompletedProcess[str]:
+    environment = {"PATH": f"{clock.parent}:/usr/bin:/bin", "STATE": str(clock)}
+    return subprocess.run(argv, env=environment, capture_output=True, text=True, check=False)
 
 
 @pytest.fixture
@@ -76,11 +86,25 @@ def restore(clock: Path) -> Restore:
 
     def from_to(now: str, former: str) -> subprocess.CompletedProcess[str]:
         clock.write_text(now + "\n")
-        environment = {"PATH": f"{clock.parent}:/usr/bin:/bin", "STATE": str(clock)}
-        argv = fill(undos()[0], {"ppb": former})
-        return subprocess.run(argv, env=environment, capture_output=True, text=True, check=False)
+        return at_the_clock(clock, fill(undos()[0], {"ppb": former}))
 
     return from_to
+
+
+def test_what_either_version_prints_is_read_before(clock: Path) -> None:
+    clock.write_text("-12.500000\n")
+    before = kept()[0].before
+    assert before
+    assert before.read(at_the_clock(clock, before.argv).stdout) == {"ppb": "-12.500000"}
+
+
+def test_a_clock_that_cannot_be_read_is_reported_as_an_error(clock: Path) -> None:
+    Path(f"{clock}.gone").touch()
+    before = kept()[0].before
+    assert before
+    said = at_the_clock(clock, before.argv)
+    assert said.returncode != 0
+    assert said.stderr == "phc_ctl[1.2]: unknown clock\n"
 
 
 @pytest.mark.parametrize("former", ["-12.500000", "-0.300000", "0.000000", "0.900000", "20000.000000"])

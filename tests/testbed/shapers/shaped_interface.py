@@ -37,6 +37,8 @@ ENTRIES = "sched-entry S 03 101000 sched-entry S 02 103000 sched-entry S 06 1090
 MQPRIO: dict[str, Any] = {"kind": "mqprio", "map": {"0": 0}, "rest": 1, "queues": [1, 2]}
 ETF: dict[str, Any] = {"kind": "etf"}
 CBS: dict[str, Any] = {"kind": "cbs", "idle_slope": "1Mbit/s"}
+BENEATH_1 = {"1": CBS, "2": CBS}
+"""A cbs beneath each queue of MQPRIO's class 1."""
 TBF: dict[str, Any] = {"kind": "tbf", "rate": "100Mbit/s"}
 LAUNCHED = {"talker": "sensor", "listener": "ecu", "period": "1ms", "size": "64B", "launch_time": True}
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 from typing import Any
 
 import pytest
@@ -10,10 +11,12 @@ from lab_machine import run
 from shaped_interface import CBS, ETF, MQPRIO, SITE, TAPRIO, applied, cards
 
 from latlab.model.errors import LabError
-from latlab.scenario.shapers import Cbs, Etf, Mqprio, Shaper, Taprio
+from latlab.scenario.shapers import GATES_MAX, Cbs, Etf, Mqprio, Shaper, Taprio
 from latlab.testbed.apply import BY_HAND
 from latlab.testbed.shapers import shaper_steps
 from latlab.testbed.shapers.base import refusal
+from latlab.testbed.shapers.mqprio import class_words
+from latlab.testbed.shapers.taprio import schedule_words
 from latlab.testbed.step import Explain, Step
 
 IGB = """\
@@ -99,6 +102,20 @@ def test_a_shaper_that_is_refused_is_reported_with_what_its_interface_has() -> N
         f"lat0: driver veth, 2 transmit queues, no PTP clock, kernel {os.uname().release}; "
         "offload: false works with any NIC"
     )
+
+
+@pytest.mark.real
+@pytest.mark.usefixtures("machine")
+@pytest.mark.parametrize("mode", ["software", "txtime-assist", "offload"])
+def test_tc_can_hand_over_as_many_gates_as_a_schedule_may_have(mode: str) -> None:
+    run("ip", "link", "add", "lat0", "numtxqueues", "2", "type", "veth", "peer", "name", "lat1")
+    gates = [{"open": [0, 1], "for": "4294967295ns"}] * GATES_MAX
+    shaper = Taprio.model_validate(TAPRIO | {"mode": mode, "gates": gates})
+    words = (*class_words(shaper), "base-time", str(2**62), *schedule_words(shaper))
+    argv = ("tc", "qdisc", "replace", "dev", "lat0", "parent", "root", "handle", "7:", "taprio", *words)
+    # Whether the kernel takes it is another question, which is asked once the message is whole.
+    said = subprocess.run(argv, capture_output=True, text=True, check=False)
+    assert "exceeded bound" not in said.stderr
 
 
 REFUSED = ("sh", "-c", "echo not here >&2; exit 3")

@@ -10,6 +10,7 @@ import pytest
 from lab_machine import run, scenario
 from shaped_interface import (
     ASSISTED,
+    BENEATH_1,
     CBS,
     CBS_THERE,
     CLASSES,
@@ -140,20 +141,23 @@ def test_each_kind_is_one_command(shaper: dict[str, Any], words: str) -> None:
 
 
 def test_children_stand_beneath_their_queues_and_go_with_the_root() -> None:
-    children = {"0": ETF, "2": CBS}
-    root, first, second = of_shaper(MQPRIO | {"children": children}, streams={"control": LAUNCHED})
+    children = {"0": ETF, **BENEATH_1}
+    root, first, second, third = of_shaper(MQPRIO | {"children": children}, streams={"control": LAUNCHED})
     assert first.title == "etf shapes transmit queue 0 of sensor.eth0"
     assert first.do == child_command(0, "etf clockid CLOCK_TAI delta 200000")
-    assert second.do == child_command(2, "cbs idleslope 1000 sendslope -9999000 hicredit 1 locredit -1522 offload 0")
+    for queue, step in ((1, second), (2, third)):
+        words = "cbs idleslope 1000 sendslope -9999000 hicredit 1 locredit -1522 offload 0"
+        assert step.do == child_command(queue, words)
     assert root.undo
-    assert [(step.undo, step.present) for step in (first, second)] == [(None, None)] * 2
+    assert [(step.undo, step.present) for step in (first, second, third)] == [(None, None)] * 3
 
 
 def test_a_child_reckons_with_its_own_speed_then_with_its_ports() -> None:
-    children = {"0": CBS, "1": CBS | {"speed": "100Mbit/s"}}
-    _, first, second = of_shaper(MQPRIO | {"speed": "1Gbit/s", "children": children})
+    children = {"0": CBS, **dict.fromkeys("12", CBS | {"speed": "100Mbit/s"})}
+    _, first, second, third = of_shaper(MQPRIO | {"speed": "1Gbit/s", "children": children})
     assert "sendslope -999000" in " ".join(first.do)
     assert "sendslope -99000" in " ".join(second.do)
+    assert "sendslope -99000" in " ".join(third.do)
 
 
 def test_txtime_assist_puts_an_etf_beneath_every_queue() -> None:
@@ -167,7 +171,7 @@ def test_txtime_assist_puts_an_etf_beneath_every_queue() -> None:
 
 
 def test_every_command_can_be_pasted_into_a_shell() -> None:
-    for shaper in (TAPRIO, TAPRIO | {"mode": "txtime-assist"}, MQPRIO | {"children": {"1": CBS}}):
+    for shaper in (TAPRIO, TAPRIO | {"mode": "txtime-assist"}, MQPRIO | {"children": BENEATH_1}):
         for step in (*shaper_steps(shaped(shaper), SITE), *shaper_steps(cards(MQPRIO), SITE)):
             argvs = (step.do, step.undo, step.present, step.check and step.check.argv)
             for argv in (*argvs, step.explain and step.explain.argv):
@@ -198,6 +202,32 @@ def test_what_tc_says_of_a_shaper_is_what_is_expected(shaper: dict[str, Any], ou
     launched = {"streams": {"control": LAUNCHED}} if shaper["kind"] == "etf" else {}
     root = of_shaper(shaper, **launched)[0]
     assert read(root, output) == expected(root)
+
+
+@pytest.mark.parametrize(
+    ("rate", "burst", "printed"),
+    [
+        # Recorded of iproute2 6.1, kernel 6.18.
+        ("100Mbit/s", "1522B", '"rate":12500000,"burst":1512,"lat":20359'),
+        ("300Mbit/s", "1600B", '"rate":37500000,"burst":1575,"lat":6784'),
+        ("1Gbit/s", "1600B", '"rate":125000000,"burst":1500,"lat":2036'),
+        ("1Gbit/s", "1630B", '"rate":125000000,"burst":1500,"lat":2036'),
+        ("2500Mbit/s", "1600B", '"rate":312500000,"burst":1562,"lat":814'),
+        ("10Gbit/s", "100kB", '"rate":1250000000,"burst":98750,"lat":125'),
+        ("40Gbit/s", "1600B", '"rate":5000000000,"burst":0,"lat":51'),
+    ],
+)
+def test_a_burst_is_read_back_although_tc_prints_it_in_whole_microseconds(rate: str, burst: str, printed: str) -> None:
+    (step,) = of_shaper({"kind": "tbf", "rate": rate, "burst": burst})
+    there = TBF_THERE.replace('"rate":12500000,"burst":1600,"lat":20352', printed)
+    assert read(step, there) == expected(step)
+
+
+@pytest.mark.parametrize("other", [0, 1584, 1601, 3000])
+def test_another_burst_is_seen(other: int) -> None:
+    (step,) = of_shaper(TBF)
+    there = TBF_THERE.replace('"burst":1600', f'"burst":{other}')
+    assert read(step, there) == f"tbf rate 12500000 B/s, burst {other} B" != expected(step)
 
 
 @pytest.mark.parametrize(("bridge", "place"), [("tap", "ecu lat0"), ("vfio", "vm1 eth0")])
@@ -253,12 +283,14 @@ def test_gates_that_are_all_closed_are_read_back(words: str) -> None:
 
 
 def test_what_stands_beneath_a_queue_is_read_back_there() -> None:
-    children = {"0": ETF | {"skip_sock_check": True}, "1": CBS | {"hi_credit": 30, "lo_credit": -1500}}
-    _, etf, cbs = of_shaper(MQPRIO | {"children": children}, streams={"control": LAUNCHED})
+    credits_of = CBS | {"hi_credit": 30, "lo_credit": -1500}
+    children = {"0": ETF | {"skip_sock_check": True}, "1": credits_of, "2": credits_of}
+    _, etf, cbs, other = of_shaper(MQPRIO | {"children": children}, streams={"control": LAUNCHED})
     output = f"{MQPRIO_THERE[:-1]},{CBS_THERE},{ETF_THERE}]"
     assert read(etf, output) == expected(etf)
     assert read(cbs, output) == expected(cbs)
     assert read(etf, MQPRIO_THERE) == read(cbs, MQPRIO_THERE) == "nothing"
+    assert read(other, output) == "nothing"
     assert read(cbs, output.replace('"hicredit":30', '"hicredit":31')) != expected(cbs)
     assert read(etf, output.replace('"skip_sock_check":"on"', '"skip_sock_check":"off"')) != expected(etf)
 
@@ -327,7 +359,7 @@ def test_shapers_come_after_tuning() -> None:
 
 
 def test_the_plan_has_the_shapers_and_takes_them_away() -> None:
-    text = plan_text([PlannedCell("all", shaped(MQPRIO | {"children": {"1": CBS}}), Site(TAG))])
+    text = plan_text([PlannedCell("all", shaped(MQPRIO | {"children": BENEATH_1}), Site(TAG))])
     set_up, undo = text.split("\n# ---- Undo the test bed")
     inside = "ip netns exec latlab-RUN-sensor tc"
     assert "# mqprio shapes sensor.eth0\n" in set_up

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from lab_machine import scenario
-from shaped_interface import CBS, ETF, LAUNCHED, MQPRIO, SITE, TAPRIO, read, shaped
+from shaped_interface import BENEATH_1, CBS, ETF, LAUNCHED, MQPRIO, SITE, TAPRIO, read, shaped
 
 from latlab.hosts import MACHINE
 from latlab.scenario import parse
@@ -51,7 +51,7 @@ def test_only_what_counts_tai_asks_for_it_and_once_for_a_machine() -> None:
         return sum("TAI" in step.title for step in steps)
 
     assert asks(tai_steps(shaped(CBS), SITE)) == 0
-    assert asks(tai_steps(shaped(MQPRIO | {"children": {"1": CBS}}), SITE)) == 0
+    assert asks(tai_steps(shaped(MQPRIO | {"children": BENEATH_1}), SITE)) == 0
     launched = {"control": LAUNCHED}
     assert asks(tai_steps(shaped(MQPRIO | {"children": {"0": ETF}}, streams=launched), SITE)) == 1
     link = {"ends": ["sensor.eth0", "ecu.lat0"], "queues": 4}

@@ -37,9 +37,12 @@ FOLLOWING_REMEDY = (
     "check phc2sys's log: it must be able to read the card's clock, and no other program may adjust a clock"
 )
 
+AS_IT_IS = 'said=$(phc_ctl -q "$0" freq 2>&1) || { echo "$said" >&2; exit 1; }; echo "$said"'
+"""Prints a clock's frequency: before linuxptp 4.2, phc_ctl prints it where it prints errors."""
+
 AS_IT_WAS = """\
 phc_ctl -q "$0" -- freq "$1" || exit
-now=$(phc_ctl -q "$0" freq | sed -n 's/.*frequency offset is \\(-*[0-9]*\\)[.].*/\\1/p')
+now=$(phc_ctl -q "$0" freq 2>&1 | sed -n 's/.*frequency offset is \\(-*[0-9]*\\)[.].*/\\1/p')
 off=$((now - ${1%%.*}))
 [ -n "$now" ] && [ "$off" -ge -1 ] && [ "$off" -le 1 ] && exit
 echo "the frequency of $0 is ${now:-not known} ppb, and was $1" >&2; exit 1"""
@@ -208,7 +211,7 @@ def _frequency_kept(port: ClockPort, clock: str) -> Step:
         do=("phc_ctl", "-q", clock, "freq"),
         # Behind `--`: one below zero is no option.
         undo=("sh", "-c", AS_IT_WAS, clock, "{ppb}"),
-        before=Before(("phc_ctl", "-q", clock, "freq"), frequency),
+        before=Before(("sh", "-c", AS_IT_IS, clock), frequency),
     )
 
 

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from latlab.model.units import RATES
+from latlab.model.units import RATES, SECOND_NS
 from latlab.scenario.shapers import Cbs, Etf, Tbf
 from latlab.testbed.shapers.base import Qdisc, QdiscPlace, ShaperKind, in_words, shaped
 from latlab.testbed.step import Step
 
 SWITCH = {True: "on", False: "off"}
+BURST_LOST_NS = 1_000 + 64
+"""The kernel has a burst as the time that it takes, and gives that in ticks of 64 ns (PSCHED_NS2TICKS); tc prints what
+passes in the whole µs of it (tc_core_tick2time, iproute2)."""
 
 
 class EtfKind(ShaperKind):
@@ -67,8 +70,16 @@ class TbfKind(ShaperKind):
         """One step."""
         words = ("tbf", "rate", f"{shaper.rate}bit", "burst", f"{shaper.burst}b", "limit", f"{shaper.limit}b")
         options = {"rate": shaper.rate // 8, "burst": shaper.burst}
-        check = place.check(in_words({"kind": "tbf", "options": options}, tbf_words), tbf_words)
+        expected = in_words({"kind": "tbf", "options": options}, tbf_words)
+        check = place.check(expected, lambda found: tbf_words(found | {"burst": _burst_set(shaper, found["burst"])}))
         yield from shaped(place, shaper, place.replaced(*words), check)
+
+
+def _burst_set(shaper: Tbf, printed: int) -> int:
+    """The shaper's burst where tc prints that as it did, else what it printed."""
+    # One byte for what passes in a fraction of the time, one as tc cuts the sum.
+    lost = shaper.rate * BURST_LOST_NS // (8 * SECOND_NS) + 2
+    return shaper.burst if shaper.burst - lost <= printed <= shaper.burst else printed
 
 
 def tbf_words(options: Qdisc) -> str:
