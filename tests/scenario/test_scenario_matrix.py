@@ -382,6 +382,23 @@ def test_a_name_stands_for_its_value_in_exclude_and_in_overrides(with_: With) ->
     assert [cell.scenario.streams["control"].period == 3_000_000 for cell in found] == [False, True, True]
 
 
+@pytest.mark.parametrize("written", ["1", "2.50", "1e3", "true", "null"])
+def test_a_name_may_be_a_number_or_a_word_of_yaml(load: Callable[[str], Loaded], base: str, written: str) -> None:
+    found = load(
+        base
+        + f"matrix:\n  streams.control.size: {{{written}: 64B, 10: 1400B}}\n"
+        + f"exclude:\n  - {{streams.control.size: {written}}}\n"
+        + "overrides:\n  - {when: {streams.control.size: 10}, set: {streams.control.period: 3ms}}\n"
+    )
+    (cell,) = cells(found)
+    assert (cell.slug, cell.scenario.streams["control"].period) == ("streams.control.size=10", 3_000_000)
+
+
+def test_a_number_is_the_name_of_no_other_number(said: Said) -> None:
+    (found,) = said({SIZE: {"1": "64B", "2": "1400B"}, "exclude": [{"streams.control.size": True}]})
+    assert found.startswith("exclude[0].streams.control.size: unknown value 'true'")
+
+
 @pytest.mark.parametrize(
     ("changes", "told"),
     [

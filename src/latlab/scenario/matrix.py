@@ -434,13 +434,23 @@ def _place(key: str, value: object, values: _Values | None) -> int | None:
     """Which of the values of a matrix's key it is, or is the name of; None: none of them."""
     if values is None:
         return None
-    if values.named and value in values.names:
-        return values.names.index(value)
+    named = [index for index, name in enumerate(values.names) if _is_name(name, value)] if values.named else []
+    if named:
+        return named[0]
 
     def text(one: object) -> str:
         return json.dumps(sorted(_names(one)) if key in CHOSEN else one, sort_keys=True)
 
     return next((index for index, one in enumerate(values) if text(one) == text(value)), None)
+
+
+def _is_name(name: str, value: object) -> bool:
+    """Whether a value stands for a name: of a number or a word as `true` a file has the text where it is a key."""
+    if isinstance(value, str):
+        return name == value
+    with suppress(ValueError):
+        return json.dumps(json.loads(name)) == json.dumps(value)
+    return False
 
 
 def _path_findings(sketch: Sketch, where: Path, parts: tuple[str, ...]) -> Iterator[Mistake]:
