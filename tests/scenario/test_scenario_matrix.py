@@ -58,6 +58,15 @@ def test_what_is_not_written_can_be_varied_too(with_: With) -> None:
     assert launch_time.lead == 1_000_000
 
 
+def test_flows_that_are_watched_can_be_varied(with_: With, said: Said) -> None:
+    values = {"flows": {"plc": {"match": "udp port 5", "at": ["sensor.eth0"]}}}
+    key = "matrix/flows.plc.match"
+    found = cells(with_(values | {key: ["udp port 5", "tcp port 5"]}))
+    assert [cell.scenario.watched["plc"].match for cell in found] == ["udp port 5", "tcp port 5"]
+    (told,) = said(values | {key.replace("plc", "control"): ["udp port 5"]})
+    assert "unknown key 'control' in flows; expected one of plc" in told
+
+
 def test_a_cell_leaves_the_base_scenario_and_the_other_cells_alone(with_: With) -> None:
     loaded = with_({"matrix/links.0.mtu": [1000, 9000]})
     assert [cell.scenario.links[0].mtu for cell in cells(loaded)] == [1000, 9000]

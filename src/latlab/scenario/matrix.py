@@ -507,7 +507,7 @@ def _under(place: object) -> dict[str, Callable[[], object]]:
 def _top(sketch: Sketch, name: str) -> object:
     """What the scenario has at its top: a collection has every entry that is written, None for the unusable."""
     if name not in _COLLECTIONS:
-        return getattr(sketch.top, name)
+        return _under(sketch.top)[name]()
     if name not in sketch.names:
         raise UnknownError(name)
     entries = {key: getattr(sketch, name).get(key) for key in sketch.names[name]}
