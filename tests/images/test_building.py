@@ -14,7 +14,7 @@ from cpio_reader import read
 
 from latlab.model.errors import LabError, UsageError
 from latlab.testbed.agent_binary import find_agent
-from latlab.testbed.images import Image, build_image, clean_images, find_image, list_images, snapshot_path
+from latlab.testbed.images import Image, Removal, build_image, clean_images, find_image, list_images, snapshot_path
 
 LATLAB = Path(sys.executable).with_name("latlab")
 NAME = "debian-cloud"
@@ -186,11 +186,11 @@ def test_cleaning_takes_the_snapshots_along_and_all_means_the_packages_too(own: 
     with pytest.raises(UsageError, match="no image other"):
         clean_images([NAME, "other"])
     assert path.exists()
-    (line,) = clean_images([NAME])
+    (line,) = clean_images([NAME]).removed
     assert line.startswith(f"image {NAME} with 1 snapshot, ")
     assert list((own / "images").iterdir()) == []
-    assert [line.split(",")[0] for line in clean_images()] == ["fetched packages"]
-    assert clean_images() == []
+    assert [line.split(",")[0] for line in clean_images().removed] == ["fetched packages"]
+    assert clean_images() == Removal()
 
 
 @pytest.mark.long

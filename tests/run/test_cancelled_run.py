@@ -44,7 +44,8 @@ def test_a_cancellation_that_a_cell_loses_ends_the_run_all_the_same(
     folder = RunFolder.create(tmp_path, "two")
 
     async def told() -> None:
-        work = asyncio.ensure_future(matrix._run_all(order, folder, lambda event: None, 2, Beds([], Site("0000"), 2)))
+        beds = Beds([], Site("0000"), 2)
+        work = asyncio.ensure_future(matrix._run_all(order, folder, lambda event: None, 2, beds, {}))
         while len(begun) < 2:
             await asyncio.sleep(0.01)
         work.cancel()

@@ -190,16 +190,32 @@ def test_cells_that_are_excluded_are_not_measured(with_: With) -> None:
         (
             [{"links.0.mtv": 9000}],
             "exclude[0].links.0.mtv: unknown key of the matrix 'links.0.mtv'; "
-            "expected links.0.mtu? (known: links.0.mtu, loads)",
+            "expected links.0.mtu? (known: links.0.mtu, loads, loads.same.size)",
         ),
         ([{"loads": "back"}], "exclude[0].loads: unknown value 'back' of matrix.loads; expected one of none, same"),
         (
             [{"links.0.mtu": 1500}, {"links.0.mtu": 9000}],
             "exclude: every cell is excluded; expected one cell that is measured",
         ),
+        (
+            [{"links.0.mtu": 9000, "loads": "same"}, {"loads": "none", "loads.same.size": "64B"}],
+            "exclude[1]: no cell has these values; expected values that one cell has together",
+        ),
     ],
 )
 def test_what_excludes_names_cells_of_the_matrix_and_not_all(
     said: Said, exclude: list[dict[str, Any]], what: str
 ) -> None:
-    assert said({"matrix": MATRIX, "exclude": exclude}) == [what]
+    assert said({"matrix": MATRIX | {"loads.same.size": ["64B", "1kB"]}, "exclude": exclude}) == [what]
+
+
+def test_an_override_that_applies_in_no_cell_is_a_mistake(said: Said) -> None:
+    asked = {"matrix": MATRIX | {"loads.same.size": ["64B", "1kB"]}}
+    (found,) = said(
+        asked | {"overrides": [override({"watch_drops": "never"}, loads="none", **{"loads.same.size": "64B"})]}
+    )
+    assert found == "overrides[0].when: no cell has these values; expected values that one cell has together"
+
+
+def test_an_override_that_applies_in_excluded_cells_only_is_none(said: Said) -> None:
+    assert not said({"matrix": MATRIX, "overrides": [override()], "exclude": [{"links.0.mtu": 9000}]})

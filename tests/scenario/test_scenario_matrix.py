@@ -58,6 +58,15 @@ def test_what_is_not_written_can_be_varied_too(with_: With) -> None:
     assert launch_time.lead == 1_000_000
 
 
+def test_flows_that_are_watched_can_be_varied(with_: With, said: Said) -> None:
+    values = {"flows": {"plc": {"match": "udp port 5", "at": ["sensor.eth0"]}}}
+    key = "matrix/flows.plc.match"
+    found = cells(with_(values | {key: ["udp port 5", "tcp port 5"]}))
+    assert [cell.scenario.watched["plc"].match for cell in found] == ["udp port 5", "tcp port 5"]
+    (told,) = said(values | {key.replace("plc", "control"): ["udp port 5"]})
+    assert "unknown key 'control' in flows; expected one of plc" in told
+
+
 def test_a_cell_leaves_the_base_scenario_and_the_other_cells_alone(with_: With) -> None:
     loaded = with_({"matrix/links.0.mtu": [1000, 9000]})
     assert [cell.scenario.links[0].mtu for cell in cells(loaded)] == [1000, 9000]
@@ -66,7 +75,7 @@ def test_a_cell_leaves_the_base_scenario_and_the_other_cells_alone(with_: With) 
 
 
 def test_slugs_are_file_names_and_unique(with_: With) -> None:
-    rates = ["100Mbit/s", "100 Mbit/s", "max"]
+    rates = ["100Mbit/s", "200 Mbit/s", "max"]
     launch_times = [False, {"lead": "300us"}, {"lead": "1ms", "batch": 64, "deadline": True}]
     values = {"matrix/loads.same.rate": rates, "matrix/streams.control.launch_time": launch_times}
     slugs = [cell.slug for cell in cells(with_(values))]
@@ -168,9 +177,26 @@ def test_a_long_label_still_makes_a_file_name(with_: With) -> None:
         ({"tuning.gone.talker.fifo": [1]}, "tuning.gone.talker.fifo", "unknown key 'gone' in tuning"),
         ({"": [1]}, "", "unknown key ''"),
         ({"name": ["a"]}, "name", "is the same in every cell"),
+        ({"exclude": [[{"a": 1}], [{"b": 2}]]}, "exclude", "is the same in every cell"),
         ({"clock.sync": []}, "clock.sync", "it is empty"),
         ({"clock.sync": "shared"}, "clock.sync", "'shared' is not a list"),
         ({"links.0.mtu": [1500, 1500]}, "links.0.mtu", "1500 appears twice"),
+        (
+            {"streams.control.period": ["1ms", "2ms", "1000us"]},
+            "streams.control.period[2]",
+            "'1000us' is the same as '1ms'; expected each value once",
+        ),
+        (
+            {"streams.control.size": {"small": "1000B", "large": "1kB"}},
+            "streams.control.size.large",
+            "'1kB' is the same as '1000B'",
+        ),
+        (
+            {"streams.control.launch_time": [False, True, {}]},
+            "streams.control.launch_time[2]",
+            "{} is the same as true",
+        ),
+        ({"tuning.ecu": [{}, {"listener": {}}]}, "tuning.ecu[1]", "{'listener': {}} is the same as {}"),
         ({"loads": ["none", "x"]}, "loads[1]", "unknown load 'x'; expected one of none, same, back"),
         ({"loads": [["same", "gone"]]}, "loads[0][1]", "unknown load 'gone'"),
         ({"loads": [["same", "none"]]}, "loads[0]", "is not a combination of loads"),
@@ -191,9 +217,26 @@ def test_a_long_label_still_makes_a_file_name(with_: With) -> None:
     ],
 )
 def test_a_matrix_that_cannot_be_is_refused(said: Said, matrix: dict[str, Any], path: str, what: str) -> None:
-    where = "matrix." + path if path in matrix or path.startswith("loads") else "matrix"
+    where = "matrix" if what.endswith(" cells") else f"matrix.{path}"
     found = said({"matrix": matrix})
     assert any(line.startswith(f"{where}: ") and what in line for line in found), found
+
+
+def test_values_that_mean_the_same_are_reported_next_to_other_mistakes(said: Said) -> None:
+    found = said({"streams.control.period": "1", "matrix/streams.control.period": ["1ms", "1000us"]})
+    assert [line.split(": ")[0] for line in found] == ["streams.control.period", "matrix.streams.control.period[1]"]
+
+
+def test_guests_that_only_some_cells_use_do_not_make_two_values_the_same(with_: With) -> None:
+    vm1, vm2 = ({"host": "ecu", "uplink": "eth0"} | runs for runs in ({}, {"runs": "used"}))
+    values = {
+        "guests": {"vm1": vm1, "vm2": vm2},
+        "probes.native": {"probe": "timer", "on": "ecu", "period": "1ms"},
+        "probes.virtual": {"probe": "timer", "on": "vm2", "period": "1ms"},
+        "matrix.guests": [{"vm1": vm1, "vm2": vm2}, {"vm1": vm1, "vm2": vm2 | {"vcpus": 2}}],
+        "matrix.probes": ["native", "virtual"],
+    }
+    assert len(cells(with_(values))) == 4
 
 
 def test_a_value_that_spoils_a_cell_is_a_mistake_in_its_line_of_the_matrix(
@@ -269,14 +312,19 @@ def test_a_guest_that_runs_where_it_is_used_is_in_no_other_cell(with_: With) -> 
     assert tuned["probes=virtual,loads=of"] == (["vm1", "vm3"], True)
 
 
+USED: dict[str, Any] = {
+    "guests.vm1": {"host": "ecu", "uplink": "eth0", "runs": "used"},
+    "probes.native": {"probe": "timer", "on": "ecu", "period": "1ms"},
+    "probes.virtual": {"probe": "timer", "on": "vm1", "period": "1ms"},
+    "matrix.probes": ["native", "virtual"],
+    "matrix/guests.vm1.bridge": ["tap", "macvtap"],
+}
+"""A guest that runs in half of the cells, and a key that leads to it."""
+
+
 def test_a_key_that_leads_to_a_guest_says_nothing_of_cells_without_it(with_: With) -> None:
-    values = {
-        "guests.vm1": {"host": "ecu", "uplink": "eth0", "runs": "used"},
-        "probes.native": {"probe": "timer", "on": "ecu", "period": "1ms"},
-        "probes.virtual": {"probe": "timer", "on": "vm1", "period": "1ms"},
+    values = USED | {
         "tuning.ecu.guests": {"vm1": {"vcpus": {"fifo": 1}}},
-        "matrix.probes": ["native", "virtual"],
-        "matrix/guests.vm1.bridge": ["tap", "macvtap"],
         "matrix/tuning.ecu.guests.vm1.vcpus.fifo": [None, 1],
     }
     assert [cell.slug for cell in cells(with_(values))] == [
@@ -287,6 +335,29 @@ def test_a_key_that_leads_to_a_guest_says_nothing_of_cells_without_it(with_: Wit
             for fifo in ("null", 1)
         ),
     ]
+
+
+@pytest.mark.parametrize(("bridge", "sizes"), [("tap", [64, 99, 64]), ("macvtap", [64, 64, 99])])
+def test_an_override_for_such_a_key_sets_nothing_in_cells_without_the_guest(
+    with_: With, bridge: str, sizes: list[int]
+) -> None:
+    override = {"when": {"guests.vm1.bridge": bridge}, "set": {"streams.control.size": "99B"}}
+    found = cells(with_(USED | {"overrides": [override]}))
+    assert [cell.scenario.streams["control"].size for cell in found] == sizes
+
+
+def test_a_value_for_which_an_override_takes_the_guest_away_makes_a_cell(with_: With) -> None:
+    override = {"when": {"guests.vm1.bridge": "tap"}, "set": {"probes.virtual.on": "ecu"}}
+    found = cells(with_(USED | {"matrix.probes": ["virtual"], "overrides": [override]}))
+    assert [(cell.slug, list(cell.scenario.guests)) for cell in found] == [
+        ("probes=virtual,guests.vm1.bridge=tap", []),
+        ("probes=virtual,guests.vm1.bridge=macvtap", ["vm1"]),
+    ]
+
+
+def test_exclude_with_such_a_key_leaves_out_no_cell_without_the_guest(with_: With) -> None:
+    exclude = [{"guests.vm1.bridge": bridge} for bridge in ("tap", "macvtap")]
+    assert [cell.slug for cell in cells(with_(USED | {"exclude": exclude}))] == ["probes=native"]
 
 
 def test_without_a_matrix_too_a_guest_that_nobody_uses_is_not_there(with_: With) -> None:
@@ -318,6 +389,23 @@ def test_a_name_stands_for_its_value_in_exclude_and_in_overrides(with_: With) ->
         "streams.control.size=small,loads=same",
     ]
     assert [cell.scenario.streams["control"].period == 3_000_000 for cell in found] == [False, True, True]
+
+
+@pytest.mark.parametrize("written", ["1", "2.50", "1e3", "true", "null"])
+def test_a_name_may_be_a_number_or_a_word_of_yaml(load: Callable[[str], Loaded], base: str, written: str) -> None:
+    found = load(
+        base
+        + f"matrix:\n  streams.control.size: {{{written}: 64B, 10: 1400B}}\n"
+        + f"exclude:\n  - {{streams.control.size: {written}}}\n"
+        + "overrides:\n  - {when: {streams.control.size: 10}, set: {streams.control.period: 3ms}}\n"
+    )
+    (cell,) = cells(found)
+    assert (cell.slug, cell.scenario.streams["control"].period) == ("streams.control.size=10", 3_000_000)
+
+
+def test_a_number_is_the_name_of_no_other_number(said: Said) -> None:
+    (found,) = said({SIZE: {"1": "64B", "2": "1400B"}, "exclude": [{"streams.control.size": True}]})
+    assert found.startswith("exclude[0].streams.control.size: unknown value 'true'")
 
 
 @pytest.mark.parametrize(

@@ -98,7 +98,7 @@ WRONG = [
     ("seedd: 1\n", "4: seedd: unknown key 'seedd'; expected seed? (known: seed, packets, period, "),
     ("warmup: -1\n", "4: warmup: -1 is not a whole number"),
     ("warmup: true\n", "4: warmup: true is not a whole number"),
-    ("warmup: 3001\n", "4: warmup: 3001 of 3000 packets; expected give no more than there are"),
+    ("warmup: 3000\n", "4: warmup: 3000 of 3000 packets; expected give fewer than there are"),
     ("drain: 5\n", "4: drain: 5 has no unit; expected a duration such as 1006us"),
     ("drain: 2ms\n", "4: drain: 2000000 ns between packets every 1000000 ns"),
     (
@@ -107,7 +107,25 @@ WRONG = [
     ),
     ("noise: wide\n", "4: noise: 'wide' is not a mapping"),
     ("noise: {sigma: much}\n", "4: noise.sigma: 'much' is not a number"),
-    ("noise: {shape: modes, modes: [[0.9, 1us], [0.9, 2us]]}\n", "4: noise: the modes' weights add up to more than 1"),
+    (
+        "noise: {shape: modes, modes: [[0.9, 1us], [0.9, 2us]]}\n",
+        "4: noise.modes: the modes' weights add up to more than 1",
+    ),
+    ("noise: {shape: modes, modes: [[-0.1, 1us]]}\n", "4: noise.modes: a weight that is not a share; expected give 0"),
+    ("noise: {shape: modes}\n", "4: noise.modes: there are none; expected give a weight and an offset for each"),
+    ("noise: {modes: [[0.1, 1us]]}\n", "4: noise.modes: the shape gaussian has no modes; expected leave it out, or "),
+    ("noise: {degrees: 3}\n", "4: noise.degrees: the shape gaussian has no degrees; expected leave it out, or "),
+    ("noise: {shape: heavy, rho: 0.5}\n", "4: noise.rho: the shape heavy has no rho; expected leave it out, or "),
+    ("noise: {shape: heavy, degrees: 0}\n", "4: noise.degrees: 0.0 degrees of freedom; expected give 1.0 to 1000.0"),
+    ("noise: {shape: lognormal, sigma: 1000}\n", "4: noise.sigma: a sigma of 1000.0; expected give 0 to 3.0"),
+    ("noise: {shape: lognormal, sigma: -1}\n", "4: noise.sigma: a sigma of -1.0; expected give 0 to 3.0"),
+    ("noise: {rho: 1}\n", "4: noise.rho: a correlation of 1.0; expected give 0 or more, and less than 1"),
+    ("noise: {rho: 2}\n", "4: noise.rho: a correlation of 2.0; expected give 0 or more, and less than 1"),
+    ("noise: {rho: -0.5}\n", "4: noise.rho: a correlation of -0.5; expected give 0 or more, and less than 1"),
+    ("noise: {rho: 0.9999}\n", "4: noise.rho: a correlation of 0.9999 between packets lasts for longer than 3000 "),
+    ("noise: {slow: 1us, slow_correlation: 1h}\n", "4: noise.slow_correlation: correlated over 3600000000000 ns of a "),
+    ("noise: {slow_correlation: 1s}\n", "4: noise.slow_correlation: nothing is slow; expected give slow_ns, too"),
+    ("noise: {spread: 2s}\n", "4: noise.spread: 2000000000 ns; expected give 1000000000 ns or less"),
     ("least: [1us]\n", "4: least: (1000,); expected give a delay"),
     ("hardware: 1\n", "4: hardware: 1 is neither true nor false"),
     ("ingredients: {kind: stall}\n", "4: ingredients: {'kind': 'stall'} is not a list"),
@@ -120,6 +138,52 @@ WRONG = [
     ("ingredients:\n  - {kind: losses, bursts: [[1]]}\n", "5: ingredients[0].bursts[0]: [1] is not a list of 2"),
     ("ingredients:\n  - {kind: spikes, sequences: [3000], extra: 1us}\n", "5: ingredients[0]: packet 3000 of 3000"),
     ("ingredients:\n  - {kind: missed_slots, sequences: [3]}\n", "5: ingredients[0]: there are no gates"),
+    *(
+        (f"ingredients:\n  - {{kind: {one}}}\n", f"5: ingredients[0]{said}")
+        for one, said in [
+            *(
+                (
+                    f"warm_up, extra: 1us, decay: 1s, where: {where}",
+                    f".where: '{where}' is not supported; expected one of",
+                )
+                for where in ("kernel", "talker", "qdisc")
+            ),
+            ("warm_up, extra: 1us, decay: 0", ": decay_ns is 0; expected give 1 or more"),
+            ("stall, at: 1s, length: 0", ": length_ns is 0; expected give 1 or more"),
+            ("swing, at: 1s, length: 0, amplitude: 1us", ": length_ns is 0; expected give 1 or more"),
+            ("path_change, at: 1s, length: 0, amplitude: 1us", ": length_ns is 0; expected give 1 or more"),
+            ("throttling, first: 1s, gap: 0", ": gap_ns is 0; expected give 1 or more"),
+            (
+                "oscillation, pk_pk: 1us, every: 0",
+                ": every 0 ns, packets every 1000000 ns; expected give more than two",
+            ),
+            (
+                "oscillation, pk_pk: 1us, every: 2ms",
+                ": every 2000000 ns, packets every 1000000 ns; expected give more ",
+            ),
+            (
+                "periodic, extra: 1us, every: 1s, scatter: 5",
+                ": a scatter of 5.0; expected give 0 to 1, the share by wh",
+            ),
+            ("periodic_stalls, length: 1us, every: 1s, scatter: -1", ": a scatter of -1.0; expected give 0 to 1"),
+            (
+                "swing, at: 1s, length: 1s, amplitude: 1us, ptp: true",
+                ": ptp: nothing observes a ptp4l; expected add ptp ",
+            ),
+            ("step, at: 1s, amplitude: 1us, ptp: true", ": ptp: nothing observes a ptp4l; expected add ptp to the de"),
+            ("stall, at: 4s, length: 1ms", ": it begins 4000000000 ns after the first packet, the run lasts 3000"),
+            ("throttling, first: 3s", ": it begins 3000000000 ns after the first packet, the run lasts 30000"),
+            ("drift, ppb: -1e9", ": -1000000000.0 ppb; expected give less than 1000000000, of either sign"),
+            ("losses, bursts: [[5, 0]]", ": a burst of no packet; expected give 1 or more"),
+            ("reorders, sequences: [2999]", ": packet 2999 of 3000 is overtaken by 1; expected name packets that"),
+            ("reorders, sequences: [5], places: 0", ": overtaken by 0 packets; expected give 1 or more"),
+            ("spikes, sequences: [5], extra: 100000h", ": extra_ns is 360000000000000000; expected give 365 days at"),
+        ]
+    ),
+    (
+        "drain: 1ns\ningredients:\n  - {kind: reorders, sequences: [5]}\n",
+        "6: ingredients[0]: packets pass 1 ns apart: none is between two of them; expected give a drain_ns of 2",
+    ),
 ]
 
 
@@ -146,6 +210,11 @@ def test_a_file_that_is_no_mapping_is_reported(text: str, line: str, tmp_path: P
 def test_more_packets_than_can_be_made_are_refused(tmp_path: Path) -> None:
     (found,) = said(f"seed: 1\npackets: {PACKETS_MAX + 1}\nperiod: 1ms\n", tmp_path)
     assert found.startswith(f"2: packets: {PACKETS_MAX + 1} packets; expected {PACKETS_MAX} or fewer")
+
+
+def test_a_run_of_more_than_a_year_is_refused(tmp_path: Path) -> None:
+    (found,) = said("seed: 1\npackets: 20000000\nperiod: 2s\n", tmp_path)
+    assert found.startswith("2: packets: 20000000 packets every 2000000000 ns; expected give fewer: a run lasts 365 ")
 
 
 def test_a_file_that_is_not_there_is_reported(tmp_path: Path) -> None:

@@ -238,7 +238,17 @@ def test_what_is_smaller_than_the_rule_says_is_excused_and_no_truth() -> None:
         ({"drain_ns": PERIOD_NS}, "drain_ns"),
         ({"least_ns": (1, 2)}, "least_ns"),
         ({"gates": SyntheticGates(500_000, 100)}, "gates"),
-        ({"noise": Noise(modes=((0.7, 5), (0.6, 9)), shape="modes")}, "noise"),
+        ({"warmup": 3_000}, "warmup"),
+        ({"noise": Noise(modes=((0.7, 5), (0.6, 9)), shape="modes")}, "noise.modes"),
+        ({"noise": Noise(modes=((0.7, -5),), shape="modes")}, "noise.modes"),
+        ({"noise": Noise(shape="pink")}, "noise.shape"),  # type: ignore[arg-type]
+        ({"noise": Noise(-1)}, "noise.spread_ns"),
+        ({"noise": Noise(shape="lognormal", sigma=float("nan"))}, "noise.sigma"),
+        ({"clock_bound_ns": -1}, "clock_bound_ns"),
+        ({"ingredients": (WarmUp(400_000, 50_000_000, "kernel"),)}, "ingredients[0], WarmUp"),  # type: ignore[arg-type]
+        ({"ingredients": (Spikes((5,), -400_000),)}, "ingredients[0], Spikes"),
+        ({"ingredients": (Duplicates(-1),)}, "ingredients[0], Duplicates"),
+        ({"ingredients": (Periodic(5, every_packets=-9),)}, "ingredients[0], Periodic"),
         ({"ingredients": (Spikes((3_000,), 5),)}, "ingredients[0], Spikes"),
         ({"ingredients": (Duplicates(1), Periodic(5, every_ns=9))}, "ingredients[1], Periodic"),
         ({"ingredients": (Periodic(5),)}, "ingredients[0], Periodic"),
@@ -250,6 +260,25 @@ def test_a_description_that_cannot_be_made_is_one_clear_error(changes: dict[str,
     with pytest.raises(UsageError) as error:
         run(**{"packets": 3_000, **changes})  # type: ignore[arg-type]
     assert error.value.where == where and error.value.remedy
+
+
+def test_modes_may_be_all_packets() -> None:
+    modes = ((0.2, 5_000), (0.4, 10_000), (0.3, 15_000), (0.1, 20_000))
+    assert np.array([share for share, _ in modes]).sum() > 1
+    found = run(noise=Noise(0, "modes", modes=modes))
+    assert set((latency(found) - USUAL_NS).tolist()) == {offset for _, offset in modes}
+
+
+@pytest.mark.parametrize(
+    "noise",
+    [
+        Noise(10**9, "lognormal", sigma=3, rho=0.999),
+        Noise(10**9, "heavy", degrees=1),
+        Noise(10**9, slow_ns=10**9, slow_correlation_ns=3_000_000_000),
+    ],
+)
+def test_the_widest_noise_makes_no_packet_early(noise: Noise) -> None:
+    assert latency(run(noise=noise)).min() >= USUAL_NS
 
 
 def test_several_errors_are_reported_at_once() -> None:

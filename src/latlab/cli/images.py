@@ -141,6 +141,8 @@ def image_clean(
 ) -> None:
     """Remove images and their snapshots.
 
+    What a run or a build uses is left.
+
     Examples:
         # One image
         latlab image clean debian-rt
@@ -149,9 +151,10 @@ def image_clean(
     """
     from latlab.testbed.images import clean_images
 
-    removed = clean_images([name] if name else [])
+    done = clean_images([name] if name else [])
     if as_json:
-        print_json({"removed": removed})
+        print_json({"removed": done.removed, "in_use": done.in_use})
     else:
-        for line in removed or ["nothing to remove"]:
-            open_console().print(line if not removed else f"removed: {line}", highlight=False, markup=False)
+        lines = [*(f"removed: {line}" for line in done.removed), *(f"left: {line}" for line in done.in_use)]
+        for line in lines or ["nothing to remove"]:
+            open_console().print(line, highlight=False, markup=False)

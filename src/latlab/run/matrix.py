@@ -9,7 +9,7 @@ import platform
 import random
 import secrets
 import signal
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
@@ -60,7 +60,8 @@ from latlab.scenario.watched import parse_flow
 from latlab.testbed.agent_binary import find_agent, find_agents
 from latlab.testbed.bridges.joints import mac_of
 from latlab.testbed.guests.qemu import acceleration
-from latlab.testbed.guests.start import TAG, images_by_name, planned_site
+from latlab.testbed.guests.start import TAG, images_in_use, planned_site
+from latlab.testbed.images import Image
 from latlab.testbed.journal import Journal
 from latlab.testbed.loads import plan_loads
 from latlab.testbed.machines.board_qemu import emulator_cpu
@@ -113,6 +114,21 @@ async def run(
     SIGINT and SIGTERM end the run in order: the cell's recordings are finished, the test bed is undone, and the folder
     returned says `interrupted`. UsageError, LabError: nothing was run, and nothing is changed.
     """
+    with images_in_use(cell.scenario for cell in cells(loaded)) as images:
+        return await _run(loaded, root, listener, images, check_repeat=check_repeat, jobs=jobs, live=live)
+
+
+async def _run(
+    loaded: Loaded,
+    root: Path,
+    listener: Listener,
+    images: Mapping[str, Image],
+    *,
+    check_repeat: bool,
+    jobs: int | None,
+    live: bool,
+) -> RunFolder:
+    """As `run`. images: every built one, by name."""
     repeat = 2 if check_repeat else loaded.scenario.repeat
     found = check(loaded, root, repeat)
     if check_repeat:
@@ -126,7 +142,7 @@ async def run(
     seed = loaded.scenario.seed if loaded.scenario.seed is not None else random.SystemRandom().randrange(2**32)
     order = runs(found, repeat, seed, copies=check_repeat)
     # A copy is to show that all is alike, from the first step on.
-    beds = Beds([] if check_repeat else order, Site(TAG, agent=str(find_agent()), images=images_by_name()), jobs)
+    beds = Beds([] if check_repeat else order, Site(TAG, agent=str(find_agent()), images=images), jobs)
     order = beds.in_groups(order, jobs)
     folder = RunFolder.create(root, loaded.scenario.name)
     folder.write_scenario(loaded.text)
@@ -152,7 +168,9 @@ async def run(
         listener(RunStarted(folder.path, len(found), len(order), seed, tuple(map(str, warnings(loaded)))))
         try:
             status = (
-                "ended" if await until_told(_run_all(order, folder, listener, jobs, beds, live=live)) else "interrupted"
+                "ended"
+                if await until_told(_run_all(order, folder, listener, jobs, beds, images, live=live))
+                else "interrupted"
             )
         except BaseException:
             # On a full disk run.json cannot be written either; what has happened is the error that is raised.
@@ -192,12 +210,19 @@ def at_once(found: Sequence[MatrixCell], jobs: int | None) -> int:
 
 
 async def _run_all(
-    order: Sequence[MatrixRun], folder: RunFolder, listener: Listener, jobs: int, beds: Beds, *, live: bool = False
+    order: Sequence[MatrixRun],
+    folder: RunFolder,
+    listener: Listener,
+    jobs: int,
+    beds: Beds,
+    images: Mapping[str, Image],
+    *,
+    live: bool = False,
 ) -> None:
-    """Run every cell, `jobs` at once, in this order."""
+    """Run every cell, `jobs` at once, in this order. images: those that were built, by name."""
     left = iter(enumerate(order, start=1))
     repeats = max(one.repeat for one in order)
-    own, images, making = find_agent(), images_by_name(), Making()
+    own, making = find_agent(), Making()
     agents = find_agents(own)
 
     async def work() -> None:

@@ -33,8 +33,8 @@ CELLS_MAX = 10_000
 _SLUG_MAX = 120
 _COLLECTIONS = ("hosts", "links", "guests", "streams", "probes", "loads", "shapers", "tuning")
 _NOT_VARIED = (
-    *("matrix", "overrides", "name", "description", "repeat", "seed", "accept", "trust", "windows", "headline"),
-    "published",
+    *("matrix", "overrides", "exclude", "name", "description", "repeat", "seed", "accept", "trust", "windows"),
+    *("headline", "published"),
 )
 """What belongs to the whole scenario and cannot differ between its cells."""
 
@@ -183,6 +183,7 @@ def expand(raw: Raw, base: Parsed) -> tuple[list[MatrixCell], list[Mistake]]:
     size = prod(len(values) for values in matrix.values())
     if size > CELLS_MAX:
         return [], [*findings, Mistake(("matrix",), f"{size} cells", f"{CELLS_MAX} or fewer")]
+    findings += _twice(rest, matrix, paths, usable)
     told = set(base.findings)
     if base.scenario is not None and not findings:
         return _every_cell(rest, matrix, paths, overrides, excluded)
@@ -209,14 +210,14 @@ def _every_cell(
     cells: list[MatrixCell] = []
     findings: dict[Mistake, Mistake] = {}
     slugs: set[str] = set()
+    asked: dict[Path, Mapping[str, int]] = {("exclude", number): when for number, when in enumerate(excluded)}
+    asked |= {("overrides", number, "when"): one.when for number, one in enumerate(overrides)}
+    matched: set[Path] = set()
     seen: set[frozenset[tuple[str, int]]] = set()
-    for picked in _combinations(matrix, paths):
-        if any(one.items() <= picked.items() for one in excluded):
-            continue
-        data, sources = _put_in(rest, picked, matrix, paths, overrides)
-        absent = unused_guests(data)
-        picked = {key: index for key, index in picked.items() if not _is_about(paths[key], absent)}
-        if frozenset(picked.items()) in seen:
+    for combination in _combinations(matrix, paths):
+        picked, data, sources, absent = _of_combination(rest, combination, matrix, paths, overrides)
+        matched.update(path for path, when in asked.items() if when.items() <= picked.items())
+        if frozenset(picked.items()) in seen or any(one.items() <= picked.items() for one in excluded):
             continue
         seen.add(frozenset(picked.items()))
         data = _without(data, absent)
@@ -234,9 +235,34 @@ def _every_cell(
             path = _cause(finding, sources, varied[0] if len(varied) == 1 else ("matrix",))
             # The same mistake is in other cells too: it is reported for the first one.
             findings.setdefault(_retold(finding, path, ""), _retold(finding, path, f"in cell {slug}"))
+    unmatched = [path for path in asked if path not in matched]
+    found = [Mistake(path, "no cell has these values", "values that one cell has together") for path in unmatched]
     if not seen:
-        return [], [Mistake(("exclude",), "every cell is excluded", "one cell that is measured")]
-    return cells, list(findings.values())
+        found.append(Mistake(("exclude",), "every cell is excluded", "one cell that is measured"))
+    return cells, [*found, *findings.values()]
+
+
+def _of_combination(
+    rest: Raw,
+    picked: Mapping[str, int],
+    matrix: Mapping[str, _Values],
+    paths: Mapping[str, tuple[str, ...]],
+    overrides: Sequence[_Override],
+) -> tuple[dict[str, int], Raw, dict[tuple[str, ...], Path], Collection[str]]:
+    """Of a combination: the values that differ between cells, the data with them, each path → where its value stands,
+    and the guests that are in the data and not in the cell.
+
+    A key that leads to such a guest is left out, and no override applies for its value.
+    """
+    data, sources = _put_in(rest, picked, matrix, paths, overrides)
+    absent = unused_guests(data)
+    meant = {key: index for key, index in picked.items() if not _is_about(paths[key], absent)}
+    if len(meant) < len(picked):
+        again = _put_in(rest, meant, matrix, paths, overrides)
+        # Else it is an override for its value that takes the guest away: the value makes a cell.
+        if unused_guests(again[0]) == absent:
+            return meant, *again, absent
+    return dict(picked), data, sources, absent
 
 
 def _put_in(
@@ -280,6 +306,30 @@ def _combinations(matrix: Mapping[str, _Values], paths: Mapping[str, tuple[str, 
         if frozenset(meant.items()) not in seen:
             seen.add(frozenset(meant.items()))
             yield meant
+
+
+def _twice(
+    rest: Raw,
+    matrix: Mapping[str, _Values],
+    paths: Mapping[str, tuple[str, ...]],
+    usable: Sequence[tuple[str, int]],
+) -> Iterator[Mistake]:
+    """Values of a key that mean the same, as 1ms and 1000us do: they would be measured as different cells."""
+    first: dict[tuple[str, str], int] = {}
+    for key, index in usable:
+        values = matrix[key]
+        if key in CHOSEN or len(values) == 1:
+            continue
+        path = paths[key]
+        parsed = parse(_put_in(rest, {key: index}, matrix, paths, ())[0])
+        if any(tuple(map(str, finding.path[: len(path)])) == path for finding in parsed.findings):
+            continue  # of a wrong value only a part is known
+        with suppress(UnknownError, KeyError):
+            meant = repr(_led_to(parsed.sketch, path))
+            same = first.setdefault((key, meant), index)
+            if same != index:
+                what = f"{shown(values[index])} is the same as {shown(values[same])}"
+                yield Mistake(("matrix", key, values.at(index)), what, "each value once")
 
 
 def _retold(finding: Mistake, path: Path, where: str) -> Mistake:
@@ -384,13 +434,23 @@ def _place(key: str, value: object, values: _Values | None) -> int | None:
     """Which of the values of a matrix's key it is, or is the name of; None: none of them."""
     if values is None:
         return None
-    if values.named and value in values.names:
-        return values.names.index(value)
+    named = [index for index, name in enumerate(values.names) if _is_name(name, value)] if values.named else []
+    if named:
+        return named[0]
 
     def text(one: object) -> str:
         return json.dumps(sorted(_names(one)) if key in CHOSEN else one, sort_keys=True)
 
     return next((index for index, one in enumerate(values) if text(one) == text(value)), None)
+
+
+def _is_name(name: str, value: object) -> bool:
+    """Whether a value stands for a name: of a number or a word as `true` a file has the text where it is a key."""
+    if isinstance(value, str):
+        return name == value
+    with suppress(ValueError):
+        return json.dumps(json.loads(name)) == json.dumps(value)
+    return False
 
 
 def _path_findings(sketch: Sketch, where: Path, parts: tuple[str, ...]) -> Iterator[Mistake]:
@@ -417,13 +477,19 @@ def _path_findings(sketch: Sketch, where: Path, parts: tuple[str, ...]) -> Itera
 
 def _leads_somewhere(sketch: Sketch, parts: tuple[str, ...]) -> bool:
     """True if all that a path without findings leads through is known."""
-    place: object = sketch
     try:
-        for part in parts[:-1]:
-            place = _under(place)[part]()
+        _led_to(sketch, parts[:-1])
     except (UnknownError, KeyError):
         return False
     return True
+
+
+def _led_to(sketch: Sketch, parts: tuple[str, ...]) -> object:
+    """What a path leads to. UnknownError: that is not known. KeyError: it is not there."""
+    place: object = sketch
+    for part in parts:
+        place = _under(place)[part]()
+    return place
 
 
 def _under(place: object) -> dict[str, Callable[[], object]]:
@@ -441,7 +507,7 @@ def _under(place: object) -> dict[str, Callable[[], object]]:
 def _top(sketch: Sketch, name: str) -> object:
     """What the scenario has at its top: a collection has every entry that is written, None for the unusable."""
     if name not in _COLLECTIONS:
-        return getattr(sketch.top, name)
+        return _under(sketch.top)[name]()
     if name not in sketch.names:
         raise UnknownError(name)
     entries = {key: getattr(sketch, name).get(key) for key in sketch.names[name]}

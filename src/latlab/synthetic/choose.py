@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Final, Literal
 
 import numpy as np
 
@@ -278,7 +278,7 @@ def _duplicates(draw: Draw) -> tuple[Ingredient, ...]:
 def _warm_up(draw: Draw) -> tuple[Ingredient, ...]:
     extra = draw.log(2 * draw.noise_ns(), 20 * draw.noise_ns())
     decay = draw.log(20 * draw.base.period_ns, 0.03 * draw.span_ns)
-    where: Where = "path" if draw.rng.random() < 0.5 else "application"
+    where: Literal["path", "application"] = "path" if draw.rng.random() < 0.5 else "application"
     return (WarmUp(extra, decay, where),)
 
 

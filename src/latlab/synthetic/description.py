@@ -30,7 +30,7 @@ class Noise:
     last one's so much, with the same distribution (a gaussian process of first order that is bent). modes: (weight,
     offset in ns) next to the one at 0. slow_ns: the standard deviation of a gaussian part that is correlated over
     slow_correlation_ns (an autoregressive process of first order). lattice_ns: timestamps are multiples of it (0, 1:
-    any).
+    any). A field for another shape is an error, and so is a rho of `heavy`, which is never correlated.
     """
 
     spread_ns: int = 5_000
@@ -143,7 +143,7 @@ class Losses:
 
 @dataclass(frozen=True)
 class Reorders:
-    """Each of these packets is overtaken by `places` of those after it."""
+    """Each of these packets is overtaken by `places` of those after it; drain_ns is 2 at least."""
 
     sequences: tuple[int, ...]
     places: int = 1
@@ -162,7 +162,7 @@ class WarmUp:
 
     extra_ns: int
     decay_ns: int
-    where: Where = "path"
+    where: Literal["path", "application"] = "path"
 
 
 @dataclass(frozen=True)
@@ -170,7 +170,8 @@ class Swing:
     """The listener's clock moves away from the talker's by amplitude_ns (either sign) and returns within length_ns.
 
     shape: `triangle`, out and back in proportion; `wave`, a whole sine, to one side and then the other; `hump`, a
-    raised cosine. ptp: ptp4l's record reports it. compared: our own comparison of the clocks does.
+    raised cosine. ptp: ptp4l's record reports it, where the description has one. compared: our own comparison of the
+    clocks does.
     """
 
     at_ns: int

@@ -81,7 +81,8 @@ def _modes(noise: Noise, n: int, rng: np.random.Generator) -> Float64:
         return np.zeros(n)
     weights = np.array([weight for weight, _ in noise.modes])
     offsets = np.array([0, *(offset for _, offset in noise.modes)], np.float64)
-    return offsets[rng.choice(len(offsets), n, p=[1 - weights.sum(), *weights])]
+    # The sum of shares that are all packets may be more than 1 by rounding.
+    return offsets[rng.choice(len(offsets), n, p=[max(1 - weights.sum(), 0), *weights])]
 
 
 def correlated(n: int, correlation: float, rng: np.random.Generator) -> Float64:

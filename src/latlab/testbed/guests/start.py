@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,7 +16,7 @@ from latlab.testbed.agent_binary import AGENT, agent_for, find_agent, find_agent
 from latlab.testbed.bridges.joints import joints
 from latlab.testbed.bridges.table import BRIDGES
 from latlab.testbed.guests.qemu import snapshot_key
-from latlab.testbed.images import Image, list_images, snapshot_path
+from latlab.testbed.images import Image, in_use, list_images, snapshot_path
 from latlab.testbed.loads import plan_loads
 from latlab.testbed.machines import planned_sites
 from latlab.testbed.places import Places
@@ -69,6 +71,18 @@ def images_by_name() -> dict[str, Image]:
     return {image.name: image for image in list_images()}
 
 
+def image_names(scenario: Scenario) -> set[str]:
+    """The names of the images that its boards, and guests of ours, start from."""
+    guests = {scenario.image_of(name) for name, guest in scenario.guests.items() if guest.is_ours}
+    return guests | {host.image_name for host in scenario.hosts.values() if isinstance(host, BoardHost)}
+
+
+def images_in_use(scenarios: Iterable[Scenario]) -> AbstractContextManager[dict[str, Image]]:
+    """Every built image. Those of the scenarios are not removed while the context lasts, built again or not."""
+    names = set().union(*map(image_names, scenarios))
+    return in_use(images_by_name, lambda images: [one.folder for name, one in images.items() if name in names])
+
+
 def is_current(image: Image) -> bool:
     """Whether it has this latlab's agent, and would be made in the same way today. LabError: there is no agent.
 
@@ -114,9 +128,7 @@ def planned_site(scenario: Scenario) -> Site:
     except LatlabError:
         agent = AGENT
     built = images_by_name()
-    needed = {scenario.image_of(name) for name, guest in scenario.guests.items() if guest.is_ours}
-    needed |= {host.image_name for host in scenario.hosts.values() if isinstance(host, BoardHost)}
-    images = {name: built.get(name) or unbuilt_image(name) for name in sorted(needed)}
+    images = {name: built.get(name) or unbuilt_image(name) for name in sorted(image_names(scenario))}
     site = Site(TAG, agent=agent, agents=agents, images=images)
     site = replace(site, others=planned_sites(scenario, site))
     return replace(site, inward=start_conditions(scenario, site)["inward"])

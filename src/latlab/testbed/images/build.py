@@ -40,6 +40,7 @@ from latlab.testbed.images.store import (
     find_image,
     folder_name,
     home,
+    in_use,
     locked,
     packages_directory,
     remove_superseded,
@@ -80,13 +81,22 @@ def build_image(
     folder, sort = home(name), sort_of(name, flavour, kind, architecture)
     binary = agent or agent_for(sort.architecture)
     extra = tuple(sorted(set(packages)))
-    nested = _nested_image(binary, sort.architecture, say) if sort.recipe.nested else None
-    with locked(folder, lambda: say(f"waiting for another build of {name}")):
+
+    def find_nested() -> Image | None:
+        return _nested_image(binary, sort.architecture, say) if sort.recipe.nested else None
+
+    with (
+        in_use(find_nested, lambda image: [image.folder] if image else []) as nested,
+        locked(folder, lambda: say(f"waiting for another build of {name}")),
+        in_use(_made_packages_directory, lambda folder: [folder]) as cache,
+    ):
         remove_superseded(folder)
         data = binary.read_bytes()
-        ingredients = find_ingredients(sort.recipe, extra, packages_directory(), say, sort.architecture)
         digest = hashlib.sha256(data).hexdigest()
-        other = qemu_of_release(emulator_from, sort.recipe, packages_directory()) if emulator_from else ()
+        # Of two apts that refresh the same lists one fails.
+        with locked(cache, lambda: say("waiting for another build, which searches for packages")):
+            ingredients = find_ingredients(sort.recipe, extra, cache, say, sort.architecture)
+            other = qemu_of_release(emulator_from, sort.recipe, cache) if emulator_from else ()
         recipe = recipe_version(sort.kind)
         inputs = _Inputs(name, sort, extra, digest, ingredients, nested, recipe, other, emulator_from or "")
         built = find_image(name)
@@ -98,6 +108,12 @@ def build_image(
                 return _built(inputs, None if force else built, last, Path(scratch), say)
         finally:
             remove_superseded(folder)
+
+
+def _made_packages_directory() -> Path:
+    folder = packages_directory()
+    folder.mkdir(exist_ok=True)
+    return folder
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,8 @@
 """Images that were built: what is written down about each, its snapshots, and where they are kept.
 
-image.json is replaced at one blow after those files are there, so an image is there whole or not at all.
+image.json is replaced at one blow after those files are there, so an image is there whole or not at all. A run keeps
+the folders of its images, and a build what it is made of, by a shared lock on each folder (`in_use`): builds and
+`clean_images` leave what is locked.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TypeVar
 
 from latlab.model.errors import LabError, UsageError, file_remedy
 from latlab.model.part import Document
@@ -25,6 +28,7 @@ from latlab.testbed.images.kinds import ARM64, BOARD_KIND, GUEST_KIND, ready_mad
 
 NAME = re.compile(r"[a-z0-9][a-z0-9._-]*")
 LOCK = ".lock"
+Found = TypeVar("Found")
 
 
 def image_directory() -> Path:
@@ -58,8 +62,16 @@ def list_images() -> list[Image]:
     return [image for image in found if image]
 
 
-def clean_images(names: Iterable[str] = ()) -> list[str]:
-    """What was removed, in words: images with their snapshots; without names all of them, and the fetched packages.
+@dataclass(frozen=True)
+class Removal:
+    """What `clean_images` has removed, and what it has left, as it is in use; both in words."""
+
+    removed: list[str] = field(default_factory=list)
+    in_use: list[str] = field(default_factory=list)
+
+
+def clean_images(names: Iterable[str] = ()) -> Removal:
+    """Remove images with their snapshots; without names all of them, and the fetched packages.
 
     UsageError: there is no image of a name; nothing was removed.
     """
@@ -68,18 +80,26 @@ def clean_images(names: Iterable[str] = ()) -> list[str]:
         if not home(name).exists():
             raise UsageError(f"there is no image {name}", remedy="`latlab image list`")
     folders = [home(name) for name in wanted] or sorted((image_directory() / "images").glob("*/"))
-    removed = []
+    done = Removal()
     for folder in folders:
-        with locked(folder):
+        with locked(folder), contextlib.ExitStack() as stack:
+            free = [stack.enter_context(_unused(path)) for path in folder.iterdir() if path.is_dir()]
+            if not all(free):
+                done.in_use.append(f"image {folder.name}: a run or a build uses it")
+                continue
             snapshots = len(list(folder.glob("*/snapshots/*")))
             (folder / DESCRIPTION).unlink(missing_ok=True)
             besides = f" with {snapshots} snapshot{'s' if snapshots > 1 else ''}" if snapshots else ""
-            removed.append(f"image {folder.name}{besides}, {_megabytes_in(folder)}")
+            done.removed.append(f"image {folder.name}{besides}, {_megabytes_in(folder)}")
             shutil.rmtree(folder)
     if not wanted and packages_directory().exists():
-        removed.append(f"fetched packages, {_megabytes_in(packages_directory())}")
-        shutil.rmtree(packages_directory())
-    return removed
+        with _unused(packages_directory()) as unused:
+            if unused:
+                done.removed.append(f"fetched packages, {_megabytes_in(packages_directory())}")
+                shutil.rmtree(packages_directory())
+            else:
+                done.in_use.append("fetched packages: a build uses them")
+    return done
 
 
 @contextlib.contextmanager
@@ -112,13 +132,68 @@ def locked(folder: Path, waiting: Callable[[], None] = lambda: None) -> Iterator
             os.close(descriptor)
 
 
+@contextlib.contextmanager
+def in_use(find: Callable[[], Found], folders: Callable[[Found], Iterable[Path]]) -> Iterator[Found]:
+    """What `find` finds. Its folders are not removed while the context lasts; where one just was, it finds again.
+
+    Nothing is written there: a cache may be read-only.
+    """
+    with contextlib.ExitStack() as stack:
+        while True:
+            found = find()
+            with contextlib.suppress(FileNotFoundError):
+                stack.enter_context(_kept(folders(found)))
+                break
+        yield found
+
+
+@contextlib.contextmanager
+def _kept(folders: Iterable[Path]) -> Iterator[None]:
+    """Hold a shared lock (flock(2)) on each folder. FileNotFoundError: one is not there any more."""
+    with contextlib.ExitStack() as stack:
+        for folder in folders:
+            try:
+                descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            except PermissionError:
+                continue  # what is in it may be read all the same
+            stack.callback(os.close, descriptor)
+            # Some file systems have no locks.
+            with contextlib.suppress(OSError):
+                fcntl.flock(descriptor, fcntl.LOCK_SH)
+            if not _is_at(descriptor, folder):
+                raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(folder))
+        yield
+
+
+@contextlib.contextmanager
+def _unused(folder: Path) -> Iterator[bool]:
+    """Whether nobody keeps the folder. If so, nobody does while the context lasts: who asks for it waits."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        unused = True
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            unused = False
+        except OSError:
+            pass  # without locks nobody can keep it
+        yield unused
+    finally:
+        os.close(descriptor)
+
+
 def remove_superseded(folder: Path) -> None:
-    """Remove from an image's folder all but the image: older ones, and what a build cut short left."""
+    """Remove from an image's folder all but the image: older ones, and what a build cut short left.
+
+    An older one that a run uses is left to the next build.
+    """
     image = read_description(folder / DESCRIPTION)
     kept = {DESCRIPTION, LOCK, folder_name(image.digest) if image else ""}
     for path in folder.iterdir():
         if path.name not in kept:
-            shutil.rmtree(path)
+            with _unused(path) as unused:
+                if unused:
+                    shutil.rmtree(path)
 
 
 def _is_at(descriptor: int, path: Path) -> bool:

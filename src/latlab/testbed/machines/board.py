@@ -20,6 +20,7 @@ from latlab.testbed.guests.qemu import MONITOR, acceleration_here, qemu_lacking
 from latlab.testbed.images import Image, is_whole, snapshot_path
 from latlab.testbed.images.emulator import PACKAGES
 from latlab.testbed.images.modules import COMPILER, OWN_MODULES
+from latlab.testbed.images.put_together import words_for
 from latlab.testbed.images.with_guests import PUT_TOGETHER_MODULE
 from latlab.testbed.machine import Machine, assumed_machine
 from latlab.testbed.machines.base import MachineKind
@@ -118,11 +119,11 @@ class BoardMachine(MachineKind):
             made = f"printf {IDENTITY.decode()} >{mailbox} && truncate -s {MAILBOX_BYTES} {mailbox}"
             yield Step(MACHINE, f"make the memory through which the lab and {name} run in lockstep", ("sh", "-c", made))
         if not initramfs(scenario, name, image, site).exists():
-            names = [one.name for one in nested_images(scenario, name, site)]
+            nested = nested_images(scenario, name, site)
             yield Step(
                 MACHINE,
-                f"assemble {name}'s initial file system, with {', '.join(names)} for its guests",
-                (sys.executable, "-m", PUT_TOGETHER_MODULE, image.name, *names),
+                f"assemble {name}'s initial file system, with {', '.join(one.name for one in nested)} for its guests",
+                (sys.executable, "-m", PUT_TOGETHER_MODULE, *words_for(image, *nested)),
             )
         if snapshot and not is_whole(snapshot):
             yield _qemu(scenario, name, site, None, f"boot {name} for its snapshot", passing=True)
