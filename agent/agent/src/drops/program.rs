@@ -1,6 +1,6 @@
 //! The BPF program at the kernel's `kfree_skb`: loaded, attached, its records read.
 
-use crate::programs::{Records, kernel_types, ring_bytes, start, why};
+use crate::programs::{READABLE, Records, kernel_types, linked, ring_bytes, start, why};
 use aya::EbpfLoader;
 use wire::drops::{RING_BYTES, Record};
 use wire::iec61850::Prefixes;
@@ -45,13 +45,15 @@ impl Program {
 
     fn attach_one(name: &str, tai: bool, run_id: u64, records: usize, prefixes: &Prefixes) -> Result<Self, String> {
         let kernel = kernel_types()?;
+        // Dropped packets are few: reading them takes a call, which every kernel has.
+        let code = linked(OBJECT, &[READABLE], false, &kernel)?;
         let mut object = EbpfLoader::new()
             .btf(Some(&kernel))
             .set_global("run_id", &run_id, true)
             .set_global("use_tai", &u32::from(tai), true)
             .set_global("prefixes", prefixes, true)
             .set_max_entries("records", ring_bytes(records, RING_BYTES))
-            .load(OBJECT)
+            .load(&code)
             .map_err(|error| why(&error))?;
         start(&mut object, (name, TRACEPOINT), &kernel)?;
         Ok(Self { tai, reasons: name != SOMEWHERE, records: Records::of(&mut object)?, _object: object })
