@@ -99,9 +99,9 @@ def test_what_keeps_a_right_scenario_from_running_here_is_reported_with_its_line
 @pytest.mark.parametrize(("repeat", "count"), [(1, "2 cells, 1 stream"), (3, "6 runs of 2 cells, 1 stream")])
 def test_how_much_a_scenario_asks_for_is_said(place: Place, repeat: int, count: str) -> None:
     place.scenario(repeat=repeat)
-    assert place.latlab("validate", "small.yaml").out.splitlines()[0] == f"small.yaml: fine. {count}:"
+    assert place.latlab("validate", "small.yaml").out.splitlines()[0] == f"small.yaml: valid. {count}:"
     place.scenario(repeat=repeat, probes={name: {"probe": "timer", "on": "ecu"} for name in ("a", "b")})
-    assert place.latlab("validate", "small.yaml").out.splitlines()[0] == f"small.yaml: fine. {count}, 2 probes:"
+    assert place.latlab("validate", "small.yaml").out.splitlines()[0] == f"small.yaml: valid. {count}, 2 probes:"
 
 
 def test_the_help_says_of_each_verb_in_one_whole_line_what_it_does(place: Place) -> None:

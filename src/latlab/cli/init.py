@@ -210,7 +210,7 @@ def init(
         # On this machine: a guest behind two bridges, idle and under load
         latlab init lab.yaml --bridge tap --bridge macvtap --load flood
         # Two machines with a cable between them
-        latlab init lab.yaml --sensor board1:eth1 --ecu board2:eth0 --period 500us
+        latlab init lab.yaml --sensor board1:eth1 --ecu board2:eth0 --period 503us
     """
     texts = {
         "--sensor": sensor,

@@ -173,6 +173,8 @@ def show(
         # Why its verdict is what it is, and what bounds the clocks
         latlab show trust clocks
     """
+    from difflib import get_close_matches
+
     from latlab.model.errors import UsageError
     from latlab.report.sections import SECTIONS
 
@@ -185,7 +187,15 @@ def show(
             where="latlab show",
             remedy=f"a section is one of {', '.join(SECTIONS)}, {_ALL}",
         )
-    _show(_opened(others[0] if others else None, runs), wanted, as_json=as_json, metrics=metric)
+    try:
+        folder = _opened(others[0] if others else None, runs)
+    except UsageError:
+        near = get_close_matches(others[0].lower(), [*SECTIONS, _ALL], n=1) if others else []
+        if not near:
+            raise
+        remedy = f"the nearest section is {near[0]}; `latlab list` has the runs"
+        raise UsageError("neither a run nor a section", where=others[0], remedy=remedy) from None
+    _show(folder, wanted, as_json=as_json, metrics=metric)
 
 
 @reads_files

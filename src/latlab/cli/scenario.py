@@ -52,7 +52,7 @@ def validate(scenario: ScenarioName = None, as_json: Json = False) -> None:
     measured = {"stream": len(loaded.scenario.streams), "probe": len(loaded.scenario.probes)}
     how_many = ", ".join(counted(count, what) for what, count in measured.items() if count)
     open_console().print(
-        f"{loaded.path}: {'valid' if lacking else 'fine'}. "
+        f"{loaded.path}: {'valid, but it cannot run on this machine' if lacking else 'valid'}. "
         f"{runs_of_cells(len(found) * loaded.scenario.repeat, len(found))}, {how_many}:",
         highlight=False,
         markup=False,

@@ -447,6 +447,8 @@ class RunFolder:
 
     def result(self) -> Document:
         """The result document. LabError: the run has none, or it is broken."""
+        if not self.result_path.exists():
+            raise LabError("this run is not analysed yet", where=str(self.path), remedy=f"latlab report {self.path}")
         remedy = f"write it again: latlab report {self.path}"
         return read_document(self.result_path, ("run", "cells", "verdict"), format_=RESULT_FORMAT, remedy=remedy)
 

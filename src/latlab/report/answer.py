@@ -259,7 +259,10 @@ def _remark(result: Result, repetitions: Sequence[rows.StreamRow]) -> str:
 def _unmeasured(result: Result) -> Iterator[Lines]:
     found = [*unmeasured.unfinished(result), *unmeasured.unavailable(result)]
     if found:
-        yield Lines(_few([one.short(FEW_CELLS) for one in found], LINES, "missing"), "Cells without figures")
+        yield Lines(
+            _few([one.short(FEW_CELLS) for one in found], LINES, "missing"),
+            "Cells that failed, were interrupted, or cannot run here",
+        )
 
 
 # Differences
@@ -531,7 +534,7 @@ def next_commands(result: Result) -> list[tuple[str, str]]:
     anomalies = [one for stream in streams for one in (stream.anomalies or {}).values()]
     wanted = {
         "trust": (result.verdict != "trusted", "the reasons for the verdict, and what to do"),
-        "missing": (any(cell.status != "ok" for cell in result.cells), "which cells have no figures, and why"),
+        "missing": (any(cell.status != "ok" for cell in result.cells), "which cells failed or did not run, and why"),
         "stages": (any(map(worst_of_longest, streams)), "where typical and late packets spent their time"),
         "anomalies": (any(one.episodes for one in anomalies), "which events made packets late"),
         "cells": (True, "the figures of each repetition"),

@@ -309,4 +309,4 @@ class Metric(Statistics, Counted):
         """Whether packets were sent and none arrived, the warm-up left out: there is no value, although no packet is
         without a timestamp or a bound of its clocks.
         """
-        return bool(not self.n and self.lost and not self.missing and not self.unbounded)
+        return bool(self.n == 0 and self.lost and not self.missing and not self.unbounded)

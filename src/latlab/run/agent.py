@@ -28,6 +28,11 @@ PATIENCE = {"trace": 3.0, "timer": 3.0, "drops": 3.0, "watch": 6.0}
 """By how much longer verbs are waited for: those that may make a tracing instance, thousands of files before Linux 6.6,
 which for a guest in emulation is 10 s of work, and those whose BPF programs the kernel checks: there longer still.
 """
+UNTIL_STOPPED: Final = frozenset({"listen", "pong", "drops", "bridge"})
+"""Verbs that end when they are told to: one that ends before has not seen what came later."""
+ENDED_BY_OTHERS: Final = (
+    "see what sends signals to latlab-agent there: a person, systemd, the OOM killer (`journalctl`)"
+)
 STDERR_LINES = 5
 
 
@@ -62,6 +67,7 @@ class Agent:
         self._argv = ("", verb)
         self._ports: tuple[str, ...] = ()
         self._error: Failure | None = None
+        self._stopping = False
         self._cores: dict[str, int] = {}
         self._process = process
         self._listener = listener
@@ -125,6 +131,7 @@ class Agent:
 
     async def stop(self, bed: TestBed) -> Totals:
         """Its `done`; it has written its recordings and has ended."""
+        self._stopping = True
         self._say({"stop": True})
         try:
             with bed.awaited(f"{self.title} on {self.host.name} stops"):
@@ -203,6 +210,9 @@ class Agent:
                 self.ready.set_result(Ready.model_validate(event))
             case "complete" if not self.complete.done():
                 self.complete.set_result(None)
+            case "done" if self.verb in UNTIL_STOPPED and not self._stopping:
+                # What came after that it did not see; a signal ends it, too.
+                self._fail(LabError("ended before it was told to", where=self._place(), remedy=ENDED_BY_OTHERS))
             case "done" if not self.done.done():
                 self.done.set_result(Totals.model_validate(event))
             case "progress":
@@ -222,7 +232,7 @@ class Agent:
                 self._cores = event["rows"]
             case "error":
                 self._error = error = Failure.model_validate(event)
-                where = ": ".join(filter(None, (self._where(), self.verb, error.where)))
+                where = ": ".join(filter(None, (self._place(), error.where)))
                 self._fail(LabError(error.what, where=where, remedy=self._remedy(error)))
 
     def _window(self, event: Document) -> TimerWindowEnded:
@@ -248,6 +258,9 @@ class Agent:
 
     def _where(self) -> str:
         return self.host.name + (f": probes.{self.probe}" if self.probe else "")
+
+    def _place(self) -> str:
+        return f"{self._where()}: {self.verb}"
 
     def _last_words(self) -> str:
         return f": {'; '.join(self._stderr)}" if self._stderr else ""
