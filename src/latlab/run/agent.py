@@ -212,7 +212,7 @@ class Agent:
                 self.complete.set_result(None)
             case "done" if self.verb in UNTIL_STOPPED and not self._stopping:
                 # What came after that it did not see; a signal ends it, too.
-                self._fail(LabError("ended before it was told to", where=self._place(), remedy=ENDED_BY_OTHERS))
+                self._fail(LabError("ended before the lab ended it", where=self._place(), remedy=ENDED_BY_OTHERS))
             case "done" if not self.done.done():
                 self.done.set_result(Totals.model_validate(event))
             case "progress":
