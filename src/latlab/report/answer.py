@@ -374,7 +374,9 @@ def _late(result: Result, metric: str) -> Iterator[Lines]:
         beside = load(dimension_text(cell.cell[LOADS])) if LOADS in cell.cell else ""
         others = ", ".join(dimension_text(value) for key, value in cell.cell.items() if key != LOADS)
         for stream, block in cell.streams.items():
-            latest = worst_of_longest(block) if metric in block.metrics else None
+            figures = block.metrics.get(metric)
+            # The table's own metric: what comes behind its last timestamp made none of its packets late.
+            latest = figures and figures.chain and figures.chain.worst
             if latest:
                 most = max(latest.grew, key=lambda one: one.share, default=None)
                 stage = interval_name(most.from_, most.to) if most else ""
