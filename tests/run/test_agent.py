@@ -88,6 +88,14 @@ def test_an_agent_that_behaves_is_ready_runs_and_is_done(binary: str) -> None:
     assert said.document() == {"streams": [], "ring_full": 0, "recorded": 0}
 
 
+@pytest.mark.parametrize("verb", ["listen", "pong", "drops"])
+def test_who_takes_in_packets_and_is_done_before_it_was_told_to_stop_is_an_error(binary: str, verb: str) -> None:
+    with pytest.raises(LabError, match=f"`latlab-agent {verb}` ended before it was to") as raised:
+        conversation(binary, ["ready", "done", "wait"], done, verb=verb)
+    assert raised.value.where == "sensor"
+    assert conversation(binary, ["ready", "wait", "done"], stop, verb=verb).recorded == 0
+
+
 GONE = {
     "at once": (["exit 3"], "ended unexpectedly with status 3"),
     "with last words": (["last words", "exit 3"], "thread panicked; at talk.rs:1"),

@@ -164,6 +164,7 @@ def test_a_scenario_s_mistakes_are_a_document_with_json(place: Place) -> None:
 
 USAGE: dict[str, tuple[tuple[str, ...], str]] = {
     "a scenario that does not exist": (("run", "nowhere.yaml"), "latlab: nowhere.yaml: there is no such file"),
+    "a section that does not exist": (("show", "stage"), "neither a run nor a section (the nearest section is stages"),
     "a run that does not exist": (("report", "20260101-000000-no-such-run"), "not a run folder"),
     "no runs yet": (("report",), "there are no runs yet"),
     "a metric that is none": (("report", "--metric", "foo"), "no metric 'foo' (one of wakeup, "),

@@ -212,7 +212,8 @@ class Agent:
                 self.complete.set_result(None)
             case "done" if self.verb in UNTIL_STOPPED and not self._stopping:
                 # What came after that it did not see; a signal ends it, too.
-                self._fail(LabError("ended before the lab ended it", where=self._place(), remedy=ENDED_BY_OTHERS))
+                what = f"`latlab-agent {self.verb}` ended before it was to"
+                self._fail(LabError(what, where=self._where(), remedy=ENDED_BY_OTHERS))
             case "done" if not self.done.done():
                 self.done.set_result(Totals.model_validate(event))
             case "progress":
@@ -232,7 +233,7 @@ class Agent:
                 self._cores = event["rows"]
             case "error":
                 self._error = error = Failure.model_validate(event)
-                where = ": ".join(filter(None, (self._place(), error.where)))
+                where = ": ".join(filter(None, (self._where(), self.verb, error.where)))
                 self._fail(LabError(error.what, where=where, remedy=self._remedy(error)))
 
     def _window(self, event: Document) -> TimerWindowEnded:
@@ -258,9 +259,6 @@ class Agent:
 
     def _where(self) -> str:
         return self.host.name + (f": probes.{self.probe}" if self.probe else "")
-
-    def _place(self) -> str:
-        return f"{self._where()}: {self.verb}"
 
     def _last_words(self) -> str:
         return f": {'; '.join(self._stderr)}" if self._stderr else ""
