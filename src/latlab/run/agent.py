@@ -29,7 +29,7 @@ PATIENCE = {"trace": 3.0, "timer": 3.0, "drops": 3.0, "watch": 6.0}
 which for a guest in emulation is 10 s of work, and those whose BPF programs the kernel checks: there longer still.
 """
 UNTIL_STOPPED: Final = frozenset({"listen", "pong", "drops", "bridge"})
-"""Verbs that end when they are told to: one that ends before has not seen what came later."""
+"""Verbs that end only when the lab stops them: one that ends before misses what comes later."""
 ENDED_BY_OTHERS: Final = (
     "see what sends signals to latlab-agent there: a person, systemd, the OOM killer (`journalctl`)"
 )
