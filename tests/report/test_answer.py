@@ -192,6 +192,26 @@ def test_a_stage_that_dominates_in_one_bridge_only_is_shown_with_that_bridge(mat
     )
 
 
+def test_late_packets_are_those_of_the_metric_in_the_table(matrix: dict[str, Any]) -> None:
+    longest = [one["metrics"]["latency_user"] for cell in matrix["cells"] for one in cell.get("streams", {}).values()]
+    changed = [grown for one in longest if one["chain"]["worst"] for grown in one["chain"]["worst"]["grew"]]
+    assert changed
+    for grown in changed:
+        grown |= {"from": "rx_soft", "to": "rx_user", "share": 0.99}
+    lines = printed(matrix, 200)
+    at = lines.index("Where the latest packets lost their time (share of their delay)")
+    assert "path" in lines[at + 1] and not any("delivery" in line for line in lines[at:])
+
+
+@pytest.mark.parametrize(("n", "nothing"), [(0, True), (None, False)], ids=["none", "unknown"])
+def test_nothing_arrived_only_where_the_number_of_values_is_known(
+    matrix: dict[str, Any], n: int | None, nothing: bool
+) -> None:
+    stream = next(one for cell in typed(matrix).cells for one in cell.streams.values())
+    lost = stream.metrics["latency"].model_copy(update={"n": n, "lost": 1, "missing": 0, "unbounded": 0})
+    assert lost.nothing_arrived is nothing
+
+
 def test_cells_whose_names_have_commas_are_told_apart_by_semicolons(matrix: dict[str, Any]) -> None:
     matrix = json.loads(
         json.dumps(matrix).replace('"xdp"', '"plain 1 ms, ordinary"').replace('"tap"', '"plain 1 ms, FIFO"')
