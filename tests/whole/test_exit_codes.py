@@ -111,6 +111,8 @@ def test_a_measurement_that_cannot_be_trusted_is_4_with_the_reason(
     assert ended.status == 4
     assert "Verdict: untrusted" in ended.out
     assert "ring_full 3" in ended.out
+    # What only the run's folder has.
+    assert "Clocks: bounds of the second host's clock" in ended.out
 
 
 WORST: dict[str, tuple[dict[str, str], Callable[[Any], None], int, int]] = {
