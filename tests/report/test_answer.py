@@ -227,6 +227,31 @@ def test_cells_whose_names_have_commas_are_told_apart_by_semicolons(matrix: dict
     assert listed(["a, x"], "and") == "a, x"
 
 
+def test_lost_packets_of_kernels_whose_drops_were_not_recorded_are_counted(matrix: dict[str, Any]) -> None:
+    ok = [cell for cell in matrix["cells"] if cell["status"] == "ok"]
+    ok[0]["streams"]["down"]["metrics"]["latency"]["lost"] = 7
+    assert not any("drops were not recorded" in line for line in printed(matrix)), "they were not to be"
+    kernel = {"host": "vm1", "hosts": ["vm1"], "watched": False, "reasons": False, "missing": ["emulated"]}
+    for cell in ok:
+        cell["drops_watched"] = [kernel | {"drops": None, "unrecorded": None}]
+    lines = printed(matrix, 120)
+    at = lines.index("Where packets were lost")
+    said = "  7 lost on kernels whose drops were not recorded (`watch_drops: always` records them)"
+    assert lines[at + 1] == said
+
+
+def test_a_broken_limit_has_its_figures(matrix: dict[str, Any]) -> None:
+    limit = {"cell": "loads=none", "repeat": 1, "path": "down.latency.max", "limit": 500_000, "ok": False}
+    exceeded = limit | {"actual": 812_000, "reason": "over the limit"}
+    unmeasured = limit | {"repeat": 2, "actual": None, "reason": "not measured"}
+    lines = printed(matrix | {"accept": [exceeded, unmeasured]}, 120)
+    at = lines.index("0 of 2 limits kept")
+    assert lines[at + 1 : at + 3] == [
+        "  down.latency.max, loads=none, repeat 1: 812 µs is over the limit, 500 µs",
+        "  down.latency.max, loads=none, repeat 2: not measured; the limit is 500 µs",
+    ]
+
+
 def test_next_commands_are_those_that_the_run_has_something_for(matrix: dict[str, Any]) -> None:
     assert [name for name, _ in next_commands(typed(matrix))] == ["trust", "missing", "stages"]
     fine = matrix | {"verdict": "trusted", "cells": [cell for cell in matrix["cells"] if cell["status"] == "ok"]}

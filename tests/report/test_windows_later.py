@@ -16,7 +16,9 @@ from latlab.cli import main
 from latlab.model.errors import UsageError
 from latlab.recordings.run_folder import RunFolder
 from latlab.report.anomalies import CHOSEN_HEADINGS, CHOSEN_TITLE, chosen_rows
+from latlab.report.answer import answer
 from latlab.report.build import write_report
+from latlab.report.document import Lines, Table
 from latlab.report.markdown import result_markdown
 from latlab.report.result import make_result
 from latlab.report.terminal import print_result
@@ -74,6 +76,18 @@ def test_windows_after_the_fact_are_marked_and_gone_with_the_next_report(swung: 
     assert [row["why"] for row in rows[3:5]] == ["its top", "no reason given"]
     assert rows[5]["n"] == "2000" and rows[5]["why"].startswith("not cut there: all latencies moved by up to +")
     assert len(told(make_result(RunFolder(swung)).document())) == 3
+
+
+def test_the_first_screen_has_them_where_they_are_few(swung: Path) -> None:
+    few = answer(make_result(RunFolder(swung), chosen_later(["9s..10s its top"])), ["latency"])
+    (table,) = next(one.parts for one in few if one.name == "windows")
+    assert isinstance(table, Table) and [row[3].split(",")[0] for row in table.rows][2:] == ["2s to 5s", "9s to 10s"]
+    many = chosen_later([f"{second}s..{second + 1}s" for second in range(1, 8)])
+    (lines,) = next(
+        one.parts for one in answer(make_result(RunFolder(swung), many), ["latency"]) if one.name == "windows"
+    )
+    assert isinstance(lines, Lines)
+    assert lines.lines == ["User-defined windows, with the whole run: latlab show anomalies"]
 
 
 def test_terminal_markdown_and_page_have_them(swung: Path) -> None:

@@ -248,7 +248,9 @@ def next_commands(draft: "Draft", file: Path) -> list[str]:
     name = shlex.quote(str(file))
     image = "" if draft.image == DEFAULTS["--image"] else f" {draft.image}"
     build = [f"sudo latlab image build{image}"] if draft.guests else []
-    return ["sudo latlab doctor", *build, f"latlab validate {name}", f"latlab plan {name}", f"sudo latlab run {name}"]
+    machines = [one.destination for one in (draft.sensor, draft.ecu) if one] or [""]
+    doctor = [f"latlab doctor --on {shlex.quote(one)}" if one else "sudo latlab doctor" for one in machines]
+    return [*dict.fromkeys(doctor), *build, f"latlab validate {name}", f"latlab plan {name}", f"sudo latlab run {name}"]
 
 
 def _asked(given: Given, file: Path) -> dict[str, str]:

@@ -211,6 +211,7 @@ def _show(folder: Any, wanted: Sequence[str], *, as_json: bool, metrics: list[st
         return
     result = load_result(folder)
     console = open_console()
+    metrics = _there(metrics, result)
     every = bool(metrics) or is_imported(result) or has_flows(result)
     metrics = metrics or list(shown_metrics(result) if is_imported(result) else default_metrics(result))
     if not wanted:
@@ -297,6 +298,7 @@ def report_run(
         code = exit_code(result, strict=strict)
         folder.write_run(folder.run() | {"exit_status": code})
         console.print("drawing the report", highlight=False)
+        metrics = _there(metrics, result)
         shown = metrics or (shown_metrics(result) if is_imported(result) else default_metrics(result))
         pictured = None if formats else metrics or shown[:1]
         with told_while("drawing the report", console):
@@ -332,6 +334,18 @@ def _next_lines(result: Result, path: Path) -> list[str]:
     lines = [f"{command:{width}}   {what}" for command, what in commands]
     lines[-1] += "; more: latlab show -h"
     return [f"{'' if number else 'Next:':8}{line}" for number, line in enumerate(lines)]
+
+
+def _there(asked: list[str] | None, result: Result) -> list[str] | None:
+    """Those of these metrics that the run has; None: none was asked for, or it has none of them, which is said."""
+    from latlab.report.rows import metric_names
+
+    there = metric_names(result, ())
+    found = [name for name in asked or () if name in there]
+    if len(found) < len(asked or ()):
+        missing = ", ".join(name for name in asked or () if name not in there)
+        sys.stderr.write(f"latlab: --metric: this run has no {missing}; it has {', '.join(there) or 'no figures'}\n")
+    return found or None
 
 
 def _check_metrics(names: list[str] | None) -> None:

@@ -19,7 +19,7 @@ OPTIONS = ("BatchMode=yes", "ConnectTimeout=5", "ServerAliveInterval=5", "Server
 FAULTS = (
     ("Permission denied|Too many authentication failures", "add your public key to its authorized_keys"),
     ("Host key verification failed|HOST IDENTIFICATION HAS CHANGED", "add its host key to your known_hosts"),
-    ("Could not resolve hostname", "correct the name, or add it to your ssh configuration"),
+    ("Could not resolve hostname|hostname contains invalid", "correct the name, or add it to your ssh configuration"),
     ("Bad owner or permissions|Bad configuration option|Can't open user config file", "correct the ssh configuration"),
     ("Connection (refused|timed out)|No route to host|Network is unreachable", "check that its sshd runs"),
     ("Connection .*(closed|reset|lost|aborted)|Broken pipe|not responding|mux_client", "check that it still runs"),

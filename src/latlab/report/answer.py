@@ -10,13 +10,14 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Final
 
+from latlab.analysis.accept import EXCEEDED
 from latlab.analysis.comparison.effect import over_repetitions
 from latlab.analysis.comparison.words import at, at_least, directions, signed
 from latlab.analysis.interrupt_way import interval_name
 from latlab.analysis.way import HAPPENS
 from latlab.analysis.words import counted, duration, minus, plural
 from latlab.model.units import MICROSECOND_NS
-from latlab.report import rows, unmeasured
+from latlab.report import anomalies, rows, text, unmeasured
 from latlab.report.charts.chain import percent
 from latlab.report.document import Group, Lines, OneOf, Section, Table
 from latlab.report.losses import lost_in, lost_text
@@ -28,7 +29,7 @@ from latlab.report.text import bound
 from latlab.report.verdict import grouped_reasons, stated
 from latlab.report.where import worst_of_longest
 from latlab.result.comparison import Compared
-from latlab.result.types import Losses, Result
+from latlab.result.types import Limit, Losses, Result
 
 FIGURES: Final = (("p50", "p50"), ("p99", "p99"), ("max", "max"))
 """The statistics of the table, and their headings."""
@@ -40,6 +41,8 @@ REASONS: Final = 3
 """So many of the verdict's reasons are printed."""
 DIFFERENCES: Final = 5
 """So many lines of differences."""
+WINDOW_ROWS: Final = 8
+"""So many rows of user-defined windows are printed."""
 LINES: Final = 4
 """So many lines of any other list."""
 FEW_CELLS: Final = 2
@@ -65,7 +68,8 @@ def answer(result: Result, metrics: Sequence[str], *, every: bool = False) -> li
         Section("missing", list(_unmeasured(result))),
         Section("differences", list(_differences(result, metric)) if metric else []),
         Section("stages", list(_late(result, metric)) if metric else []),
-        Section("losses", list(_losses(result))),
+        Section("losses", list(_losses(result, metric))),
+        Section("windows", list(_windows(result))),
         Section("timers", list(_timers(result))),
         Section("talkers", list(_talkers(result))),
         Section("limits", list(_limits(result))),
@@ -428,23 +432,38 @@ def _dominant(measured: Sequence[_Latest], explained: set[str]) -> str:
 # Lost packets
 
 
-def _losses(result: Result) -> Iterator[Lines]:
-    """For each stream and load where its lost packets were dropped, where that was watched."""
+def _losses(result: Result, metric: str | None) -> Iterator[Lines]:
+    """For each stream and load where its lost packets were dropped, or that no kernel's drops were watched."""
     found: dict[tuple[str, str], list[Losses | None]] = {}
+    unwatched = 0
     for cell in rows.ordered_cells(result):
         beside = load(dimension_text(cell.cell[LOADS])) if LOADS in cell.cell else ""
         for stream, block in cell.streams.items():
             if not (block.probe and block.probe.leg):
                 found.setdefault((stream, beside), []).append(block.losses)
+                figures = block.metrics.get(metric) if metric else None
+                if figures and block.losses is None and cell.drops_watched:
+                    unwatched += figures.lost or 0
     lines = []
     for (stream, beside), several in found.items():
         if losses := lost_in(several):
             lines.append(f"{', '.join(filter(None, (stream, beside)))}: {lost_text(losses)}")
+    if unwatched:
+        lines.append(f"{unwatched} lost on kernels whose drops were not recorded (`watch_drops: always` records them)")
     if lines:
         yield Lines(_few(lines, LINES, "losses"), "Where packets were lost")
 
 
-# Timers and talkers
+# Windows, timers and talkers
+
+
+def _windows(result: Result) -> Iterator[Table | Lines]:
+    """User-defined windows, with the whole run, where they are few enough to be read here."""
+    chosen = list(anomalies.chosen_rows(result))
+    if len(chosen) <= WINDOW_ROWS:
+        yield Table(anomalies.CHOSEN_HEADINGS, chosen, anomalies.WINDOW_NUMBERS, anomalies.CHOSEN_TITLE)
+    else:
+        yield Lines(["User-defined windows, with the whole run: latlab show anomalies"])
 
 
 def _timers(result: Result) -> Iterator[Lines]:
@@ -493,8 +512,14 @@ def _limits(result: Result) -> Iterator[Lines]:
     if result.accept:
         broken = [one for one in result.accept if not one.ok]
         kept = f"{len(result.accept) - len(broken)} of {plural(len(result.accept), 'limit')} kept"
-        lines = [f"{one.path}, {one.cell}, repeat {one.repeat}: {one.reason}" for one in broken]
+        lines = [f"{one.path}, {one.cell}, repeat {one.repeat}: {_broken(one)}" for one in broken]
         yield Lines(_few(lines, LINES, "limits"), kept)
+
+
+def _broken(one: Limit) -> str:
+    """As "812 µs is over the limit, 500 µs"."""
+    limit, actual = (text.limit(one.path, value) for value in (one.limit, one.actual))
+    return f"{actual} is {one.reason}, {limit}" if one.reason == EXCEEDED else f"{one.reason}; the limit is {limit}"
 
 
 def _alike(result: Result) -> Iterator[Lines]:
@@ -539,7 +564,7 @@ def next_commands(result: Result) -> list[tuple[str, str]]:
         "missing": (any(cell.status != "ok" for cell in result.cells), "which cells failed or did not run, and why"),
         "stages": (any(map(worst_of_longest, streams)), "where typical and late packets spent their time"),
         "anomalies": (any(one.episodes for one in anomalies), "which events made packets late"),
-        "cells": (True, "the figures of each repetition"),
+        "cells": (any(stream.metrics for stream in streams), "the figures of each repetition"),
         "testbed": (True, "what was measured, and with which settings"),
         "tools": (True, "the versions of latlab and of the tools"),
     }

@@ -486,7 +486,7 @@ def rules_of(result: Result) -> Iterator[Part]:
             outcome = Toned(f"{rule.severity}, {plural(count, 'finding')}", "bad")
         found.append((rule.id, rule.name, outcome))
     quiet = sum(one.id not in broken and one.id not in off for one in RULES)
-    summary = f"{quiet} of {len(found)} rules found no problem"
+    summary = f"{quiet} of {len(found)} rules found nothing"
     table = Table(("rule", "check", "outcome"), found)
     yield Fold(f"{summary}: all rules", [table], f"{summary}; the report lists every rule")
     given = [
