@@ -182,7 +182,7 @@ man: python
 check: lint build
 	@$(VENV)/bin/pytest $(LANES) -m fast $(PYTEST)
 
-reference: python
+reference: build
 	@$(VENV)/bin/python tools/reference.py
 
 # A virtual environment of its own: nothing of it is needed to use latlab.

@@ -1,5 +1,5 @@
-"""Writes the tables of the documentation that the code declares, each between two marks of its page, and the JSON
-Schemas of scenarios and results.
+"""Writes the tables of the documentation that the code declares, each between two marks of its page, the JSON
+Schemas of scenarios and results, and the columns of recordings.
 
     tools/reference.py
 
@@ -8,7 +8,9 @@ A table begins after `<!-- tools/reference.py: NAME -->` and ends before `<!-- e
 
 from __future__ import annotations
 
+import json
 import re
+import subprocess
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
@@ -23,9 +25,11 @@ from latlab.cli.help import HelpEntry, HelpPage
 from latlab.model.bridges import KINDS
 from latlab.model.metrics import METRICS, POPULATIONS, PROBE_METRICS, TIMER_METRICS, MetricKind
 from latlab.model.rules import RULES
+from latlab.recordings.arrow import TABLES_FILE
 from latlab.result import store
 from latlab.scenario import limits
 from latlab.scenario.schema import SCHEMA_FILE, schema_text
+from latlab.testbed.agent_binary import find_agent
 from man import pages as verbs
 
 DOCS: Final = Path(__file__).parents[1] / "docs"
@@ -44,13 +48,27 @@ def main() -> int:
 
 
 def pages() -> Iterator[tuple[Path, str]]:
-    """Each page with such tables, and the JSON Schemas; each with its text as it is to be."""
+    """Each page with such tables, the JSON Schemas, and the recordings' columns; each with its text as it is to be."""
+    declared = json.loads(subprocess.run([find_agent(), "schema"], check=True, capture_output=True).stdout)
+    yield TABLES_FILE, columns_text(declared["recordings"])
     yield SCHEMA_FILE, schema_text()
     yield DOCS / "reference/result.schema.json", store.schema_text()
     for path in sorted(DOCS.rglob("*.md")):
         text = path.read_text(encoding="utf-8")
         if BETWEEN.search(text):
             yield path, BETWEEN.sub(lambda found: found[1] + TABLES[found[2]] + found[3], text)
+
+
+def columns_text(tables: Mapping[str, Sequence[object]]) -> str:
+    """The columns of recordings in JSON, a column a line."""
+    return (
+        "{\n"
+        + ",\n".join(
+            f' "{name}": [\n' + ",\n".join(f"  {json.dumps(column)}" for column in columns) + "\n ]"
+            for name, columns in tables.items()
+        )
+        + "\n}\n"
+    )
 
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

@@ -6,7 +6,7 @@
 use crate::checked_stream::CheckedStream;
 use crate::cores;
 use crate::session::died;
-use crate::tables::Row;
+use crate::tables::{Row, array, field};
 use arrow_array::RecordBatch;
 use arrow_schema::{ArrowError, Schema};
 use rtrb::{Consumer, Producer, RingBuffer};
@@ -19,6 +19,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use wire::event::Failure;
 use wire::live::Books;
+use wire::table::Column;
 
 const BATCH_ROWS: usize = 4096;
 /// Whoever read a pipe has gone.
@@ -248,6 +249,7 @@ struct Table<R: Row> {
     path: String,
     ring: Consumer<R>,
     rows: Vec<R>,
+    columns: Vec<Column<R>>,
     schema: Arc<Schema>,
     /// None once it failed: later rows have nowhere to go, and the failure says how many are on disk.
     stream: Option<CheckedStream<File>>,
@@ -264,8 +266,9 @@ impl<R: Row> Table<R> {
     }
 
     fn begin(path: String, file: File, run_id: u64, ring: Consumer<R>) -> Result<Self, Failure> {
+        let columns = R::columns();
         let schema = Arc::new(Schema::new_with_metadata(
-            R::fields(),
+            columns.iter().map(field).collect::<Vec<_>>(),
             HashMap::from([
                 ("latlab.format".into(), "2".into()),
                 ("latlab.table".into(), R::TABLE.into()),
@@ -276,7 +279,7 @@ impl<R: Row> Table<R> {
         let stream = CheckedStream::begin(file, &schema).map_err(|error| trouble(&path, &error, 0))?;
         let rows = Vec::with_capacity(BATCH_ROWS);
         let batch_started = Instant::now();
-        Ok(Self { path, ring, rows, schema, stream: Some(stream), batch_started, written: 0, books: None })
+        Ok(Self { path, ring, rows, columns, schema, stream: Some(stream), batch_started, written: 0, books: None })
     }
 
     /// Takes rows from the ring until a batch is full or the ring empty, and returns how many there are to be written.
@@ -296,7 +299,7 @@ impl<R: Row> Table<R> {
             self.rows.clear();
             return Ok(());
         };
-        let columns = R::columns(&self.rows).into_iter().map(|(_, _, values)| values).collect();
+        let columns = self.columns.iter().map(|column| array(column, &self.rows)).collect();
         let result = RecordBatch::try_new(Arc::clone(&self.schema), columns).and_then(|batch| stream.write(&batch));
         let rows = self.rows.len() as u64;
         self.rows.clear();

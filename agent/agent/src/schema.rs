@@ -1,14 +1,10 @@
 //! `latlab-agent schema`: the formats that lab and agent share, from the types that declare them.
 
-use crate::tables::Row;
-use arrow_schema::DataType;
 use schemars::{JsonSchema, SchemaGenerator, generate::SchemaSettings};
 use serde_json::{Map, Value, json};
 use std::process::ExitCode;
 use wire::event::Event;
-use wire::record::{
-    Clocks, Dropped, Exchange, Kept, Reading, Received, Sent, Stamp, Task, Traced, Watched, WatchedDrop, Woken,
-};
+use wire::record::tables;
 use wire::spec::{
     Bridge, Busy, Clock, Command, Dds, Drops, Flood, Listen, Ping, Pong, Ptp, Talk, Timer, Tracing, Watch,
 };
@@ -20,7 +16,7 @@ pub fn run() -> ExitCode {
 }
 
 /// `specs`: by verb, what it reads on standard input first; `command`: what it reads after that; `event`: a line that it
-/// tells; each JSON Schema, draft 2020-12. `recordings`: by table, its columns' names, Arrow types and whether they may be null.
+/// tells; each JSON Schema, draft 2020-12. `recordings`: by table, its columns ([`tables`]).
 fn whole() -> Value {
     let mut specs = Map::new();
     let mut spec = |verb: &str, schema: Value| specs.insert(verb.into(), schema);
@@ -38,25 +34,8 @@ fn whole() -> Value {
     spec("timer", read::<Timer>());
     spec("trace", read::<Tracing>());
     spec("watch", read::<Watch>());
-    let recordings: Map<_, _> = [
-        table::<Clocks>(),
-        table::<Dropped>(),
-        table::<Exchange>(),
-        table::<Kept>(),
-        table::<Reading>(),
-        table::<Received>(),
-        table::<Sent>(),
-        table::<Stamp>(),
-        table::<Task>(),
-        table::<Traced>(),
-        table::<Watched>(),
-        table::<WatchedDrop>(),
-        table::<Woken>(),
-    ]
-    .into_iter()
-    .collect();
     let event = schema::<Event>(SchemaSettings::draft2020_12().for_serialize());
-    json!({"specs": specs, "command": read::<Command>(), "event": event, "recordings": recordings})
+    json!({"specs": specs, "command": read::<Command>(), "event": event, "recordings": tables()})
 }
 
 fn read<T: JsonSchema>() -> Value {
@@ -65,21 +44,4 @@ fn read<T: JsonSchema>() -> Value {
 
 fn schema<T: JsonSchema>(settings: SchemaSettings) -> Value {
     SchemaGenerator::new(settings).into_root_schema_for::<T>().to_value()
-}
-
-fn table<R: Row>() -> (String, Value) {
-    let columns = R::fields()
-        .iter()
-        .map(|field| json!({"name": field.name(), "type": type_name(field.data_type()), "nullable": field.is_nullable()}))
-        .collect();
-    (R::TABLE.into(), Value::Array(columns))
-}
-
-/// As Arrow's other implementations write it, such as `int64`.
-fn type_name(kind: &DataType) -> String {
-    match kind {
-        DataType::Boolean => "bool".into(),
-        DataType::Utf8 => "string".into(),
-        other => format!("{other:?}").to_lowercase(),
-    }
 }

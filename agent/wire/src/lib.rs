@@ -31,6 +31,7 @@ pub mod schedule;
 pub mod sequence;
 pub mod spec;
 pub mod stage;
+pub mod table;
 pub mod traceable;
 pub mod tracepoint;
 pub mod turns;

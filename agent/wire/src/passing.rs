@@ -52,12 +52,11 @@ impl Passing {
         if !(first || second) {
             return;
         }
-        let captured = row.bytes.get(..usize::from(row.captured)).map(|bytes| {
-            // One of the points may be in a LAN of PRP, and the other in none.
-            let is_whole_frame = row.ethernet && row.length as usize == bytes.len();
-            if is_whole_frame { without_trailer(bytes) } else { bytes }
-        });
-        match captured.and_then(|bytes| digest(bytes, row.ethernet, self.payload)) {
+        let bytes = row.bytes.bytes();
+        // One of the points may be in a LAN of PRP, and the other in none.
+        let is_whole_frame = row.ethernet && row.length as usize == bytes.len();
+        let bytes = if is_whole_frame { without_trailer(bytes) } else { bytes };
+        match digest(bytes, row.ethernet, self.payload) {
             Some(digest) if first => self.began(digest, row.tai_ns),
             Some(digest) => self.came(digest, row.tai_ns),
             None if second => self.totals.unjudged += 1,
@@ -190,7 +189,7 @@ fn untagged(frame: &[u8]) -> Option<([u8; 2], &[u8])> {
 mod tests {
     use super::*;
     use crate::prp::trailer;
-    use crate::record::MAX_SNAP;
+    use crate::record::{MAX_SNAP, Snap};
     use crate::spec::Lan;
     use proptest::prelude::*;
 
@@ -221,17 +220,14 @@ mod tests {
     }
 
     fn row(sight: Sight, at_ms: i64, bytes: &[u8], ethernet: bool) -> Watched {
-        let mut kept = [0; MAX_SNAP];
-        kept[..bytes.len()].copy_from_slice(bytes);
         Watched {
             tai_ns: at_ms * MS,
             point: sight.point,
             out: sight.out,
             ethernet,
             length: bytes.len() as u32,
+            bytes: Snap::of(bytes).unwrap(),
             segments: 1,
-            captured: bytes.len() as u16,
-            bytes: kept,
         }
     }
 

@@ -1,6 +1,7 @@
-//! The rows of the recordings, as the hot threads make them: plain, fixed-size, copied through a ring.
+//! The rows of the recordings, as the hot threads make them: plain, fixed-size, copied through a ring. A field is a column.
 
-use crate::ptp::Status;
+use crate::ptp::ClockIdentity;
+use crate::table::tables;
 
 /// Most bytes that are kept of a packet (`agent/bpf/watch.bpf.c`).
 pub const MAX_SNAP: usize = 256;
@@ -19,27 +20,6 @@ pub enum Late {
     Dropped = 3,
 }
 
-/// A packet handed to the kernel, or dropped as too late for its launch time (table `sent`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Sent {
-    /// Number of the stream.
-    pub stream: u16,
-    /// Position in the stream.
-    pub sequence: u64,
-    /// When it was meant to leave, CLOCK_TAI.
-    pub launch_tai_ns: i64,
-    /// When the thread meant to wake for it: launch − lead − busy wait.
-    pub wake_due_tai_ns: i64,
-    /// When the thread woke, or came round to it without having slept.
-    pub wake_tai_ns: i64,
-    /// Just before the send call; when it was found too late, if it was dropped.
-    pub submit_tai_ns: i64,
-    /// 0, or the errno of the send call.
-    pub error: i32,
-    /// Whether it was late for its launch time, and what was done then.
-    pub late: Late,
-}
-
 /// What an error-queue message says about a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
@@ -56,204 +36,247 @@ pub enum StampKind {
     LaunchMissed = 4,
 }
 
-/// A message of the error queue, matched to its packet (table `stamps`).
+/// The first bytes of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Stamp {
-    /// Number of the stream.
-    pub stream: u16,
-    /// Position in the stream.
-    pub sequence: u64,
-    /// What is stamped, and so on which clock.
-    pub kind: StampKind,
-    /// The instant in ns, on the clock of `kind`.
-    pub stamp_ns: i64,
+pub struct Snap {
+    captured: u16,
+    bytes: [u8; MAX_SNAP],
 }
 
-/// A valid packet that arrived (table `received`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Received {
-    /// Number of the stream.
-    pub stream: u16,
-    /// Position in the stream.
-    pub sequence: u64,
-    /// The launch time it carried, on the talker's CLOCK_TAI.
-    pub launch_tai_ns: i64,
-    /// The NIC's receive timestamp, on the NIC's clock.
-    pub rx_hard_phc_ns: Option<i64>,
-    /// The kernel's receive timestamp, CLOCK_REALTIME.
-    pub rx_soft_real_ns: Option<i64>,
-    /// When the receive call had returned, CLOCK_TAI.
-    pub rx_user_tai_ns: i64,
+impl Snap {
+    /// These; None: they are more than are kept.
+    pub fn of(bytes: &[u8]) -> Option<Self> {
+        let mut kept = [0; MAX_SNAP];
+        kept.get_mut(..bytes.len())?.copy_from_slice(bytes);
+        Some(Self { captured: bytes.len() as u16, bytes: kept })
+    }
+
+    /// They.
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes[..usize::from(self.captured)]
+    }
 }
 
-/// An interval of a trace that a flight recorder kept (table `kept`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Kept {
-    /// Its first instant, CLOCK_TAI.
-    pub from_tai_ns: i64,
-    /// Its last.
-    pub to_tai_ns: i64,
-    /// Its events were there, of all CPUs; else some were no longer held.
-    pub whole: bool,
-}
+tables! {
+    /// A packet handed to the kernel, or dropped as too late for its launch time.
+    Sent in "sent" {
+        /// Number of the stream.
+        stream: u16,
+        /// Position in the stream.
+        sequence: u64,
+        /// When it was meant to leave, CLOCK_TAI.
+        launch_tai_ns: i64,
+        /// When the thread meant to wake for it: launch − lead − busy wait.
+        wake_due_tai_ns: i64,
+        /// When the thread woke, or came round to it without having slept.
+        wake_tai_ns: i64,
+        /// Just before the send call; when it was found too late, if it was dropped.
+        submit_tai_ns: i64,
+        /// 0, or the errno of the send call.
+        error: i32,
+    }
+    added {
+        /// Whether it was late for its launch time, and what was done then.
+        late: Late,
+    }
 
-/// A host's clocks read together (table `clocks`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Clocks {
-    /// CLOCK_TAI.
-    pub tai_ns: i64,
-    /// CLOCK_REALTIME.
-    pub real_ns: i64,
-    /// CLOCK_MONOTONIC.
-    pub monotonic_ns: i64,
-    /// CLOCK_MONOTONIC_RAW.
-    pub monotonic_raw_ns: i64,
-    /// How long reading all of them took: the most any two can be apart.
-    pub bracket_ns: i64,
-}
+    /// A message of the error queue, matched to its packet.
+    Stamp in "stamps" {
+        /// Number of the stream.
+        stream: u16,
+        /// Position in the stream.
+        sequence: u64,
+        /// What is stamped, and so on which clock.
+        kind: StampKind,
+        /// The instant in ns, on the clock of `kind`.
+        stamp_ns: i64,
+    }
 
-/// One question and answer between two clocks (table `exchanges`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Exchange {
-    /// Position among the questions asked.
-    pub sequence: u64,
-    /// Asked, initiator's CLOCK_TAI.
-    pub t1_tai_ns: i64,
-    /// Question arrived, responder's CLOCK_TAI.
-    pub t2_tai_ns: i64,
-    /// Answer sent, responder's CLOCK_TAI.
-    pub t3_tai_ns: i64,
-    /// Answer arrived, initiator's CLOCK_TAI.
-    pub t4_tai_ns: i64,
-}
+    /// A valid packet that arrived.
+    Received in "received" {
+        /// Number of the stream.
+        stream: u16,
+        /// Position in the stream.
+        sequence: u64,
+        /// The launch time it carried, on the talker's CLOCK_TAI.
+        launch_tai_ns: i64,
+        /// The NIC's receive timestamp, on the NIC's clock.
+        rx_hard_phc_ns: Option<i64>,
+        /// The kernel's receive timestamp, CLOCK_REALTIME.
+        rx_soft_real_ns: Option<i64>,
+        /// When the receive call had returned, CLOCK_TAI.
+        rx_user_tai_ns: i64,
+    }
 
-/// An instant that was waited for, and when it was come to (table `timer`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Woken {
-    /// Number of the stream of instants.
-    pub stream: u16,
-    /// Position in it.
-    pub sequence: u64,
-    /// The instant, CLOCK_TAI.
-    pub due_tai_ns: i64,
-    /// When the handler of the timer's interrupt began, by CLOCK_TAI; None: no timer was set, or it was unknown.
-    pub irq_tai_ns: Option<i64>,
-    /// When the thread had come to it, CLOCK_TAI.
-    pub woke_tai_ns: i64,
-    /// It had passed when the thread was done with the one before: no timer was set for it.
-    pub overdue: bool,
-}
+    /// An interval of a trace that a flight recorder kept.
+    Kept in "kept" {
+        /// Its first instant, CLOCK_TAI.
+        from_tai_ns: i64,
+        /// Its last.
+        to_tai_ns: i64,
+        /// Its events were there, of all CPUs; else some were no longer held.
+        whole: bool,
+    }
 
-/// What a tracepoint told, or that records were lost (table `trace`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Traced {
-    /// When, CLOCK_TAI.
-    pub tai_ns: i64,
-    /// On which CPU.
-    pub cpu: u16,
-    /// Which tracepoint ([`crate::traceable`]); 0: records of this CPU were lost before this instant.
-    pub event: u8,
-    /// In which state the CPU was: the kernel's `common_flags`.
-    pub flags: u8,
-    /// How deeply it might not be preempted, and not change its CPU: the kernel's `common_preempt_count`.
-    pub preempt: u8,
-    /// The thread that ran there, by the kernel's number; 0 is idle.
-    pub pid: i32,
-    /// What it is of; of lost records how many. None: the kernel does not report it.
-    pub subject: Option<i64>,
-    /// And more.
-    pub detail: Option<i64>,
-}
+    /// A host's clocks read together.
+    Clocks in "clocks" {
+        /// CLOCK_TAI.
+        tai_ns: i64,
+        /// CLOCK_REALTIME.
+        real_ns: i64,
+        /// CLOCK_MONOTONIC.
+        monotonic_ns: i64,
+        /// CLOCK_MONOTONIC_RAW.
+        monotonic_raw_ns: i64,
+        /// How long reading all of them took: the most any two can be apart.
+        bracket_ns: i64,
+    }
 
-/// Who a thread is that a trace names (table `tasks`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Task {
-    /// When it was looked up, CLOCK_TAI.
-    pub tai_ns: i64,
-    /// Its number.
-    pub pid: i32,
-    /// Its name, ended by a zero where it is shorter; None: it was gone by then.
-    pub comm: Option<[u8; 16]>,
-    /// Whether it is one of the kernel's own; None: it was gone by then.
-    pub kernel: Option<bool>,
-}
+    /// One question and answer between two clocks.
+    Exchange in "exchanges" {
+        /// Position among the questions asked.
+        sequence: u64,
+        /// Asked, initiator's CLOCK_TAI.
+        t1_tai_ns: i64,
+        /// Question arrived, responder's CLOCK_TAI.
+        t2_tai_ns: i64,
+        /// Answer sent, responder's CLOCK_TAI.
+        t3_tai_ns: i64,
+        /// Answer arrived, initiator's CLOCK_TAI.
+        t4_tai_ns: i64,
+    }
 
-/// A packet that the kernel dropped (table `drops`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Dropped {
-    /// When, CLOCK_TAI.
-    pub tai_ns: i64,
-    /// Number of the stream.
-    pub stream: u16,
-    /// Position in the stream.
-    pub sequence: u64,
-    /// The kernel's reason, as it names it, without what all names begin with; None: it gives none.
-    pub reason: Option<&'static str>,
-    /// Name of the interface the packet was at, ended by a zero where it is shorter; None: it was at none.
-    pub device: Option<[u8; 16]>,
-    /// Number of that interface, or of the last one it came in at; None: unknown.
-    pub ifindex: Option<u32>,
-    /// Inode of the network namespace it was in; None: unknown.
-    pub netns: Option<u32>,
-    /// The kernel's function that had it freed; None: unknown.
-    pub location: Option<&'static str>,
-}
+    /// An instant that was waited for, and when it was come to.
+    Woken in "timer" {
+        /// Number of the stream of instants.
+        stream: u16,
+        /// Position in it.
+        sequence: u64,
+        /// The instant, CLOCK_TAI.
+        due_tai_ns: i64,
+        /// When the handler of the timer's interrupt began, by CLOCK_TAI; None: no timer was set, or it was unknown.
+        irq_tai_ns: Option<i64>,
+        /// When the thread had come to it, CLOCK_TAI.
+        woke_tai_ns: i64,
+        /// It had passed when the thread was done with the one before: no timer was set for it.
+        overdue: bool,
+    }
 
-/// A packet of anybody's traffic that was seen at a point (table `watched`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Watched {
-    /// When, CLOCK_TAI.
-    pub tai_ns: i64,
-    /// Number of the point.
-    pub point: u8,
-    /// It left there; else it came in.
-    pub out: bool,
-    /// It begins with an Ethernet header; else with an IP header.
-    pub ethernet: bool,
-    /// Bytes of the packet.
-    pub length: u32,
-    /// Packets of the wire that it stands for.
-    pub segments: u16,
-    /// How many of its first bytes are in `bytes`.
-    pub captured: u16,
-    /// Those, and zeros.
-    pub bytes: [u8; MAX_SNAP],
-}
+    /// What a tracepoint told, or that records were lost.
+    Traced in "trace" {
+        /// When, CLOCK_TAI.
+        tai_ns: i64,
+        /// On which CPU.
+        cpu: u16,
+        /// Which tracepoint ([`crate::traceable`]); 0: records of this CPU were lost before this instant.
+        event: u8,
+        /// In which state the CPU was: the kernel's `common_flags`.
+        flags: u8,
+        /// How deeply it might not be preempted, and not change its CPU: the kernel's `common_preempt_count`.
+        preempt: u8,
+        /// The thread that ran there, by the kernel's number; 0 is idle.
+        pid: i32,
+        /// What it is of; of lost records how many. None: the kernel does not report it.
+        subject: Option<i64>,
+        /// And more.
+        detail: Option<i64>,
+    }
 
-/// A packet of anybody's traffic that the kernel dropped (table `dropped`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct WatchedDrop {
-    /// When, CLOCK_TAI.
-    pub tai_ns: i64,
-    /// It begins with an Ethernet header; else with an IP header.
-    pub ethernet: bool,
-    /// Bytes of the packet.
-    pub length: u32,
-    /// How many of its first bytes are in `bytes`.
-    pub captured: u16,
-    /// Those, and zeros.
-    pub bytes: [u8; MAX_SNAP],
-    /// As of [`Dropped`].
-    pub reason: Option<&'static str>,
-    /// The same.
-    pub device: Option<[u8; 16]>,
-    /// The same.
-    pub ifindex: Option<u32>,
-    /// The same.
-    pub netns: Option<u32>,
-    /// The same.
-    pub location: Option<&'static str>,
-}
+    /// Who a thread is that a trace names.
+    Task in "tasks" {
+        /// When it was looked up, CLOCK_TAI.
+        tai_ns: i64,
+        /// Its number.
+        pid: i32,
+        /// Its name, ended by a zero where it is shorter; None: it was gone by then.
+        comm: Option<[u8; 16]>,
+        /// Whether it is one of the kernel's own; None: it was gone by then.
+        kernel: Option<bool>,
+    }
 
-/// What a PTP clock said of itself, or that it said nothing (table `ptp`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Reading {
-    /// When the answers were in, or were no longer waited for, CLOCK_TAI.
-    pub tai_ns: i64,
-    /// The same, CLOCK_MONOTONIC.
-    pub monotonic_ns: i64,
-    /// What it said; None: it did not answer.
-    pub status: Option<Status>,
-    /// How the observed clock's rate was steered then, parts per 10¹²; None: unknown.
-    pub frequency_ppt: Option<i64>,
+    /// A packet that the kernel dropped.
+    Dropped in "drops" {
+        /// When, CLOCK_TAI.
+        tai_ns: i64,
+        /// Number of the stream.
+        stream: u16,
+        /// Position in the stream.
+        sequence: u64,
+        /// The kernel's reason, as it names it, without what all names begin with; None: it gives none.
+        reason: Option<&'static str>,
+        /// Name of the interface the packet was at, ended by a zero where it is shorter; None: it was at none.
+        device: Option<[u8; 16]>,
+        /// Number of that interface, or of the last one it came in at; None: unknown.
+        ifindex: Option<u32>,
+        /// Inode of the network namespace it was in; None: unknown.
+        netns: Option<u32>,
+        /// The kernel's function that had it freed; None: unknown.
+        location: Option<&'static str>,
+    }
+
+    /// A packet of anybody's traffic that was seen at a point.
+    Watched in "watched" {
+        /// When, CLOCK_TAI.
+        tai_ns: i64,
+        /// Number of the point.
+        point: u8,
+        /// It left there; else it came in.
+        out: bool,
+        /// It begins with an Ethernet header; else with an IP header.
+        ethernet: bool,
+        /// Bytes of the packet.
+        length: u32,
+        /// Its first bytes.
+        bytes: Snap,
+    }
+    added {
+        /// Packets of the wire that it stands for.
+        segments: u16,
+    }
+
+    /// A packet of anybody's traffic that the kernel dropped.
+    WatchedDrop in "dropped" {
+        /// When, CLOCK_TAI.
+        tai_ns: i64,
+        /// It begins with an Ethernet header; else with an IP header.
+        ethernet: bool,
+        /// Bytes of the packet.
+        length: u32,
+        /// Its first bytes.
+        bytes: Snap,
+        /// As of [`Dropped`].
+        reason: Option<&'static str>,
+        /// The same.
+        device: Option<[u8; 16]>,
+        /// The same.
+        ifindex: Option<u32>,
+        /// The same.
+        netns: Option<u32>,
+        /// The same.
+        location: Option<&'static str>,
+    }
+
+    /// What a PTP clock said of itself, or that it said nothing.
+    Reading in "ptp" {
+        /// When the answers were in, or were no longer waited for, CLOCK_TAI.
+        tai_ns: i64,
+        /// The same, CLOCK_MONOTONIC.
+        monotonic_ns: i64,
+        /// It answered.
+        answered: bool,
+        /// What its port is doing, by the numbers of the standard; 0: it did not answer.
+        state: u8,
+        /// As of [`crate::ptp::Status`]; None, too, where it did not answer.
+        offset_ns: Option<i64>,
+        /// The same.
+        ingress_ns: Option<i64>,
+        /// The same.
+        path_delay_ns: Option<i64>,
+        /// The same.
+        grandmaster: Option<ClockIdentity>,
+        /// The same.
+        steps_removed: Option<u16>,
+        /// How the observed clock's rate was steered then, parts per 10¹²; None: unknown.
+        frequency_ppt: Option<i64>,
+    }
 }

@@ -26,124 +26,33 @@ CHECKED_FORMAT: Final = "2"
 """Recordings whose batches have."""
 DAMAGED: Final = "restore a complete copy, or remove its cell from the run: then the other cells can be reported"
 
+TABLES_FILE: Final = Path(__file__).with_name("tables.json")
+"""Each table's columns, in order, as `latlab-agent schema` prints them; `make reference` writes it."""
+
+
+@dataclass(frozen=True)
+class RecordedColumn:
+    """A column of a recording, as the agent declares it (agent/wire/src/record.rs).
+
+    type: as Arrow names it. nullable: it may be null. added: recordings of earlier agents may end before it; it is 0
+    in all their rows, a timestamp null.
+    """
+
+    name: str
+    type: str
+    nullable: bool
+    added: bool
+
+
+COLUMNS: Final[dict[str, tuple[RecordedColumn, ...]]] = {
+    table: tuple(RecordedColumn(**column) for column in columns)
+    for table, columns in json.loads(TABLES_FILE.read_text(encoding="utf-8")).items()
+}
 SCHEMAS: Final[dict[str, pa.Schema]] = {
-    table: pa.schema(list(columns.items()))
-    for table, columns in {
-        "sent": {
-            "stream": pa.uint16(),
-            "sequence": pa.uint64(),
-            "launch_tai_ns": pa.int64(),
-            "wake_due_tai_ns": pa.int64(),
-            "wake_tai_ns": pa.int64(),
-            "submit_tai_ns": pa.int64(),
-            "error": pa.int32(),
-            "late": pa.uint8(),
-        },
-        "stamps": {
-            "stream": pa.uint16(),
-            "sequence": pa.uint64(),
-            "kind": pa.uint8(),
-            "stamp_ns": pa.int64(),
-        },
-        "received": {
-            "stream": pa.uint16(),
-            "sequence": pa.uint64(),
-            "launch_tai_ns": pa.int64(),
-            "rx_hard_phc_ns": pa.int64(),
-            "rx_soft_real_ns": pa.int64(),
-            "rx_user_tai_ns": pa.int64(),
-        },
-        "timer": {
-            "stream": pa.uint16(),
-            "sequence": pa.uint64(),
-            "due_tai_ns": pa.int64(),
-            "irq_tai_ns": pa.int64(),
-            "woke_tai_ns": pa.int64(),
-            "overdue": pa.bool_(),
-        },
-        "ptp": {
-            "tai_ns": pa.int64(),
-            "monotonic_ns": pa.int64(),
-            "answered": pa.bool_(),
-            "state": pa.uint8(),
-            "offset_ns": pa.int64(),
-            "ingress_ns": pa.int64(),
-            "path_delay_ns": pa.int64(),
-            "grandmaster": pa.uint64(),
-            "steps_removed": pa.uint16(),
-            "frequency_ppt": pa.int64(),
-        },
-        "trace": {
-            "tai_ns": pa.int64(),
-            "cpu": pa.uint16(),
-            "event": pa.uint8(),
-            "flags": pa.uint8(),
-            "preempt": pa.uint8(),
-            "pid": pa.int32(),
-            "subject": pa.int64(),
-            "detail": pa.int64(),
-        },
-        "kept": {
-            "from_tai_ns": pa.int64(),
-            "to_tai_ns": pa.int64(),
-            "whole": pa.bool_(),
-        },
-        "tasks": {
-            "tai_ns": pa.int64(),
-            "pid": pa.int32(),
-            "comm": pa.utf8(),
-            "kernel": pa.bool_(),
-        },
-        "drops": {
-            "tai_ns": pa.int64(),
-            "stream": pa.uint16(),
-            "sequence": pa.uint64(),
-            "reason": pa.utf8(),
-            "device": pa.utf8(),
-            "ifindex": pa.uint32(),
-            "netns": pa.uint32(),
-            "location": pa.utf8(),
-        },
-        "watched": {
-            "tai_ns": pa.int64(),
-            "point": pa.uint8(),
-            "out": pa.bool_(),
-            "ethernet": pa.bool_(),
-            "length": pa.uint32(),
-            "bytes": pa.binary(),
-            "segments": pa.uint16(),
-        },
-        "dropped": {
-            "tai_ns": pa.int64(),
-            "ethernet": pa.bool_(),
-            "length": pa.uint32(),
-            "bytes": pa.binary(),
-            "reason": pa.utf8(),
-            "device": pa.utf8(),
-            "ifindex": pa.uint32(),
-            "netns": pa.uint32(),
-            "location": pa.utf8(),
-        },
-        "clocks": {
-            "tai_ns": pa.int64(),
-            "real_ns": pa.int64(),
-            "monotonic_ns": pa.int64(),
-            "monotonic_raw_ns": pa.int64(),
-            "bracket_ns": pa.int64(),
-        },
-        "exchanges": {
-            "sequence": pa.uint64(),
-            "t1_tai_ns": pa.int64(),
-            "t2_tai_ns": pa.int64(),
-            "t3_tai_ns": pa.int64(),
-            "t4_tai_ns": pa.int64(),
-        },
-    }.items()
+    table: pa.schema([(column.name, pa.type_for_alias(column.type)) for column in columns])
+    for table, columns in COLUMNS.items()
 }
 """The columns of each table, by name."""
-
-_ADDED: Final[dict[str, tuple[str, ...]]] = {"sent": ("late",), "watched": ("segments",)}
-"""Columns at the end of a table that recordings of earlier agents do not have: 0 in all rows, timestamps null."""
 
 # Arrow columnar format, "Encapsulated message format": a marker, then a metadata length; zero ends it.
 _CONTINUATION: Final = b"\xff\xff\xff\xff"
@@ -353,7 +262,7 @@ def _check_identity(path: Path, table: str, run_id: str | None, schema: pa.Schem
             raise _wrong(path, f"{key} = {value}", f"{key} = {metadata.get(key, 'absent')}")
     found = [(field.name, field.type) for field in schema]
     wanted = [(field.name, field.type) for field in SCHEMAS[table]]
-    known = range(len(wanted) - len(_ADDED.get(table, ())), len(wanted) + 1)
+    known = range(sum(not column.added for column in COLUMNS[table]), len(wanted) + 1)
     if len(found) not in known or found != wanted[: len(found)]:
         raise _wrong(path, f"columns {_columns(SCHEMAS[table])}", f"columns {_columns(schema)}")
 

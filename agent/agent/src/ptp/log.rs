@@ -3,7 +3,7 @@
 use crate::recording::{Recorder, Recording, Tap, Totals};
 use crate::session::{Progress, emit};
 use wire::event::{Done, Event, Failure};
-use wire::ptp::PortState;
+use wire::ptp::{PortState, Status};
 use wire::record::Reading;
 
 const RING_ROWS: usize = 4096;
@@ -43,10 +43,10 @@ impl Log {
         self.recording.broken()
     }
 
-    /// Adds a row.
-    pub fn push(&mut self, row: Reading) {
+    /// Adds a row, and what it was made of.
+    pub fn push(&mut self, row: Reading, status: Option<Status>) {
         self.tap.push(row);
-        self.counts.add(&row);
+        self.counts.add(status);
         self.progress();
     }
 
@@ -72,8 +72,8 @@ impl Log {
 }
 
 impl Counts {
-    fn add(&mut self, row: &Reading) {
-        let Some(status) = row.status else {
+    fn add(&mut self, status: Option<Status>) {
+        let Some(status) = status else {
             self.unanswered += 1;
             return;
         };
@@ -103,10 +103,9 @@ impl Counts {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use wire::ptp::Status;
 
-    fn row(state: Option<PortState>, offset_ns: Option<i64>) -> Reading {
-        let status = state.map(|state| Status {
+    fn status(state: Option<PortState>, offset_ns: Option<i64>) -> Option<Status> {
+        state.map(|state| Status {
             port: 1,
             state,
             offset_ns,
@@ -117,8 +116,7 @@ mod tests {
             steps_removed: None,
             times: None,
             ports: None,
-        });
-        Reading { tai_ns: 0, monotonic_ns: 0, status, frequency_ppt: None }
+        })
     }
 
     #[test]
@@ -126,7 +124,7 @@ mod tests {
         use PortState::{Slave, Uncalibrated};
         let mut counts = Counts { missed: 4, ..Counts::default() };
         for told in [(Some(Uncalibrated), None), (Some(Slave), Some(-7)), (None, None), (Some(Slave), Some(3))] {
-            counts.add(&row(told.0, told.1));
+            counts.add(status(told.0, told.1));
         }
         let done = serde_json::to_value(counts.done(Totals { recorded: 3, ring_full: 1 })).unwrap();
         let expected = serde_json::json!({"answers": 3, "unanswered": 1, "missed": 4, "state_changes": 1,

@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 use sys::clock::{Clock, now_ns};
 use way::Silence;
 use wire::event::{Event, Failure};
-use wire::ptp::{Asker, ClockIdentity, Inquiry, Memory, PortIdentity};
+use wire::ptp::{Asker, ClockIdentity, Inquiry, Memory, PortIdentity, Status};
 use wire::record::Reading;
 use wire::spec::Ptp;
 
@@ -109,7 +109,23 @@ fn observe(link: &Link, spec: &Ptp, asker: Asker, steered: &Steered, log: &mut L
             break;
         }
         let (tai_ns, monotonic_ns) = (now_ns(Clock::Tai), now_ns(Clock::Monotonic));
-        log.push(Reading { tai_ns, monotonic_ns, status, frequency_ppt: steered.ppt() });
+        log.push(reading(tai_ns, monotonic_ns, status, steered.ppt()), status);
+    }
+}
+
+/// A row. `status`: what the clock said; None: it did not answer.
+fn reading(tai_ns: i64, monotonic_ns: i64, status: Option<Status>, frequency_ppt: Option<i64>) -> Reading {
+    Reading {
+        tai_ns,
+        monotonic_ns,
+        answered: status.is_some(),
+        state: status.map_or(0, |said| said.state as u8),
+        offset_ns: status.and_then(|said| said.offset_ns),
+        ingress_ns: status.and_then(|said| said.ingress_ns),
+        path_delay_ns: status.and_then(|said| said.path_delay_ns),
+        grandmaster: status.and_then(|said| said.grandmaster),
+        steps_removed: status.and_then(|said| said.steps_removed),
+        frequency_ppt,
     }
 }
 

@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 use sys::clock::tai_ns;
 use wire::event::{Done, Event, Failure, Live, OtherFlow, PointSeen, StreamProgress, WatchFound};
 use wire::passing::Passing;
-use wire::record::{MAX_SNAP, Watched, WatchedDrop};
+use wire::record::{Snap, Watched, WatchedDrop};
 use wire::spec::{LaunchClock as Chosen, Watch as Spec};
 use wire::watch::Record;
 
@@ -202,16 +202,13 @@ impl Watch {
 
 /// The row of a record. `behind_ns`: what the program's clock shows when CLOCK_TAI reads 0.
 fn row(record: &Record<'_>, behind_ns: i64, names: &mut Names) -> Option<Row> {
-    let mut bytes = [0; MAX_SNAP];
-    bytes.get_mut(..record.bytes.len())?.copy_from_slice(record.bytes);
-    let (tai_ns, captured) = (record.ns.saturating_sub(behind_ns), record.bytes.len() as u16);
+    let (tai_ns, bytes) = (record.ns.saturating_sub(behind_ns), Snap::of(record.bytes)?);
     let Record { ethernet, length, .. } = *record;
     if let Some(dropped) = record.dropped {
         return Some(Row::Dropped(WatchedDrop {
             tai_ns,
             ethernet,
             length,
-            captured,
             bytes,
             reason: dropped.reason.map(|reason| names.reason(reason)),
             device: dropped.place.device,
@@ -226,8 +223,7 @@ fn row(record: &Record<'_>, behind_ns: i64, names: &mut Names) -> Option<Row> {
         out: record.out,
         ethernet,
         length,
-        segments: record.segments,
-        captured,
         bytes,
+        segments: record.segments,
     }))
 }
