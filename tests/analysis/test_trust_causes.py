@@ -26,9 +26,10 @@ from trust_evidence import (
     to_guest,
 )
 
-from latlab.analysis.evidence import Evidence, Thresholds, held_up, late_packets
+from latlab.analysis.evidence import Evidence, held_up, late_packets
 from latlab.analysis.trust import judge
 from latlab.model.rules import RULES
+from latlab.model.thresholds import Thresholds
 
 FIRST_CAUSE = next(place for place, rule in enumerate(RULES) if rule.id == "deep-idle")
 KNOWN = {rule.name for rule in RULES[FIRST_CAUSE:]} | {"realtime threads were not throttled"}

@@ -14,11 +14,11 @@ import yaml
 from rich.console import Console
 from typer.testing import CliRunner
 
-from latlab.analysis.evidence import Thresholds
 from latlab.analysis.words import duration
 from latlab.cli import app
 from latlab.model.errors import LabError
 from latlab.model.rules import NAMES, RULES
+from latlab.model.thresholds import Thresholds
 from latlab.recordings.run_folder import RunFolder
 from latlab.report.build import write_report
 from latlab.report.markdown import result_markdown

@@ -10,6 +10,7 @@ from typing import Any, Final, Literal, Protocol
 import polars as pl
 
 from latlab.model.part import Facts
+from latlab.model.thresholds import DEFAULTS, Thresholds
 from latlab.recordings.cell import RecordedCell, RecordedStream, Totals
 from latlab.result.types import Metric, PtpPort, Stage, Stream
 
@@ -99,30 +100,6 @@ class RecordingSeen(Protocol):
 
 
 @dataclass(frozen=True)
-class Thresholds:
-    """Where the lines are drawn.
-
-    clock_step_ns: two readings of REALTIME − MONOTONIC further apart than this, beyond what reading them takes, are a
-    step: steering turns both alike.
-    clock_bound_share: of the median latency. missing_share: of the packets that should have a timestamp.
-    steal_share: of the time between the facts before and after. late_ns: above its stream's median latency; a packet
-    that is later is late, and causes are looked for. idle_wakeup_ns: what a CPU may take to wake from an idle state.
-    sibling_share: of the time, the other thread of a core being busy. coalescing_share: of the median latency.
-    clock_slew_share: of a clock's rate, from one reading to the next.
-    """
-
-    clock_step_ns: int = 20_000
-    clock_bound_share: float = 0.10
-    missing_share: float = 0.001
-    steal_share: float = 0.01
-    late_ns: int = 100_000
-    idle_wakeup_ns: int = 20_000
-    sibling_share: float = 0.10
-    coalescing_share: float = 0.20
-    clock_slew_share: float = 10e-6
-
-
-@dataclass(frozen=True)
 class Evidence:
     """All that the checks of one cell look at.
 
@@ -138,7 +115,7 @@ class Evidence:
     clocks: Mapping[str, pl.DataFrame] = field(default_factory=dict)
     facts_before: Facts = field(default_factory=dict)
     facts_after: Facts = field(default_factory=dict)
-    thresholds: Thresholds = Thresholds()
+    thresholds: Thresholds = DEFAULTS
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from latlab.analysis.cell_anomalies import ClockSeries, StreamRecords, cell_anom
 from latlab.analysis.cores import cores_used
 from latlab.analysis.counts import stream_rows
 from latlab.analysis.described import ONE_KERNEL, clock_source
-from latlab.analysis.evidence import Evidence, Thresholds
+from latlab.analysis.evidence import Evidence
 from latlab.analysis.ptp import SLAVE, UNCALIBRATED, ptp_port
 from latlab.analysis.repetitions import COPY_NS, copies, largest_difference
 from latlab.analysis.summary import JudgedCell, result_of, summarise_cell
@@ -37,6 +37,7 @@ from latlab.model.errors import (
     reads_files,
 )
 from latlab.model.part import Document, Facts, Failure, Keys
+from latlab.model.thresholds import Thresholds
 from latlab.recordings.cell import RecordedCell, RecordedStream
 from latlab.recordings.clock_offset import offset_between
 from latlab.recordings.packets import is_joined, read_findings, whole_packets

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
-from latlab.analysis.evidence import Thresholds
 from latlab.analysis.words import duration, percent
 from latlab.model.rules import NAMES
+from latlab.model.thresholds import Thresholds
 from latlab.model.units import WHOLE_PPM
 from latlab.report.places import CellPlaces
 from latlab.result.types import Reason, Result, Threshold, TurnedOff
@@ -151,8 +151,14 @@ def _value(trust: Trust, name: str) -> Any:
     return value if name.endswith("_ns") else value / WHOLE_PPM
 
 
+_SMALL: Final = 1e-4
+"""Shares below it are in millionths."""
+
+
 def _text(name: str, value: float) -> str:
-    return duration(value) if name.endswith("_ns") else percent(value)
+    if name.endswith("_ns"):
+        return duration(value)
+    return f"{value * WHOLE_PPM:g} ppm" if value < _SMALL else percent(value)
 
 
 def _broken(count: int) -> str:

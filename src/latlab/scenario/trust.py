@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from difflib import get_close_matches
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field, WithJsonSchema
 
 from latlab.model.rules import IDS, NAMES, RULES
+from latlab.model.thresholds import DEFAULTS, SAID
 from latlab.model.units import WHOLE_PPM
 from latlab.scenario.findings import shown, wrong
 from latlab.scenario.parts import Part
@@ -78,37 +79,27 @@ Step = Annotated[Duration, within(DURATION, 1)]
 Fraction = Annotated[Share, within(SHARE, 0, WHOLE_PPM)]
 
 
+def _line(name: str) -> Any:
+    """The key of a threshold; shares are millionths here."""
+    default = getattr(DEFAULTS, name)
+    return Field(
+        default=default if name.endswith("_ns") else round(default * WHOLE_PPM),
+        description=SAID[name],
+    )
+
+
 class Trust(Part):
     """The thresholds of the verdict's rules, and rules that are turned off. The same in every cell."""
 
-    clock_step: Step = Field(
-        default=20_000, description="if two readings of a pair of clocks differ by more, one of them was stepped"
-    )
-    clock_bound_share: Fraction = Field(
-        default=100_000, description="the largest bound of the clocks' offset, of the median latency"
-    )
-    missing_share: Fraction = Field(
-        default=1_000, description="the largest share of packets without an expected timestamp"
-    )
-    steal_share: Fraction = Field(
-        default=10_000, description="the largest share of the cell's time that may be stolen from a machine's CPUs"
-    )
-    late: Step = Field(
-        default=100_000,
-        description="a packet whose latency exceeds its stream's median by more is late, and its causes are searched",
-    )
-    idle_wakeup: Annotated[Duration, within(DURATION, 0)] = Field(
-        default=20_000, description="the longest exit latency of an idle state that CPUs may use"
-    )
-    sibling_share: Fraction = Field(
-        default=100_000, description="how busy the sibling thread of a measured thread's core may be"
-    )
-    coalescing_share: Fraction = Field(
-        default=200_000, description="how long a card's interrupts may wait for more packets, of the median latency"
-    )
-    clock_slew_share: Fraction = Field(
-        default=10, description="how much a clock's rate may change from one reading to the next, a second later"
-    )
+    clock_step: Step = _line("clock_step_ns")
+    clock_bound_share: Fraction = _line("clock_bound_share")
+    missing_share: Fraction = _line("missing_share")
+    steal_share: Fraction = _line("steal_share")
+    late: Step = _line("late_ns")
+    idle_wakeup: Annotated[Duration, within(DURATION, 0)] = _line("idle_wakeup_ns")
+    sibling_share: Fraction = _line("sibling_share")
+    coalescing_share: Fraction = _line("coalescing_share")
+    clock_slew_share: Fraction = _line("clock_slew_share")
     off: Off = Field(
         default_factory=dict,
         description="id of a rule → the reason for turning it off; the report shows its findings with the reason",
