@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from rich.console import Console
 
 from latlab.analysis.gate_port import GatePort, Interference
 from latlab.analysis.promise import Promise, lattice_of
-from latlab.analysis.words import duration
+from latlab.analysis.words import duration, plural
+from latlab.model.part import Keys
 from latlab.report.columns import print_sentence, print_table
 from latlab.report.document import Table
 from latlab.report.gates import ENTRY_HEADINGS, Promised, departs, entry_rows, port_title, short
+from latlab.report.places import matrix_titles
 from latlab.report.text import exact
 
 BAR_COLUMNS = 80
@@ -25,11 +27,14 @@ ASSUMED = (
 )
 
 
-def print_gates(found: Sequence[tuple[Sequence[str], Sequence[Promised]]], console: Console) -> None:
-    """Print the schedules of each group of cells. found: the cells' slugs, and their ports."""
+def print_gates(
+    found: Sequence[tuple[Sequence[str], Sequence[Promised]]], labels: Mapping[str, Keys], console: Console
+) -> None:
+    """Print the schedules of each group of cells. found: the cells' slugs, and their ports. labels: of every cell."""
     for cells, ports in found:
         if len(found) > 1:
-            print_sentence(f"In {_cells(cells)}:" if ports else f"In {_cells(cells)}: no gate schedule", console)
+            title = f"{plural(len(cells), 'cell')}, {matrix_titles(cells, labels)}"
+            print_sentence(f"{title}:" if ports else f"{title}: no gate schedule", console)
         for one in ports:
             _print_port(one, console)
     for line in ASSUMED:
@@ -153,10 +158,6 @@ def _columns_hit(first_ns: int, step_ns: int, cycle_ns: int, width: int) -> list
 
 def _cut(text: str, width: int) -> str:
     return text if len(text) <= width else f"{text[: width - 1]}…"
-
-
-def _cells(slugs: Sequence[str]) -> str:
-    return f"cell{'s' if len(slugs) > 1 else ''} {', '.join(slugs)}"
 
 
 def _say(console: Console, text: str) -> None:

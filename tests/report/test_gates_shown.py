@@ -15,9 +15,11 @@ from rich.console import Console
 
 from latlab.gates_listing import BAR_COLUMNS, bars, print_gates
 from latlab.model.errors import UsageError
+from latlab.model.part import Keys
 from latlab.report.charts.gates import gates_chart
 from latlab.report.charts.sheet import COLOURS, DrawnLines
 from latlab.report.gates import Promised, as_document, scenario_ports, schedules
+from latlab.report.places import matrix_titles
 from latlab.scenario import MatrixCell, load_scenario
 
 GATES = [
@@ -53,7 +55,8 @@ def shown(tmp_path: Path, **parts: Any) -> list[tuple[tuple[str, ...], list[Prom
 
 def text(tmp_path: Path, **parts: Any) -> str:
     file = io.StringIO()
-    print_gates(shown(tmp_path, **parts), Console(file=file, width=140))
+    labels = {cell.slug: cell.label for cell in cells_of(tmp_path, **parts)}
+    print_gates(shown(tmp_path, **parts), labels, Console(file=file, width=140))
     return file.getvalue()
 
 
@@ -209,7 +212,7 @@ def test_the_text_has_entries_bars_guarantees_and_warnings(tmp_path: Path) -> No
 
 def test_the_text_fits_a_narrow_terminal(tmp_path: Path) -> None:
     file = io.StringIO()
-    print_gates(shown(tmp_path, streams={"control": STREAM | {"period": "1ms"}}), Console(file=file, width=80))
+    print_gates(shown(tmp_path, streams={"control": STREAM | {"period": "1ms"}}), {}, Console(file=file, width=80))
     assert re.search(r"^control +0 +110 B +95 ns +95 ns +503 +0 to 402 µs +402 µs", file.getvalue(), re.MULTILINE)
 
 
@@ -316,3 +319,15 @@ def test_the_same_schedules_make_the_same_file(tmp_path: Path, kind: str) -> Non
 def test_a_picture_of_an_unknown_kind_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"end it in \.png, \.svg or \.pdf"):
         gates_chart("gates", shown(tmp_path)).save(tmp_path / "gates.jpeg")
+
+
+def test_groups_of_cells_are_named_by_their_values_or_one_by_one() -> None:
+    labels: dict[str, Keys] = {
+        f"{bridge}-{load}": {"guests.vm1.bridge": bridge, "loads": [load]}
+        for bridge in ("tap", "xdp", "vfio")
+        for load in ("none", "down")
+    }
+    assert matrix_titles(list(labels), labels) == "all"
+    assert matrix_titles(["tap-none", "tap-down", "xdp-none", "xdp-down"], labels) == "bridge tap, xdp"
+    assert matrix_titles(["xdp-down", "vfio-down"], labels) == "bridge xdp, vfio; loads down"
+    assert matrix_titles(["tap-none", "xdp-down"], labels) == "bridge tap, loads none; bridge xdp, loads down"

@@ -128,6 +128,6 @@ def gates(
         listed = [{"cells": cells, "ports": [as_document(port) for port in ports]} for cells, ports in found]
         print_json({"scenario": loaded.scenario.name, "schedules": listed})
     else:
-        print_gates(found, open_console())
+        print_gates(found, {cell.slug: cell.label for cell in loaded.combinations}, open_console())
         if picture is not None:
             open_console().print(f"Picture: {picture.resolve()}", highlight=False, markup=False, soft_wrap=True)

@@ -73,6 +73,24 @@ def matrix_title(values: Keys) -> str:
     return ", ".join(f"{heading} {dimension_text(value)}" for heading, value in named) or "all"
 
 
+def matrix_titles(cells: Sequence[str], labels: Mapping[str, Keys]) -> str:
+    """What these of the matrix's cells are called together: "bridge tap, xdp" of all that have one of the two; their
+    titles where they are not all that have some values. labels: of every cell, by slug.
+    """
+    found, every = [labels[slug] for slug in cells], list(labels.values())
+    keys = dict.fromkeys(key for label in every for key in label)
+    values = {key: {dimension_text(label.get(key)) for label in found} for key in keys}
+    having = [label for label in every if all(dimension_text(label.get(key)) in values[key] for key in keys)]
+    if len(having) > len(found):
+        return listed([matrix_title(label) for label in found])
+    named = []
+    for heading, key in zip(short_headings(tuple(keys)), keys, strict=True):
+        there = dict.fromkeys(dimension_text(label.get(key)) for label in every)
+        if values[key] != set(there):
+            named.append(f"{heading} {', '.join(value for value in there if value in values[key])}")
+    return "; ".join(named) or "all"
+
+
 def cell_name(result: Result, cell: Cell) -> str:
     """A cell's title, and which repeat it is where the run has several."""
     several = any(one.repeat > 1 for one in result.cells)
