@@ -244,12 +244,20 @@ def test_the_commands_that_come_next_are_printed_and_are_commands(options: list[
     ended = CliRunner().invoke(app, ["init", "my lab.yaml", *options])
     first, heading, *commands = ended.output.splitlines()
     assert (first, heading) == ("Written: my lab.yaml", "Next:")
-    lines = [re.findall(r"'[^']*'|\S+", command.removeprefix("  sudo ")) for command in commands]
+    lines = [re.findall(r"'[^']*'|\S+", command.strip().removeprefix("sudo ")) for command in commands]
     for line in lines:
         assert line[0] == "latlab"
         parse(line[1:])
     verbs = [line[1] for line in lines]
-    assert verbs == ["doctor", *(["image"] if "0" not in options else []), "validate", "plan", "run"]
+    examined = [line[2:] for line in lines if line[1] == "doctor"]
+    assert examined == ([["--on", "root@board1"], ["--on", "board2"]] if options == [*SSH] else [[]])
+    assert verbs == [
+        *(["doctor"] * len(examined)),
+        *(["image"] if "0" not in options else []),
+        "validate",
+        "plan",
+        "run",
+    ]
     assert all(line[-1] == "'my lab.yaml'" for line in lines[-3:])
     if "debian-rt" in options:
         assert ["latlab", "image", "build", "debian-rt"] in lines

@@ -13,7 +13,8 @@ import pytest
 
 from latlab.hosts import Host, LocalMachine, NamespaceHost, host_from
 from latlab.hosts.base import Process
-from latlab.model.errors import LabError
+from latlab.hosts.ssh import RemoteHost
+from latlab.model.errors import LabError, UnreachedError
 
 HERE = LocalMachine("ecu")
 
@@ -28,6 +29,19 @@ def test_a_failing_command_names_host_command_status_and_its_last_words() -> Non
         asyncio.run(HERE.run(("sh", "-c", "seq 9 >&2; exit 3")))
     assert caught.value.where == "ecu"
     assert "status 3: 5; 6; 7; 8; 9" in caught.value.what
+
+
+def test_of_a_script_the_first_line_is_named() -> None:
+    with pytest.raises(LabError) as caught:
+        asyncio.run(HERE.run(("sh", "-c", "first=1\nexit 3")))
+    assert caught.value.what == "`sh -c 'first=1 …` ended with status 3: nothing on stderr"
+
+
+@pytest.mark.parametrize("destination", ["no.such.host.invalid", "bad host"])
+def test_a_machine_whose_name_leads_nowhere_is_not_reached(destination: str) -> None:
+    machine = RemoteHost("board1", destination)
+    with pytest.raises(UnreachedError, match=r"^board1: ssh to .* failed: .* \(correct the name"):
+        asyncio.run(machine.run(("sh", "-c", "true\ntrue")))
 
 
 def test_an_exit_status_can_be_asked_for_instead() -> None:
