@@ -249,13 +249,13 @@ DDS = Experiment(
                     "least to that with the greatest",
                 )
             ],
-            "Host to host is two namespaces of one board, not two machines; guests have two vCPUs, not three. The "
-            "probe is latlab's own over Cyclone DDS, not ddsperf. Talker or listener and the card's interrupt of a "
-            "guest are on one vCPU; the article runs ddsperf's two threads on different cores. Both vhost threads are "
-            "on one CPU. One ordinary process of the VM host calls the kernel all the time, in every cell. It stands "
-            "for a host's other work, of which the article says nothing. Before tuning guests wait for it; tuning "
-            "keeps it off their CPUs. The one clock counts its instructions, too, so every round trip is longer than "
-            "without it.",
+            "Host to host is two namespaces of one board, not two machines; guests have two vCPUs, not three, as all "
+            "CPUs of the board share one clock: a further busy one would slow the others. The probe is latlab's own "
+            "over Cyclone DDS, not ddsperf. Talker or listener and the card's interrupt of a guest are on one vCPU; "
+            "the article runs ddsperf's two threads on different cores. Both vhost threads are on one CPU. One "
+            "ordinary process of the VM host calls the kernel all the time, in every cell. It stands for a host's "
+            "other work, of which the article says nothing. Before tuning guests wait for it; tuning keeps it off "
+            "their CPUs. The one clock counts its instructions, too, so every round trip is longer than without it.",
         )
     ],
 )

@@ -42,7 +42,8 @@ CYCLE_NS: Final = 503_000
 _POLLS: Final = (
     "The card's port of Open vSwitch is served by the switch's main thread here (afxdp-nonpmd), and the guest's by a "
     "tap that vhost-net carries; the article's by a polling thread on a dedicated CPU, and by vhost-user, for which "
-    "Open vSwitch must be built with DPDK. Virtual time has no CPU that polls without slowing the others."
+    "Open vSwitch needs DPDK: the board's image has it without. Virtual time has no CPU that polls without slowing the "
+    "others."
 )
 
 _SHARED: Final = "All CPUs share one clock here: three streams of load slow whatever is on a packet's way."
@@ -456,15 +457,16 @@ TSN = Experiment(
             ],
             "The author's figures are time series next to histograms: the run's report has them of every cell, from "
             "the schedule (`pictures/control-latency.png`). Sensor and VM host are two namespaces of one emulated "
-            "board. Its gates are software: its cards have no Qbv. ptp4l has the profile `default`, not the "
-            "automotive one, with which the emulated card sometimes measures a wrong peer delay; priority 5 and "
-            "SCHED_FIFO 1 are the article's. Receive queues are chosen by hash, not by VLAN priority, as the emulated "
-            "card has no filters for that: PTP packets use the stream's queue. iperf3 is in place of netperf, which "
-            "Debian's main archive does not have. A cell is 1 s of virtual time, not 900 s. The load is 3 × 20 Mbit/s "
-            "of iperf3: a sixth of what its gate window carries at 1 Gbit/s, and about the most that the emulated "
-            "CPUs, which share one clock, can process. netperf's UDP_STREAM keeps the queue full. User NAT is "
-            "measured but is not part of any claim: in its cells the load is half as much and the stream is UDP over a "
-            "VLAN interface, so its rows do not compare.",
+            "board. Its gates are software: its cards have no Qbv. ptp4l has the profile `default`, not the automotive "
+            "one, with which the emulated card sometimes measures a wrong peer delay; priority 5 and SCHED_FIFO 1 are "
+            "the article's. Receive queues are chosen by hash, not by VLAN priority, as the emulated card has no "
+            "filters for that: PTP packets use the stream's queue. iperf3 is in place of netperf, which Debian's main "
+            "archive does not have. A cell is 1 s of virtual time, not 900 s. The load is 3 × 20 Mbit/s of iperf3: a "
+            "sixth of what its gate window carries at 1 Gbit/s, and about the most that the emulated CPUs, which share "
+            "one clock, can process. netperf's UDP_STREAM keeps the queue full. Beyond the article's tuning the "
+            "guest's CPU and QEMU are at SCHED_FIFO 1, KVM does not poll for halted CPUs, and cards do not delay "
+            "interrupts. User NAT is measured but is not part of any claim: in its cells the load is half as much and "
+            "the stream is UDP over a VLAN interface, so its rows do not compare.",
         )
     ],
 )
