@@ -41,6 +41,20 @@ def test_each_source_has_a_table_of_the_figures_it_gives(result: dict[str, Any])
     assert not other.remarks
 
 
+def test_what_all_rows_begin_with_is_in_the_title_and_the_mean_between_the_extremes(result: dict[str, Any]) -> None:
+    of_theirs = {"source": "one", "metric": "latency", "min": 1_000, "mean": 2_000, "max": 9_000, "stddev": 500}
+    rows = ("VM, tap, idle: up", "VM, tap, loaded: up", "VM, tap, loaded")
+    published = [NONE | of_theirs | {"row": row} for row in rows]
+    (table,) = published_tables(typed(result | {"published": published}), "latency")
+    assert table.title == f"latency, {MARK}, µs · one; VM, tap"
+    assert table.headings == ("published", "min", "avg", "max", "stddev", "n")
+    assert [row[0] for row in table.rows] == ["idle: up", "loaded: up", "loaded"]
+    assert table.rows[0][1:] == ("1", "2", "9", "0.5", "")
+    published[2]["row"] = "VM, tap"
+    (table,) = published_tables(typed(result | {"published": published}), "latency")
+    assert [row[0] for row in table.rows] == ["VM, tap, idle: up", "VM, tap, loaded: up", "VM, tap"]
+
+
 def test_published_figures_of_what_was_not_measured_stand_below_what_stands_in_for_it() -> None:
     row = dict.fromkeys(("min", "mean", "stddev", "pk_pk", "p50", "p99", "n")) | {
         "source": "theirs",

@@ -52,14 +52,11 @@ def headline_tables(result: Result, metric: str) -> Iterator[Table]:
         for row in filter(lambda row: row.measured, table.rows):
             measured.setdefault((number, (row.label, row.stream, *table.dimensions(row))), []).append(row)
     published = [one for one in result.published if one.metric == metric]
-    figures = [
-        (key, heading)
-        for key, heading in FIGURES
-        if key in (_ALWAYS if published else _ALONE) or any(getattr(one, key) is not None for one in published)
-    ]
+    figures = _ordered(_ALWAYS if published else _ALONE, published)
     every = [row for repeats in measured.values() for row in repeats]
     several, labels = (len({getattr(row, key) for row in every}) > 1 for key in ("stream", "label"))
     sources = dict.fromkeys(one.source for one in published)
+    shared, names = _shared([one.row for one in published])
     found = []
     for (number, _), repeats in measured.items():
         row, table = repeats[0], tables[number]
@@ -67,10 +64,10 @@ def headline_tables(result: Result, metric: str) -> Iterator[Table]:
         name = ", ".join(dict.fromkeys((*named, *((row.label,) if labels else ())))) or row.stream
         each = [row.measured for row in repeats if row.measured]
         found.append((name, *(_over(each, key) for key, _ in figures), whole(sum(one.n or 0 for one in each))))
-    for one in published:
+    for one, name in zip(published, names, strict=True):
         by = f", {one.source}" if len(sources) > 1 else ""
-        found.append((f"published{by}: {one.row}", *_row(one, figures)))
-    which = f"measured, and published ({'; '.join(sources)})" if published else "measured"
+        found.append((f"published{by}: {name}", *_row(one, figures)))
+    which = f"measured, and published ({'; '.join(filter(None, (*sources, shared)))})" if published else "measured"
     times = max(map(len, measured.values()), default=1)
     if times > 1:
         spans = ", pk-pk between these" if "pk_pk" in dict(figures) else ""
@@ -104,14 +101,40 @@ def published_tables(result: Result, metric: str) -> Iterator[Table]:
 def _tables(found: Sequence[Published], metric: str) -> Iterator[Table]:
     for source in dict.fromkeys(one.source for one in found):
         listed = [one for one in found if one.source == source]
-        shown = [(key, heading) for key, heading in FIGURES if any(getattr(one, key) is not None for one in listed)]
+        shown = _ordered(frozenset(), listed)
+        shared, names = _shared([one.row for one in listed])
         yield Table(
-            title=f"{metric}, published, not measured here, µs · {source}",
+            title=f"{metric}, published, not measured here, µs · {'; '.join(filter(None, (source, shared)))}",
             headings=("published", *(heading for _, heading in shown), "n"),
-            rows=[(one.row, *_row(one, shown)) for one in listed],
+            rows=[(name, *_row(one, shown)) for one, name in zip(listed, names, strict=True)],
             figures=range(1, len(shown) + 2),
             remarks=_remarks(metric, listed),
         )
+
+
+def _ordered(always: frozenset[str], published: Sequence[Published]) -> list[tuple[str, str]]:
+    """The figures of a table: these, and those that were published. The mean is between the extremes, as most authors
+    have it, unless peak to peak is there.
+    """
+    found = [
+        (key, heading)
+        for key, heading in FIGURES
+        if key in always or any(getattr(one, key) is not None for one in published)
+    ]
+    if "pk_pk" in dict(found):
+        return found
+    first = ("min", "mean", "max")
+    return sorted(found, key=lambda one: first.index(one[0]) if one[0] in first else len(first))
+
+
+def _shared(names: Sequence[str]) -> tuple[str, list[str]]:
+    """What all names begin with, up to a comma, and what is left of each; nothing where one has nothing else."""
+    parts = [name.split(", ") for name in names]
+    least = min(map(len, parts), default=0)
+    count = next((n for n in range(least) if len({tuple(one[: n + 1]) for one in parts}) > 1), least)
+    if len(parts) < 2 or not 0 < count < least:
+        return "", list(names)
+    return ", ".join(parts[0][:count]), [", ".join(one[count:]) for one in parts]
 
 
 def _remarks(metric: str, published: Sequence[Published]) -> Sequence[str]:
