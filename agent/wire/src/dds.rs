@@ -3,6 +3,9 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
+/// The sequence of a sample that only asks whether there is anybody: answered like a question, recorded by nobody.
+pub const HELLO: u64 = u64::MAX;
+
 /// Of `ready`: what runs, and who was found.
 #[derive(Clone, Debug, JsonSchema, Serialize)]
 pub struct Found {

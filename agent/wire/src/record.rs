@@ -1,7 +1,7 @@
 //! The rows of the recordings, as the hot threads make them: plain, fixed-size, copied through a ring. A field is a column.
 
 use crate::ptp::ClockIdentity;
-use crate::table::tables;
+use crate::table::{Cell, Values, cells, tables};
 
 /// Most bytes that are kept of a packet (`agent/bpf/watch.bpf.c`).
 pub const MAX_SNAP: usize = 256;
@@ -54,6 +54,18 @@ impl Snap {
     /// They.
     pub fn bytes(&self) -> &[u8] {
         &self.bytes[..usize::from(self.captured)]
+    }
+}
+
+cells! {
+    Late => U8, |late| late as u8;
+    StampKind => U8, |kind| kind as u8;
+    ClockIdentity => U64, |clock: ClockIdentity| clock.0;
+}
+
+impl Cell for Snap {
+    fn values<R>(of: impl Fn(&R) -> &Self + Send + 'static) -> Values<R> {
+        Values::Bytes(Box::new(move |row| of(row).bytes()))
     }
 }
 

@@ -1,7 +1,5 @@
 //! How a recording's table is declared: [`crate::record`] has each column once, as the field of a row.
 
-use crate::ptp::ClockIdentity;
-use crate::record::{Late, Snap, StampKind};
 use serde_json::{Value, json};
 
 /// A row of a table.
@@ -74,21 +72,23 @@ pub trait Cell: Sized + 'static {
 /// `TYPE => COLUMN's type, how the one becomes the other`, for it and for an `Option` of it.
 macro_rules! cells {
     ($($cell:ty => $values:ident, $put:expr;)+) => {$(
-        impl Cell for $cell {
-            fn values<R>(of: impl Fn(&R) -> &Self + Send + 'static) -> Values<R> {
-                Values::$values(Box::new(move |row| Some(($put)(*of(row)))))
+        impl $crate::table::Cell for $cell {
+            fn values<R>(of: impl Fn(&R) -> &Self + Send + 'static) -> $crate::table::Values<R> {
+                $crate::table::Values::$values(Box::new(move |row| Some(($put)(*of(row)))))
             }
         }
 
-        impl Cell for Option<$cell> {
+        impl $crate::table::Cell for Option<$cell> {
             const NULLABLE: bool = true;
 
-            fn values<R>(of: impl Fn(&R) -> &Self + Send + 'static) -> Values<R> {
-                Values::$values(Box::new(move |row| of(row).map($put)))
+            fn values<R>(of: impl Fn(&R) -> &Self + Send + 'static) -> $crate::table::Values<R> {
+                $crate::table::Values::$values(Box::new(move |row| of(row).map($put)))
             }
         }
     )+};
 }
+
+pub(crate) use cells;
 
 cells! {
     bool => Bool, |truth| truth;
@@ -103,15 +103,6 @@ cells! {
     [u8; 16] => Text, |name: [u8; 16]| {
         String::from_utf8_lossy(name.split(|byte| *byte == 0).next().unwrap_or_default()).into_owned()
     };
-    Late => U8, |late| late as u8;
-    StampKind => U8, |kind| kind as u8;
-    ClockIdentity => U64, |clock: ClockIdentity| clock.0;
-}
-
-impl Cell for Snap {
-    fn values<R>(of: impl Fn(&R) -> &Self + Send + 'static) -> Values<R> {
-        Values::Bytes(Box::new(move |row| of(row).bytes()))
-    }
 }
 
 /// Declares the tables: each a row and its columns, the row's fields by their names and in their order; behind `added` those
@@ -178,7 +169,7 @@ pub(crate) fn described<R: Table>() -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::{Sent, tables};
+    use crate::record::{Late, Sent, tables};
 
     #[test]
     fn columns_that_were_added_are_the_last() {

@@ -1,11 +1,12 @@
 //! Questions: written when they are due, and each recorded.
 
-use super::taker::{HELLO, Then};
+use super::taker::Then;
 use crate::recording::{Tap, WRITERS_TURN};
 use cyclone::Writer;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use sys::clock::tai_ns;
+use wire::dds::HELLO;
 use wire::pace::{Pace, Question};
 use wire::probe::Probe;
 use wire::record::{Late, Sent};

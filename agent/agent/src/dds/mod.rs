@@ -10,8 +10,6 @@ mod pong;
 mod taker;
 mod waiting;
 
-pub use taker::HELLO;
-
 use crate::clocks::ClockLog;
 use crate::facts::Tree;
 use crate::live::Live;

@@ -1,7 +1,7 @@
 //! Answering, in whichever thread takes the question.
 
 use super::asker::Lane;
-use super::taker::{Books, HELLO, Taker, Then};
+use super::taker::{Books, Taker, Then};
 use super::waiting::{Shared, Waiting, open};
 use super::{Side, below, leave, tell_ready};
 use crate::realtime::prepare_thread;
@@ -10,6 +10,7 @@ use crate::session::Session;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use sys::clock::tai_ns;
+use wire::dds::HELLO;
 use wire::event::{DdsPongTotals, Done, Failure};
 use wire::pace::Question;
 use wire::probe::Probe;

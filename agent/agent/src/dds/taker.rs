@@ -6,14 +6,13 @@
 use crate::recording::Tap;
 use cyclone::Reader;
 use sys::clock::tai_ns;
+use wire::dds::HELLO;
 use wire::event::Taken;
 use wire::probe::{Probe, Refusal};
 use wire::record::Received;
 use wire::sequence::{Arrival, Sequences};
 use wire::spec::Dds;
 
-/// The sequence of a sample that only asks whether there is anybody: answered like a question, recorded by nobody.
-pub const HELLO: u64 = u64::MAX;
 /// Room beyond the expected size, so that a larger sample is seen to be larger.
 const SPARE_BYTES: usize = 64;
 

@@ -6,7 +6,6 @@
 mod interfaces;
 mod program;
 
-use crate::dds::HELLO;
 use crate::recording::{Feed, Recorder, Tap};
 use program::{Looked, Programs};
 use rtrb::Consumer;
@@ -16,6 +15,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use sys::clock::{Clock, now_ns, tai_ns};
 use sys::socket::Socket;
+use wire::dds::HELLO;
 use wire::event::{Failure, StampsFound};
 use wire::iec61850::{Prefixes, prefixes_of};
 use wire::record::{Received, Stamp};
