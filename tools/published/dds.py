@@ -220,7 +220,6 @@ DDS = Experiment(
                         figure="p50",
                         scale=0.5,
                     ),
-                    MICROSECONDS,
                     "Virtual time has no wire: every frame arrives at once, whatever its size, and copying 1136 bytes "
                     "more takes few instructions.",
                 ),

@@ -66,11 +66,6 @@ a thread that polls, slows a stream on *another* CPU, too. Claims that need a CP
 own, as for a pinned virtual machine or a poll-mode thread, are *not testable here*; their figures
 are shown all the same.
 
-The ready-made variants of `tsn-bridges` were measured by an earlier version, in which kernels cleared and copied
-memory by string instructions. The clock [counted one for each byte](../reference/machines.md#virtual-time).
-Medians were larger then: in `bridges-board` by 1 to 5 % through bridges in the kernel and VFIO, by 10 to 50 % through
-those in user space; of DDS samples of 32 kB by 40 to 60 %.
-
 ## Claims
 
 {table}
