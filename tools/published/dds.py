@@ -208,21 +208,6 @@ DDS = Experiment(
                     ),
                     MICROSECONDS,
                 ),
-                Claim(
-                    '"the latency generally increases with the payload", within one frame',
-                    "median of half round trips: 1200 B above 64 B",
-                    differ(
-                        [
-                            (probe, _dds(True, probe, "64B"), _dds(True, probe, "1200B"))
-                            for probe in ("hosts", "guests")
-                        ],
-                        0,
-                        figure="p50",
-                        scale=0.5,
-                    ),
-                    "Virtual time has no wire: every frame arrives at once, whatever its size, and copying 1136 bytes "
-                    "more takes few instructions.",
-                ),
                 *(
                     Claim(
                         f'"the increase gets more pronounced when payload gets bigger than MTU"{of}',
