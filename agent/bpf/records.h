@@ -29,8 +29,8 @@ static __always_inline __u64 now_ns(void)
 #ifdef OWN_RINGS
 
 /*
- * A ring for each CPU, in memory that the reader has mapped: neither side makes a call, and CPUs share no cache line. It takes
- * instructions that kernels have from Linux 5.12 on, for 64-bit ARM from 5.18 on. The reader is wire::rings.
+ * A ring for each CPU, in memory that the reader has mapped: neither side makes a call, and CPUs share no cache line. A program that
+ * did not run for a while waits for two lines, that of the ring and that of the slot. It takes instructions that kernels have from Linux 5.12 on, for 64-bit ARM from 5.18 on. The reader is wire::rings.
  *
  * Programs of one CPU come between each other: those of interrupts, and of threads where a thread may be preempted in one. Any may
  * stand still anywhere in here while others pass. So:
@@ -41,7 +41,7 @@ static __always_inline __u64 now_ns(void)
  *    so what was seen of it is enough. (To add to `head` first and to look then would claim positions that have no slot: nobody
  *    fills them, and the reader cannot pass them.)
  * 3. Behind the claim nothing can fail: the slot is looked up before. Programs end, so each claimed position is filled.
- * 4. A slot whose ns is 0 has no record. The reader reads a record, sets its ns to 0, and publishes `tail` behind that. A
+ * 4. A slot whose ns is 0 has no record. The reader reads a record, sets its ns to 0, and publishes `tail` behind that, for some records at once. A
  *    program stores into the slot after a branch on such a `tail`, which no processor does sooner.
  * 5. ns is stored last: behind all else of the record, which the reader sees before.
  *
@@ -51,11 +51,10 @@ static __always_inline __u64 now_ns(void)
 struct ring {
 	__u64 head; /* positions that were claimed */
 	__u64 lost; /* records that had no room */
-	__u64 unused[6];
-	__u64 tail; /* positions that were read: this and what follows is the reader's */
+	__u64 tail; /* positions that were read: this and what follows is set by the reader */
 	__u64 first; /* the slot of position 0 */
 	__u64 mask; /* slots less 1: they are a power of two */
-	__u64 unused_too[5];
+	__u64 unused[11]; /* to a multiple of the cache lines of most machines, and of the two that some fetch at once */
 };
 
 /* By CPU. */

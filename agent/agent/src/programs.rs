@@ -209,7 +209,7 @@ impl Records {
     pub fn next<T>(&mut self, mut read: impl FnMut(&[u8]) -> Option<T>) -> Option<T> {
         loop {
             let found = match self {
-                Self::Own { rings, .. } => read(rings.next()?),
+                Self::Own { rings, .. } => read(rings.next_record()?),
                 Self::Kernels { ring, .. } => read(&ring.next()?),
             };
             if found.is_some() {

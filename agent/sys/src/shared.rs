@@ -141,6 +141,6 @@ mod tests {
     #[test]
     #[should_panic(expected = "word 512 of 512")]
     fn nothing_beyond_the_mapping_is_read() {
-        SharedWords::map(&file(), 512, false).unwrap().load(512);
+        SharedWords::map(file(), 512, false).unwrap().load(512);
     }
 }

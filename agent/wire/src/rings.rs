@@ -14,14 +14,18 @@ pub trait Words {
 pub const RING_WORDS: usize = 16;
 const HEAD: usize = 0;
 const LOST: usize = 1;
-const TAIL: usize = 8;
-const FIRST: usize = 9;
-const MASK: usize = 10;
+const TAIL: usize = 2;
+const FIRST: usize = 3;
+const MASK: usize = 4;
 
-/// A CPU's ring has so many slots at least, unless fewer are asked for: a busy CPU fills them in some 10 ms.
+/// A CPU's ring has so many bytes at least, and so many slots unless fewer are asked for: a busy CPU fills these in some 10 ms.
+const LEAST_BYTES: usize = 32 << 10;
 const LEAST_SLOTS: usize = 4096;
 /// The ring of a CPU that is not there when rings are made, and may come later.
 const LATER_SLOTS: usize = 256;
+/// Such a part of a ring may have been read before this is published: each time it is, a program that records at the
+/// same time waits for the ring's cache line.
+const UNPUBLISHED_PART: u64 = 16;
 /// All rings together have no more bytes.
 const MOST_BYTES: usize = 1 << 30;
 
@@ -32,9 +36,9 @@ const MOST_BYTES: usize = 1 << 30;
 /// one, and memory should not grow with the number of CPUs.
 pub fn slots(records: usize, bytes: usize, cpus: usize, online: impl Fn(usize) -> bool) -> Vec<usize> {
     let count = (0..cpus).filter(|cpu| online(*cpu)).count().max(1);
-    let records = records.clamp(1, MOST_BYTES / bytes.max(1));
+    let records = records.clamp(LEAST_BYTES / bytes, MOST_BYTES / bytes);
     let all = records.next_power_of_two();
-    let most = MOST_BYTES / bytes.max(1) / count;
+    let most = MOST_BYTES / bytes / count;
     let mut each = (2 * records / count).next_power_of_two().clamp(LEAST_SLOTS.min(all), all);
     while each > most && each > 1 {
         each /= 2;
@@ -58,8 +62,9 @@ pub struct Rings<W> {
 struct Ring {
     first: u64,
     mask: u64,
-    /// The next position to read.
+    /// The next position to read, and what programs know of that.
     tail: u64,
+    published: u64,
     /// When the record there was made; 0: it is not known to be there.
     ns: u64,
     /// What was claimed at the look before the last one, and at the last one.
@@ -74,7 +79,7 @@ impl<W: Words> Rings<W> {
         let mut first = 0;
         let mut by_cpu = Vec::with_capacity(sizes.len());
         for (cpu, size) in sizes.iter().enumerate() {
-            let ring = Ring { first, mask: *size as u64 - 1, tail: 0, ns: 0, due: 0, head: 0 };
+            let ring = Ring { first, mask: *size as u64 - 1, tail: 0, published: 0, ns: 0, due: 0, head: 0 };
             rings.store(cpu * RING_WORDS + FIRST, ring.first);
             rings.store(cpu * RING_WORDS + MASK, ring.mask);
             first += *size as u64;
@@ -85,7 +90,7 @@ impl<W: Words> Rings<W> {
 
     /// The next record, by its instant; None: there is none now. All that was recorded before this is called comes before None
     /// does, unless a program is still filling a slot: then what follows it waits, as it may be later.
-    pub fn next(&mut self) -> Option<&[u8]> {
+    pub fn next_record(&mut self) -> Option<&[u8]> {
         if self.due == 0 {
             self.look();
         }
@@ -96,7 +101,10 @@ impl<W: Words> Rings<W> {
         if self.due == 0 {
             return None;
         }
-        let cpu = self.earliest()?;
+        let Some(cpu) = self.earliest() else {
+            self.publish();
+            return None;
+        };
         Some(self.take(cpu))
     }
 
@@ -111,6 +119,7 @@ impl<W: Words> Rings<W> {
     /// be later than what it does not show of another. But what the next look does not show either is later than all that this one
     /// shows: records are due once two looks have shown them.
     fn look(&mut self) {
+        self.publish();
         self.due = 0;
         self.filled.clear();
         for (cpu, ring) in self.by_cpu.iter_mut().enumerate() {
@@ -119,6 +128,17 @@ impl<W: Words> Rings<W> {
             self.due += ring.due - ring.tail;
             if ring.head != ring.tail {
                 self.filled.push(cpu);
+            }
+        }
+    }
+
+    /// Publishes what was read.
+    fn publish(&mut self) {
+        for cpu in &self.filled {
+            let ring = &mut self.by_cpu[*cpu];
+            if ring.published != ring.tail {
+                ring.published = ring.tail;
+                self.rings.store(cpu * RING_WORDS + TAIL, ring.tail);
             }
         }
     }
@@ -157,7 +177,10 @@ impl<W: Words> Rings<W> {
         }
         ring.tail += 1;
         ring.ns = 0;
-        self.rings.store(cpu * RING_WORDS + TAIL, ring.tail);
+        if ring.tail - ring.published > ring.mask / UNPUBLISHED_PART {
+            ring.published = ring.tail;
+            self.rings.store(cpu * RING_WORDS + TAIL, ring.tail);
+        }
         &self.record
     }
 }
@@ -321,8 +344,11 @@ mod tests {
         Rings::new(part(false), part(true), sizes, WORDS * 8)
     }
 
+    /// Slots of each CPU; the CPU of each program, and how many records it makes; who goes on when.
+    type Drawn = (Vec<usize>, Vec<(usize, u64)>, Vec<Option<usize>>);
+
     /// Programs of several threads and interrupts of each CPU, which come between each other and the reader anywhere.
-    fn worlds() -> impl Strategy<Value = (Vec<usize>, Vec<(usize, u64)>, Vec<Option<usize>>)> {
+    fn worlds() -> impl Strategy<Value = Drawn> {
         let sizes = prop::collection::vec(prop::sample::select(vec![1_usize, 2, 4]), 1..4);
         sizes.prop_flat_map(|sizes| {
             let programs = prop::collection::vec((0..sizes.len(), 1_u64..8), 1..7);
@@ -343,15 +369,15 @@ mod tests {
             world.borrow_mut().schedule = before;
             let mut read = Vec::new();
             while !world.borrow().schedule.as_slice().is_empty() {
-                read.extend(rings.next().map(number));
+                read.extend(rings.next_record().map(number));
                 // It comes round even where there is nothing to load.
                 world.borrow_mut().others();
             }
             // All go on to their end: the reader has room for them, and comes past each position.
             while (0..programs.len()).filter(|number| world.borrow_mut().step(*number)).count() > 0 {
-                read.extend(rings.next().map(number));
+                read.extend(rings.next_record().map(number));
             }
-            while let Some(record) = rings.next() {
+            while let Some(record) = rings.next_record() {
                 read.push(number(record));
             }
             let made = world.borrow().made.clone();
@@ -379,11 +405,11 @@ mod tests {
         step(0, 3);
         step(1, 100);
         step(2, 100);
-        assert_eq!(rings.next(), None);
+        assert_eq!(rings.next_record(), None);
         assert_eq!(rings.lost(), 2);
         step(0, 100);
         let mut read = Vec::new();
-        while let Some(record) = rings.next() {
+        while let Some(record) = rings.next_record() {
             read.push(number(record));
         }
         // By instant: the interrupted one looks at the clock when it goes on, and the rest of its CPU is behind it.
@@ -443,7 +469,7 @@ mod tests {
         let (ns, ended) = (AtomicU64::new(1), AtomicBool::new(false));
         let mut seen = vec![false; (EACH * THREADS) as usize];
         let mut read = |rings: &mut Rings<Memory>| {
-            while let Some(record) = rings.next() {
+            while let Some(record) = rings.next_record() {
                 assert!(!std::mem::replace(&mut seen[number(record) as usize], true), "a record is read twice");
             }
         };
@@ -483,13 +509,14 @@ mod tests {
         assert_eq!(slots(2048, 16, 64, all), [2048; 64]);
         // Those that are not there yet have little.
         assert_eq!(slots(65_536, 16, 4, |cpu| cpu < 2), [65_536, 65_536, 256, 256]);
-        assert_eq!(slots(100, 16, 2, |cpu| cpu < 1), [128, 128]);
+        assert_eq!(slots(1, 16, 2, all), [2048; 2]);
+        assert_eq!(slots(1, 344, 2, |cpu| cpu < 1), [128, 128]);
     }
 
     proptest! {
         #[test]
         fn rings_are_powers_of_two_that_a_ring_of_32_bit_slots_can_have(
-            records in 0_usize..usize::MAX / 2, bytes in 1_usize..64, cpus in 1_usize..600, there in 0_usize..600,
+            records in 0_usize..1 << 40, bytes in 1_usize..64, cpus in 1_usize..600, there in 0_usize..600,
         ) {
             let found = slots(records, bytes * 8, cpus, |cpu| cpu < there);
             prop_assert_eq!(found.len(), cpus);
