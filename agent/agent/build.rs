@@ -17,23 +17,27 @@ const HEADERS: [&str; 9] = [
     "watch_tests",
 ];
 const PROGRAMS: [&str; 4] = ["bridge", "drops", "stages", "watch"];
+/// Those that are compiled a second time, with rings of our own (`records.h`): `NAME-rings`.
+const WITH_RINGS: [&str; 2] = ["stages", "watch"];
 
 fn main() {
     println!("cargo::rerun-if-env-changed=CLANG");
     HEADERS.iter().for_each(|header| println!("cargo::rerun-if-changed={FOLDER}/{header}.h"));
     let architecture = std::env::var("CARGO_CFG_TARGET_ARCH").unwrap_or_default();
     println!("cargo::rustc-env=LATLAB_ARCHITECTURE={architecture}");
-    PROGRAMS.iter().for_each(|program| compile(program));
+    PROGRAMS.iter().for_each(|program| compile(program, program, &[]));
+    WITH_RINGS.iter().for_each(|program| compile(program, &format!("{program}-rings"), &["-DOWN_RINGS"]));
 }
 
-fn compile(program: &str) {
+fn compile(program: &str, name: &str, defines: &[&str]) {
     let source = format!("{FOLDER}/{program}.bpf.c");
     println!("cargo::rerun-if-changed={source}");
     let clang = std::env::var("CLANG").unwrap_or_else(|_| "clang".into());
-    let object = Path::new(&std::env::var("OUT_DIR").unwrap_or_default()).join(format!("{program}.bpf.o"));
+    let object = Path::new(&std::env::var("OUT_DIR").unwrap_or_default()).join(format!("{name}.bpf.o"));
     // Debian keeps asm/types.h, which is the same for every 64-bit machine, in a folder of the machine's own.
     let headers = format!("/usr/include/{}-linux-gnu", std::env::consts::ARCH);
     let compiled = Command::new(&clang)
+        .args(defines)
         .args(["-O2", "-g", "-Wall", "-Wextra", "-Werror", "-Wno-unused-parameter"])
         // Version 3 of the instruction set is understood from Linux 5.1 on.
         // The object names no folder of the machine that compiled it: the agent is the same wherever it is built.

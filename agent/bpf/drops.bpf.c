@@ -53,10 +53,11 @@ static __always_inline int dropped(const struct sk_buff *skb, __u64 location, __
 {
 	struct record *record;
 	struct probe probe;
+	__u64 ns;
 
 	if (!find(skb, &probe))
 		return 0;
-	record = new_record();
+	record = new_record(&ns);
 	if (!record)
 		return 0;
 	__builtin_memset(&record->sequence, 0, sizeof(*record) - offsetof(struct record, sequence));
@@ -65,7 +66,7 @@ static __always_inline int dropped(const struct sk_buff *skb, __u64 location, __
 	record->location = location;
 	record->reason = reason;
 	find_place(skb, netns, &record->place);
-	submit(record);
+	submit(record, ns);
 	return 0;
 }
 

@@ -20,7 +20,7 @@
 /* What happened to a packet; as wire::stage::Stage. */
 enum kind { TX_SCHED = 0, TX_SOFT = 1, RX_SOFT = 2 };
 
-/* A record: 16 bytes, 24 in the ring with its header. Sequences have 32 bits, as the socket's timestamps have. */
+/* A record: 16 bytes; in the ring of the kernel's 24 with its header. Sequences have 32 bits, as the socket's timestamps have. */
 struct record {
 	__u64 ns;
 	__u32 sequence;
@@ -191,14 +191,15 @@ static __always_inline bool find_arriving(const struct sk_buff *skb, struct prob
 
 static __always_inline void stamp(const struct probe *probe, enum kind kind)
 {
-	struct record *record = new_record();
+	__u64 ns;
+	struct record *record = new_record(&ns);
 
 	if (!record)
 		return;
 	record->sequence = probe->sequence;
 	record->stream = probe->stream;
 	record->kind = kind;
-	submit(record);
+	submit(record, ns);
 }
 
 /*
@@ -243,6 +244,7 @@ static __always_inline void stamp_segment(const void *at, __u32 bytes, bool leav
 	struct tcp_header tcp;
 	struct record *record;
 	__u32 header, begins;
+	__u64 ns;
 
 	if (bpf_probe_read_kernel(&tcp, sizeof(tcp), at))
 		return;
@@ -252,13 +254,13 @@ static __always_inline void stamp_segment(const void *at, __u32 bytes, bool leav
 	begins = !!(tcp.flags & SYN);
 	if (bytes < header || (bytes == header && !begins))
 		return;
-	record = new_record();
+	record = new_record(&ns);
 	if (!record)
 		return;
 	record->sequence = bpf_ntohl(tcp.sequence) + (bytes - header) + begins;
 	record->stream = bytes - header;
 	record->kind = kind | OF_BYTES | (begins ? BEGINS : 0);
-	submit(record);
+	submit(record, ns);
 }
 
 /* A packet of the connection's host that leaves; whatever comes here has its headers in force. */

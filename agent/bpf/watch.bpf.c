@@ -68,6 +68,8 @@ struct drop {
 	__u32 unused;
 };
 
+/* As many bytes as a record has with what is snapped: the number stands in for them here (agent/src/watch/program.rs). */
+#define SLOT_BYTES 0x4c41544e
 #include "records.h"
 
 const volatile __u32 snap = 128;
@@ -223,6 +225,7 @@ static __always_inline int seen(struct sk_buff *skb, bool ethernet, __u32 progra
 	struct head *head = bpf_map_lookup_elem(&heads, &program);
 	struct record *record;
 	__u32 bytes;
+	__u64 ns;
 
 	if (!head)
 		return 0;
@@ -246,14 +249,12 @@ static __always_inline int seen(struct sk_buff *skb, bool ethernet, __u32 progra
 	count_passed(point, out);
 	if (!in_sample(head, &packet, program, bytes))
 		return 0;
-	record = new_record_of(sizeof(*record) + snap);
+	record = new_record_of(sizeof(*record) + snap, &ns);
 	if (!record)
 		return 0;
-	if (sent_ns)
-		record->ns = sent_ns;
 	describe(record, skb->head + skb->end, &packet, ethernet, point, out);
 	record->captured = read_packet(record + 1, &packet, snap);
-	submit(record);
+	submit(record, sent_ns ? sent_ns : ns);
 	return 0;
 }
 
@@ -271,12 +272,13 @@ static __always_inline int dropped(const struct sk_buff *skb, __u64 location, __
 	struct packet packet = {};
 	bool ethernet;
 	struct drop *drop;
+	__u64 ns;
 
 	if (!head || !find_packet(skb, &packet, &ethernet))
 		return 0;
 	if (!look_at(&packet, ethernet, program, head, &bytes) || !in_sample(head, &packet, program, bytes))
 		return 0;
-	drop = (void *)new_record_of(sizeof(*drop) + snap);
+	drop = (void *)new_record_of(sizeof(*drop) + snap, &ns);
 	if (!drop)
 		return 0;
 	__builtin_memset((void *)drop + sizeof(drop->packet.ns), 0, sizeof(*drop) - sizeof(drop->packet.ns));
@@ -286,7 +288,7 @@ static __always_inline int dropped(const struct sk_buff *skb, __u64 location, __
 	drop->location = location;
 	drop->reason = reason;
 	find_place(skb, netns, &drop->place);
-	submit(&drop->packet);
+	submit(&drop->packet, ns);
 	return 0;
 }
 

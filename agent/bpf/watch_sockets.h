@@ -125,6 +125,7 @@ static __always_inline int taken(const struct sock *sk, const struct sk_buff *sk
 	struct packet packet = {};
 	struct record *record;
 	bool ethernet;
+	__u64 ns;
 
 	if (!point || !head || !find_packet(skb, &packet, &ethernet))
 		return 0;
@@ -135,12 +136,12 @@ static __always_inline int taken(const struct sock *sk, const struct sk_buff *sk
 	count_passed(*point, false);
 	if (!in_sample(head, &packet, program, bytes))
 		return 0;
-	record = new_record_of(sizeof(*record) + snap);
+	record = new_record_of(sizeof(*record) + snap, &ns);
 	if (!record)
 		return 0;
 	describe(record, BPF_CORE_READ(skb, head) + BPF_CORE_READ(skb, end), &packet, ethernet, *point, false);
 	record->captured = read_packet(record + 1, &packet, snap);
-	submit(record);
+	submit(record, ns);
 	return 0;
 }
 
@@ -270,7 +271,7 @@ int BPF_PROG(watch_received, struct sock *sk, int length, int flags)
 	struct record *record;
 	bool has_flow;
 	__u32 number;
-	__u64 cookie, *count;
+	__u64 cookie, ns, *count;
 
 	if (!point)
 		return 0;
@@ -279,7 +280,7 @@ int BPF_PROG(watch_received, struct sock *sk, int length, int flags)
 	has_flow = next && (next->has_flow || (next->skb && next->accepted));
 	if (next && next->skb && next->accepted) {
 		count_passed(*point, false);
-		record = next->sampled ? new_record_of(sizeof(*record) + snap) : NULL;
+		record = next->sampled ? new_record_of(sizeof(*record) + snap, &ns) : NULL;
 		if (record) {
 			record->length = next->record.length;
 			record->point = next->record.point;
@@ -287,7 +288,7 @@ int BPF_PROG(watch_received, struct sock *sk, int length, int flags)
 			record->segments = next->record.segments;
 			record->captured = next->record.captured;
 			bpf_probe_read_kernel(record + 1, snap, next->bytes);
-			submit(record);
+			submit(record, ns);
 		}
 	} else if (has_flow && !next->skb) {
 		number = *point;

@@ -32,6 +32,13 @@ program = ctypes.create_string_buffer(struct.pack("HxxxxxxP", len(code), ctypes.
 assert ctypes.CDLL(None).prctl(38, 1, 0, 0, 0) == 0 == ctypes.CDLL(None).prctl(22, 2, program)
 os.execv("/bin/sh", ["sh", "-c", 'exec "$@"', "sh", *sys.argv[1:]])
 """
+MMAP = {"x86_64": 9, "aarch64": 222}[platform.machine()]
+MAP_SHARED, MAP_POPULATE = 0x1, 0x8000
+# The same of mmap(2) with the flags by which an agent maps the rings of its programs: it fails with EPERM.
+WITHOUT_RINGS = WITHOUT_BPF.replace(
+    f"(0x15, 0, 1, {BPF}), (0x06, 0, 0, 0x00050000 | 38)",
+    f"(0x15, 0, 3, {MMAP}), (0x20, 0, 0, 40), (0x15, 0, 1, {MAP_SHARED | MAP_POPULATE}), (0x06, 0, 0, 0x00050000 | 1)",
+)
 
 
 def mounted(script: str) -> Before:
@@ -93,6 +100,27 @@ def test_the_socket_takes_the_timestamp_whose_tracepoint_the_kernel_does_not_hav
     assert (found["tx_sched"], found["tx_soft"]) == ("socket", "ebpf")
     (line,) = found["missing"]
     assert line.startswith(f"no tx_sched by eBPF: {why}")
+
+
+def test_the_kernels_own_ring_has_the_records_where_an_older_kernel_does_not_have_what_ours_take(
+    bed: Bed, tmp_path: Path
+) -> None:
+    assert WITHOUT_RINGS != WITHOUT_BPF
+    before = (sys.executable, "-c", WITHOUT_RINGS)
+    found = talking(bed, tmp_path, before)
+    assert (found["tx_sched"], found["tx_soft"], found["missing"]) == ("ebpf", "ebpf", [])
+    assert found["clock"] == "CLOCK_MONOTONIC"
+    with inside("ecu"):
+        sockets = {"netns": Path("/proc/thread-self/ns/net").stat().st_ino, "ifindex": 0}
+    spec = {"run_id": new_run_id(), "recording": str(tmp_path / "watch"), "realtime": ORDINARY, "points": [sockets]}
+    agent = bed.agent("ecu", "watch", {**spec, "flow": {"is": {"protocol": 17}}}, before=before)
+    assert agent.until("ready")["watch"]["clock"] == "CLOCK_MONOTONIC"
+    with bed.udp("ecu", "10.78.0.2", 5000) as ecu, bed.udp("sensor", "10.78.0.1", 5000) as sensor:
+        sensor.sendto(b"to ecu", ("10.78.0.2", 5000))
+        ecu.recv(100)
+    agent.tell(stop=True)
+    done = agent.until("done")
+    assert (done["points"][0]["in"], done["lost"]) == (1, 0)
 
 
 @pytest.mark.parametrize("kernel", ["locked_down", "without_bpf", "without_tracepoint"])

@@ -1,15 +1,19 @@
 //! BPF programs at the kernel's tracepoints: how they are loaded, and why the kernel refuses them, in a few words.
 
-use aya::maps::{MapData, PerCpuArray, RingBuf};
+use crate::facts::cpus;
+use aya::maps::{Map, MapData, PerCpuArray, RingBuf};
 use aya::programs::{BtfTracePoint, FEntry, ProgramError};
-use aya::{Btf, Ebpf};
+use aya::{Btf, Ebpf, EbpfLoader};
 use aya_obj::btf::BtfKind;
 use std::error::Error;
 use std::os::fd::{AsFd, AsRawFd};
 use std::path::Path;
+use sys::shared::SharedWords;
+use wire::rings::{self, RING_WORDS, Rings};
 
 /// The kernel's description of its own types.
 pub const KERNEL_TYPES: &str = "/sys/kernel/btf/vmlinux";
+const CPUS: &str = "/sys/devices/system/cpu";
 const LOCKDOWN: &str = "/sys/kernel/security/lockdown";
 const EPERM: i32 = 1;
 const ENOSYS: i32 = 38;
@@ -61,9 +65,51 @@ pub fn linked(object: &[u8], functions: &[Function], calls: bool, kernel: &Btf) 
     Ok(linked)
 }
 
-/// Bytes of a ring of the kernel's that holds so many records, each of which takes so many bytes there.
-pub fn ring_bytes(records: usize, each: usize) -> u32 {
-    records.saturating_mul(each).clamp(LEAST_RING, LARGEST_RING).next_power_of_two() as u32
+/// What a ring of the kernel's keeps before each record.
+const RING_HEADER: usize = 8;
+
+/// Bytes of a ring of the kernel's that holds so many records of so many bytes.
+fn ring_bytes(records: usize, each: usize) -> u32 {
+    records.saturating_mul(each + RING_HEADER).clamp(LEAST_RING, LARGEST_RING).next_power_of_two() as u32
+}
+
+/// The rings that records go into (agent/bpf/records.h).
+pub enum Room {
+    /// Of our own, one for each CPU: so many slots of so many bytes.
+    Own { slots: Vec<usize>, bytes: usize },
+    /// One of the kernel's, of so many bytes.
+    Kernels(u32),
+}
+
+impl Room {
+    /// Room for so many records of so many bytes, which are a multiple of 8. `own`: the object's are rings of our own.
+    ///
+    /// # Errors
+    /// It is not known which CPUs there may be.
+    pub fn new(own: bool, records: usize, bytes: usize) -> Result<Self, String> {
+        if !own {
+            return Ok(Self::Kernels(ring_bytes(records, bytes)));
+        }
+        let read = |name: &str| {
+            let path = format!("{CPUS}/{name}");
+            let text = std::fs::read_to_string(&path).map_err(|error| format!("{path}: {error}"))?;
+            cpus::list(&text).filter(|found| !found.is_empty()).ok_or_else(|| format!("{path} lists no CPUs"))
+        };
+        let (possible, online) = (read("possible")?, read("online")?);
+        let count = possible.last().map_or(0, |last| last + 1);
+        Ok(Self::Own { slots: rings::slots(records, bytes, count, |cpu| online.contains(&cpu)), bytes })
+    }
+
+    /// Has the maps of what is loaded made of this size.
+    pub fn set<'l, 'a>(&self, loader: &'l mut EbpfLoader<'a>) -> &'l mut EbpfLoader<'a> {
+        match self {
+            Self::Own { slots, .. } => loader
+                .set_max_entries("rings", slots.len() as u32)
+                .set_max_entries("records", slots.iter().sum::<usize>() as u32)
+                .set_global("stores_in_order", if cfg!(target_arch = "x86_64") { &1_u32 } else { &0 }, true),
+            Self::Kernels(bytes) => loader.set_max_entries("records", *bytes),
+        }
+    }
 }
 
 /// Loads a program, if it is not yet, and attaches it to its tracepoint.
@@ -130,33 +176,54 @@ pub fn map<T: TryFrom<aya::maps::Map, Error = aya::maps::MapError>>(
     T::try_from(map).map_err(|error| why(&error))
 }
 
-/// What programs record: the ring, and how much it had no room for (agent/bpf/records.h).
-pub struct Records {
-    ring: RingBuf<MapData>,
-    lost: PerCpuArray<MapData, u64>,
+/// What programs record, and how much there was no room for.
+pub enum Records {
+    /// In rings of our own. Programs that are loaded later find the maps by their descriptors.
+    Own { rings: Rings<SharedWords>, _maps: [MapData; 2] },
+    /// In the kernel's.
+    Kernels { ring: RingBuf<MapData>, lost: PerCpuArray<MapData, u64> },
 }
 
 impl Records {
-    /// Those of the programs of this object.
+    /// Those of the programs of this object, which is loaded with this room and of which none is attached yet.
     ///
     /// # Errors
-    /// It has none.
-    pub fn of(object: &mut Ebpf) -> Result<Self, String> {
-        Ok(Self { ring: map(object, "records")?, lost: map(object, "lost")? })
+    /// It has none; the kernel does not let its memory be mapped.
+    pub fn of(object: &mut Ebpf, room: &Room) -> Result<Self, String> {
+        let Room::Own { slots, bytes } = room else {
+            return Ok(Self::Kernels { ring: map(object, "records")?, lost: map(object, "lost")? });
+        };
+        let mut mapped = |name: &str, words: usize| match object.take_map(name) {
+            Some(Map::Array(map)) => {
+                let memory = SharedWords::map(map.fd(), words, true).map_err(|error| error.to_string())?;
+                Ok((memory, map))
+            }
+            _ => Err(format!("the map {name} is missing")),
+        };
+        let (state, rings) = mapped("rings", slots.len() * RING_WORDS)?;
+        let (memory, records) = mapped("records", slots.iter().sum::<usize>() * bytes / size_of::<u64>())?;
+        Ok(Self::Own { rings: Rings::new(state, memory, slots, *bytes), _maps: [rings, records] })
     }
 
     /// The next record that `read` makes something of; None: there is none now.
     pub fn next<T>(&mut self, mut read: impl FnMut(&[u8]) -> Option<T>) -> Option<T> {
         loop {
-            if let Some(record) = read(&self.ring.next()?) {
-                return Some(record);
+            let found = match self {
+                Self::Own { rings, .. } => read(rings.next_record()?),
+                Self::Kernels { ring, .. } => read(&ring.next()?),
+            };
+            if found.is_some() {
+                return found;
             }
         }
     }
 
-    /// How many the ring had no room for.
+    /// How many there was no room for.
     pub fn lost(&self) -> u64 {
-        self.lost.get(&0, 0).map_or(0, |cpus| cpus.iter().sum())
+        match self {
+            Self::Own { rings, .. } => rings.lost(),
+            Self::Kernels { lost, .. } => lost.get(&0, 0).map_or(0, |cpus| cpus.iter().sum()),
+        }
     }
 }
 
@@ -202,7 +269,7 @@ mod tests {
             for records in [0, 1, 100, 65_536, usize::MAX] {
                 let bytes = ring_bytes(records, 48) as usize;
                 assert!(bytes.is_power_of_two() && bytes % page == 0, "{records}: {bytes} in pages of {page}");
-                assert!(bytes >= records.saturating_mul(48).min(LARGEST_RING), "{records}: {bytes}");
+                assert!(bytes >= records.saturating_mul(48 + RING_HEADER).min(LARGEST_RING), "{records}: {bytes}");
             }
         }
     }

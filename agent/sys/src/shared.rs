@@ -2,7 +2,7 @@
 
 use crate::{Error, check};
 use std::fs::File;
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsFd, AsRawFd};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -32,16 +32,17 @@ pub struct SharedWords {
 unsafe impl Send for SharedWords {}
 
 impl SharedWords {
-    /// The first `count` words of `file`, which must stay that long: another process that cuts it short ends this one with
-    /// SIGBUS. `writable`: the file was opened for reading and writing.
+    /// The first `count` words of `file`, or of a BPF map that can be mapped. It must stay that long: another process that cuts a file
+    /// short ends this one with SIGBUS. `writable`: it was opened for reading and writing.
     ///
     /// # Errors
     /// The file cannot be mapped (`mmap`).
-    pub fn map(file: &File, count: usize, writable: bool) -> Result<Self, Error> {
+    pub fn map(file: impl AsFd, count: usize, writable: bool) -> Result<Self, Error> {
         let protection = libc::PROT_READ | if writable { libc::PROT_WRITE } else { 0 };
         let flags = libc::MAP_SHARED | libc::MAP_POPULATE;
         // SAFETY: the kernel chooses where; nothing that exists is replaced.
-        let start = unsafe { libc::mmap(std::ptr::null_mut(), count * 8, protection, flags, file.as_raw_fd(), 0) };
+        let start =
+            unsafe { libc::mmap(std::ptr::null_mut(), count * 8, protection, flags, file.as_fd().as_raw_fd(), 0) };
         if start == libc::MAP_FAILED {
             return Err(Error::last("mmap of shared memory"));
         }
@@ -73,6 +74,18 @@ impl SharedWords {
         assert!(index < self.count, "word {index} of {}", self.count);
         // SAFETY: within the mapping, which lives as long as `self`; mappings are page-aligned, so each word is aligned.
         unsafe { self.words.add(index).as_ref() }
+    }
+}
+
+impl wire::rings::Words for SharedWords {
+    #[inline]
+    fn load(&self, index: usize) -> u64 {
+        self.load(index)
+    }
+
+    #[inline]
+    fn store(&self, index: usize, value: u64) {
+        self.store(index, value);
     }
 }
 
@@ -128,6 +141,6 @@ mod tests {
     #[test]
     #[should_panic(expected = "word 512 of 512")]
     fn nothing_beyond_the_mapping_is_read() {
-        SharedWords::map(&file(), 512, false).unwrap().load(512);
+        SharedWords::map(file(), 512, false).unwrap().load(512);
     }
 }

@@ -31,8 +31,6 @@ pub(crate) fn known(number: u32) -> Option<u32> {
 
 /// Bytes of a record.
 pub const RECORD_BYTES: usize = 56;
-/// Bytes that the kernel's ring keeps for a record, its own header included.
-pub const RING_BYTES: usize = RECORD_BYTES + 8;
 /// Bytes of a place.
 pub const PLACE_BYTES: usize = 24;
 /// Bytes of an interface's name, the zero at its end included (IFNAMSIZ).

@@ -27,6 +27,7 @@ pub mod probe;
 pub mod prp;
 pub mod ptp;
 pub mod record;
+pub mod rings;
 pub mod schedule;
 pub mod sequence;
 pub mod spec;

@@ -8,8 +8,6 @@ use std::ops::Range;
 
 /// Bytes of a record.
 pub const RECORD_BYTES: usize = 16;
-/// Bytes that the kernel's ring keeps for a record, its own header included.
-pub const RING_BYTES: usize = RECORD_BYTES + 8;
 
 /// A stage of a packet's path through the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -280,7 +278,7 @@ pub struct Compared {
 /// What came of the BPF programs' records.
 #[derive(Clone, Debug, Default, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct StageTotals {
-    /// Records for which the kernel's ring had no room; they are in `ring_full` as well.
+    /// Records for which the programs' rings had no room; they are in `ring_full` as well.
     pub lost: u64,
     /// Where the socket took the same timestamps, to compare them.
     #[serde(skip_serializing_if = "Vec::is_empty")]

@@ -74,7 +74,7 @@ def watch(
             min=1,
             max=1 << 24,
             rich_help_panel=MEASUREMENT,
-            help="Size of the kernel's ring, in packets.",
+            help="Size of the rings in the kernel, in packets.",
         ),
     ] = RING,
     sample: Annotated[

@@ -41,7 +41,7 @@ _TAKEN_IN_BELOW: Final = ("vlan", "macvlan", "macvtap", "ipvlan", "ipvtap", "bon
 @dataclass(frozen=True)
 class Keep:
     """What is recorded of packets: of so many one, chosen by its digest; of each so many bytes. ring: records that the
-    kernel's ring holds. drops: packets of the flow that the kernel drops, too.
+    rings in the kernel hold. drops: packets of the flow that the kernel drops, too.
     """
 
     snap: int = SNAP

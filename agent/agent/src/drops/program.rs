@@ -1,8 +1,8 @@
 //! The BPF program at the kernel's `kfree_skb`: loaded, attached, its records read.
 
-use crate::programs::{READABLE, Records, kernel_types, linked, ring_bytes, start, why};
+use crate::programs::{READABLE, Records, Room, kernel_types, linked, start, why};
 use aya::EbpfLoader;
-use wire::drops::{RING_BYTES, Record};
+use wire::drops::{RECORD_BYTES, Record};
 use wire::iec61850::Prefixes;
 
 static OBJECT: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/drops.bpf.o"));
@@ -47,16 +47,21 @@ impl Program {
         let kernel = kernel_types()?;
         // Dropped packets are few: reading them takes a call, which every kernel has.
         let code = linked(OBJECT, &[READABLE], false, &kernel)?;
-        let mut object = EbpfLoader::new()
-            .btf(Some(&kernel))
-            .set_global("run_id", &run_id, true)
-            .set_global("use_tai", &u32::from(tai), true)
-            .set_global("prefixes", prefixes, true)
-            .set_max_entries("records", ring_bytes(records, RING_BYTES))
+        // For the same reason the kernel's ring is fast enough for them.
+        let room = Room::new(false, records, RECORD_BYTES)?;
+        let mut object = room
+            .set(
+                EbpfLoader::new()
+                    .btf(Some(&kernel))
+                    .set_global("run_id", &run_id, true)
+                    .set_global("use_tai", &u32::from(tai), true)
+                    .set_global("prefixes", prefixes, true),
+            )
             .load(&code)
             .map_err(|error| why(&error))?;
+        let records = Records::of(&mut object, &room)?;
         start(&mut object, (name, TRACEPOINT), &kernel)?;
-        Ok(Self { tai, reasons: name != SOMEWHERE, records: Records::of(&mut object)?, _object: object })
+        Ok(Self { tai, reasons: name != SOMEWHERE, records, _object: object })
     }
 
     /// The next record; None: there is none now.

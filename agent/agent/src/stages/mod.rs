@@ -1,7 +1,7 @@
 //! The kernel's timestamps of packets by BPF programs at its tracepoints: who takes which, and how they come to their rows.
 //!
 //! The socket's own way costs a packet a copy, which comes back to the socket, and a thread that reads it. A program writes
-//! 16 bytes into a ring that wakes nobody; the thread that writes the recordings comes round and empties it.
+//! 16 bytes into its CPU's ring, which wakes nobody; the thread that writes the recordings comes round and empties the rings.
 
 mod interfaces;
 mod program;
@@ -32,7 +32,7 @@ const LARGEST_PIECE: usize = 15 * 1024;
 /// Datagrams carry these before the probe: IPv4 or IPv6, and UDP.
 const IPV4_UDP: usize = 28;
 const IPV6_UDP: usize = 48;
-/// So long a received packet's row waits for its timestamp: another CPU's record may be in the making before it in the ring.
+/// So long a received packet's row waits for its timestamp: another CPU's record may be in the making before it.
 const PATIENCE_NS: i64 = 50_000_000;
 /// So often whoever waits for the last timestamps looks whether they are there.
 const LOOK: Duration = Duration::from_millis(2);
@@ -81,7 +81,7 @@ pub struct Asked<'a> {
     pub by: StampsBy,
     /// Whose packets.
     pub run_id: u64,
-    /// Records that the ring holds for each stage.
+    /// Records of each stage that there is to be room for.
     pub records: usize,
     /// What goes out, and by which interfaces.
     pub out: &'a [(&'a str, Load)],

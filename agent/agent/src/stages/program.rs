@@ -1,14 +1,16 @@
 //! The BPF programs at the kernel's tracepoints: loaded, attached, told whose packets to look at.
 
-use crate::programs::{READABLE, Records, kernel_types, linked, map, ring_bytes, start, why};
+use crate::programs::{READABLE, Records, Room, kernel_types, linked, map, start, why};
 use crate::session::network_namespace;
 use crate::stages::Connection;
 use aya::maps::{Array, HashMap, MapData};
 use aya::{Btf, Ebpf, EbpfLoader};
 use wire::iec61850::Prefixes;
-use wire::stage::{RING_BYTES, Record, Stage};
+use wire::stage::{RECORD_BYTES, Record, Stage};
 
-static OBJECT: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/stages.bpf.o"));
+static OBJECT: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/stages-rings.bpf.o"));
+/// The same for kernels that do not have what our own rings take: their own ring, which costs a call.
+static OF_OLDER: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/stages.bpf.o"));
 
 /// Interfaces of any network namespace.
 const ANY: u32 = 0;
@@ -41,6 +43,17 @@ pub struct Looked<'a> {
     pub may_be_cut: bool,
 }
 
+/// What a kernel has.
+#[derive(Clone, Copy)]
+struct Has {
+    /// A clock for records that is CLOCK_TAI.
+    tai: bool,
+    /// Reading its memory takes no call.
+    direct_reads: bool,
+    /// What our own rings take.
+    own_rings: bool,
+}
+
 /// Why a stage has no program, in a few words.
 pub type Refused = Vec<(Stage, String)>;
 
@@ -62,8 +75,8 @@ pub struct Programs {
 
 impl Programs {
     /// Programs at as many of `stages` as the kernel takes, none of which looks at any packet yet, and why it refuses the
-    /// others. `backlog`: all that comes in goes into the kernel's backlog. `records`: how many the ring holds. `looked`: where
-    /// probes are.
+    /// others. `backlog`: all that comes in goes into the kernel's backlog. `records`: for how many there is to be room. `looked`:
+    /// where probes are.
     pub fn attach(
         stages: &[Stage],
         backlog: bool,
@@ -73,10 +86,16 @@ impl Programs {
     ) -> (Option<Self>, Refused) {
         let at = |stage| if stage == Stage::RxSoft && backlog { INTO_BACKLOG } else { at(stage) };
         let wanted: Vec<_> = stages.iter().map(|stage| (*stage, at(*stage))).collect();
-        // Before 6.1 the kernel has no bpf_ktime_get_tai_ns, before 6.2 no bpf_rdonly_cast: it refuses whatever calls them.
+        // Before 6.1 the kernel has no bpf_ktime_get_tai_ns, before 6.2 no bpf_rdonly_cast, before 5.12 (5.18 for ARM) not what own
+        // rings take: it refuses whatever has them.
         let mut best: Result<(Self, Refused), String> = Err(String::new());
-        for (tai, directly) in [(true, true), (true, false), (false, false)] {
-            let tried = Self::attach_by((tai, directly), &wanted, run_id, records, looked);
+        for has in [
+            Has { tai: true, direct_reads: true, own_rings: true },
+            Has { tai: true, direct_reads: false, own_rings: true },
+            Has { tai: false, direct_reads: false, own_rings: true },
+            Has { tai: false, direct_reads: false, own_rings: false },
+        ] {
+            let tried = Self::attach_by(has, &wanted, run_id, records, looked);
             let attached = |found: &Result<(Self, Refused), String>| {
                 found.as_ref().map_or(-1, |(programs, _)| programs.stages.len() as isize)
             };
@@ -94,7 +113,7 @@ impl Programs {
     }
 
     fn attach_by(
-        (tai, directly): (bool, bool),
+        Has { tai, direct_reads, own_rings }: Has,
         wanted: &[(Stage, Place)],
         run_id: u64,
         records: usize,
@@ -104,21 +123,25 @@ impl Programs {
         let netns = network_namespace().map_err(|error| why(&error))?;
         let (port, asks) = looked.connection.map_or((0, false), |one| (u32::from(one.port), one.asks));
         let ifindex = looked.out.map_or(Ok(0), sys::socket::interface_index).map_err(|error| error.to_string())?;
-        let code = linked(OBJECT, &[READABLE], directly, &kernel)?;
-        let mut object = EbpfLoader::new()
-            .btf(Some(&kernel))
-            .set_global("run_id", &run_id, true)
-            .set_global("reads_directly", &u32::from(directly), true)
-            .set_global("use_tai", &u32::from(tai), true)
-            .set_global("prefixes", &looked.prefixes, true)
-            .set_global("may_be_cut", &u32::from(looked.may_be_cut), true)
-            .set_global("tcp_port", &port, true)
-            .set_global("tcp_asks", &u32::from(asks), true)
-            .set_global("out_netns", &netns, true)
-            .set_global("out_ifindex", &ifindex, true)
-            .set_max_entries("records", ring_bytes(records, RING_BYTES))
+        let code = linked(if own_rings { OBJECT } else { OF_OLDER }, &[READABLE], direct_reads, &kernel)?;
+        let room = Room::new(own_rings, records, RECORD_BYTES)?;
+        let mut object = room
+            .set(
+                EbpfLoader::new()
+                    .btf(Some(&kernel))
+                    .set_global("run_id", &run_id, true)
+                    .set_global("reads_directly", &u32::from(direct_reads), true)
+                    .set_global("use_tai", &u32::from(tai), true)
+                    .set_global("prefixes", &looked.prefixes, true)
+                    .set_global("may_be_cut", &u32::from(looked.may_be_cut), true)
+                    .set_global("tcp_port", &port, true)
+                    .set_global("tcp_asks", &u32::from(asks), true)
+                    .set_global("out_netns", &netns, true)
+                    .set_global("out_ifindex", &ifindex, true),
+            )
             .load(&code)
             .map_err(|error| why(&error))?;
+        let records = Records::of(&mut object, &room)?;
         let mut refused = Refused::new();
         let mut attached = Vec::new();
         for (stage, place) in wanted {
@@ -135,7 +158,7 @@ impl Programs {
             known: Known::default(),
             senders: map(&mut object, "senders")?,
             arrivals: map(&mut object, "arrivals")?,
-            records: Records::of(&mut object)?,
+            records,
             object,
             kernel,
         };
@@ -192,7 +215,7 @@ impl Programs {
         self.records.next(Record::read)
     }
 
-    /// How many records the ring had no room for.
+    /// How many records had no room.
     pub fn lost(&self) -> u64 {
         self.records.lost()
     }

@@ -1,7 +1,7 @@
 //! `watch`: which packets of anybody's traffic pass chosen interfaces of this kernel, and when, recorded by CLOCK_TAI.
 //!
 //! Nothing is sent and nothing is changed: BPF programs at two tracepoints look at every packet, in all network namespaces, and
-//! write what the tests accept into a ring that wakes nobody. Where sockets are points, others look at what programs send and
+//! write what the tests accept into their CPU's ring, which wakes nobody. Where sockets are points, others look at what programs send and
 //! receive. They are gone with this process, however it ends.
 
 mod program;
@@ -100,7 +100,7 @@ pub fn run() -> Result<(), Failure> {
     Ok(())
 }
 
-/// From the kernel's ring to the recording.
+/// From the programs' rings to the recording.
 struct Watch {
     programs: Programs,
     clock: LaunchClock,
@@ -120,7 +120,7 @@ struct Drops {
     count: u64,
 }
 
-/// What a record of the kernel's ring becomes.
+/// What a record of the programs' becomes.
 enum Row {
     Seen(Watched),
     Dropped(WatchedDrop),
@@ -150,7 +150,7 @@ impl Watch {
             if let Some(passing) = &mut self.passing {
                 passing.seen(&row);
             }
-            // This thread may wait; what the kernel's ring then has no room for is counted there.
+            // This thread may wait; what the programs' rings then have no room for is counted there.
             self.tap.push_when_room(row, || !recording.broken());
         }
     }

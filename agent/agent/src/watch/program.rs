@@ -2,8 +2,7 @@
 //! attached, their records read.
 
 use crate::programs::{
-    Function, READABLE, Records, kernel_types, linked, map, ring_bytes, skipped, start, start_all, start_at_function,
-    why,
+    Function, READABLE, Records, Room, kernel_types, linked, map, skipped, start, start_all, start_at_function, why,
 };
 use aya::maps::{HashMap, MapData, PerCpuArray};
 use aya::{Btf, EbpfLoader};
@@ -11,7 +10,11 @@ use wire::event::OtherFlow;
 use wire::spec::{Watch as Spec, WatchPoint};
 use wire::watch::{DROP_BYTES, OTHER_BYTES, Other, RECORD_BYTES, Record, filter_table, slot_table, test_table};
 
-static OBJECT: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/watch.bpf.o"));
+static OBJECT: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/watch-rings.bpf.o"));
+/// The same for kernels that do not have what our own rings take: their own ring, which costs a call.
+static OF_OLDER: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/watch.bpf.o"));
+/// What stands in for the bytes of a slot: maps have their size in the object.
+const SLOT_BYTES: u32 = 0x4c41_544e;
 
 const PROGRAMS: [(&str, &str); 2] = [("watch_in", "netif_receive_skb"), ("watch_out", "net_dev_start_xmit")];
 /// What is read from taps.
@@ -29,8 +32,6 @@ const OF_DROPS: [(&str, &str); 3] =
 const WITHOUT_REASON: &str = "dropped_somewhere";
 /// Sockets with a packet in their queue, at most; of more those that were not used for longest are forgotten.
 const SOCKETS: u32 = 4096;
-/// The ring's own header of a record.
-const RING_HEADER: usize = 8;
 /// The kernel's functions that the programs call: they read packets whose bytes lie in pages, and memory of the kernel's without a call.
 const CALLED: [Function; 2] = [("bpf_dynptr_from_skb", 0x4c41_544c), READABLE];
 
@@ -57,37 +58,42 @@ impl Programs {
     /// # Errors
     /// The kernel does not let them be; why.
     pub fn attach(spec: &Spec) -> Result<Self, String> {
-        // Before 6.1 the kernel has no bpf_ktime_get_tai_ns, before 6.12 no packets' pages for tracepoints: it refuses
-        // whatever calls them.
-        let (tai, pages) = (true, true);
-        Self::attach_by(spec, tai, pages)
-            .or_else(|_| Self::attach_by(spec, tai, !pages))
-            .or_else(|_| Self::attach_by(spec, !tai, !pages))
+        // Before 6.1 the kernel has no bpf_ktime_get_tai_ns, before 6.12 no packets' pages for tracepoints, before 5.12 (5.18 for ARM)
+        // not what own rings take: it refuses whatever has them.
+        let (tai, pages, own_rings) = (true, true, true);
+        Self::attach_by(spec, tai, pages, own_rings)
+            .or_else(|_| Self::attach_by(spec, tai, !pages, own_rings))
+            .or_else(|_| Self::attach_by(spec, !tai, !pages, own_rings))
+            .or_else(|_| Self::attach_by(spec, !tai, !pages, !own_rings))
     }
 
-    fn attach_by(spec: &Spec, tai: bool, reads_pages: bool) -> Result<Self, String> {
+    fn attach_by(spec: &Spec, tai: bool, reads_pages: bool, own_rings: bool) -> Result<Self, String> {
         let kernel = kernel_types()?;
         let snap = spec.snap.next_multiple_of(size_of::<u64>());
         let has_sockets = spec.points.iter().any(WatchPoint::is_sockets);
-        let each = if spec.drops { DROP_BYTES } else { RECORD_BYTES };
-        let code = linked(OBJECT, &CALLED, reads_pages, &kernel)?;
+        let bytes = snap + if spec.drops { DROP_BYTES } else { RECORD_BYTES };
+        let mut code = linked(if own_rings { OBJECT } else { OF_OLDER }, &CALLED, reads_pages, &kernel)?;
+        replace(&mut code, SLOT_BYTES, bytes as u32);
+        let room = Room::new(own_rings, spec.ring_records, bytes)?;
         let (slots, tests) = (slot_table(&spec.points), test_table(&spec.flow));
         let (filter_length, filter) = filter_table(&spec.flow);
-        let mut object = EbpfLoader::new()
-            .btf(Some(&kernel))
-            .set_global("use_tai", &u32::from(tai), true)
-            .set_global("reads_pages", &u32::from(reads_pages), true)
-            .set_global("sampled_below", &spec.sampled_below(), true)
-            .set_global("snap", &(snap as u32), true)
-            .set_global("slots", slots.as_slice(), true)
-            .set_global("tests", tests.as_slice(), true)
-            .set_global("filter_length", &filter_length, true)
-            .set_global("filter", filter.as_slice(), true)
-            .set_max_entries("queued", if has_sockets { SOCKETS } else { 1 })
-            .set_max_entries("records", ring_bytes(spec.ring_records, RING_HEADER + each + snap))
+        let mut object = room
+            .set(
+                EbpfLoader::new()
+                    .btf(Some(&kernel))
+                    .set_global("use_tai", &u32::from(tai), true)
+                    .set_global("reads_pages", &u32::from(reads_pages), true)
+                    .set_global("sampled_below", &spec.sampled_below(), true)
+                    .set_global("snap", &(snap as u32), true)
+                    .set_global("slots", slots.as_slice(), true)
+                    .set_global("tests", tests.as_slice(), true)
+                    .set_global("filter_length", &filter_length, true)
+                    .set_global("filter", filter.as_slice(), true)
+                    .set_max_entries("queued", if has_sockets { SOCKETS } else { 1 }),
+            )
             .load(&code)
             .map_err(|error| why(&error))?;
-        let (records, passed) = (Records::of(&mut object)?, map(&mut object, "passed")?);
+        let (records, passed) = (Records::of(&mut object, &room)?, map(&mut object, "passed")?);
         let (unread, others) = (map(&mut object, "unread")?, map(&mut object, "others")?);
         let missing = if has_sockets { start_sockets(&mut object, &kernel) } else { Vec::new() };
         let drops = spec.drops.then(|| start_drops(&mut object, &kernel));
@@ -105,7 +111,7 @@ impl Programs {
         self.records.next(|bytes| read(&Record::read(bytes)?))
     }
 
-    /// How many packets have no record: the ring had no room, or the kernel did not run the program.
+    /// How many packets have no record: there was no room, or the kernel did not run the program.
     pub fn lost(&self) -> u64 {
         self.records.lost() + skipped(&self.object)
     }
@@ -125,6 +131,16 @@ impl Programs {
     pub fn others(&self) -> Vec<OtherFlow> {
         let flows = self.others.iter().filter_map(Result::ok);
         flows.map(|(flow, packets)| OtherFlow { packets, flow: Other::read(&flow) }).collect()
+    }
+}
+
+/// Replaces a number wherever it is in the object.
+fn replace(object: &mut [u8], number: u32, by: u32) {
+    let (number, by) = (number.to_le_bytes(), by.to_le_bytes());
+    let mut at = 0;
+    while let Some(found) = object[at..].windows(number.len()).position(|bytes| bytes == number) {
+        at += found;
+        object[at..at + by.len()].copy_from_slice(&by);
     }
 }
 

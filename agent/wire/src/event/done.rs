@@ -173,7 +173,7 @@ pub enum Done {
         /// Of a trigger; None: there was none.
         #[serde(skip_serializing_if = "Option::is_none")]
         judged: Option<JudgedTotals>,
-        /// Packets that a rule fitted and that were not recorded, as the kernel's ring was full.
+        /// Packets that a rule fitted and that were not recorded, as the programs' rings were full.
         lost: u64,
         /// Rows lost because a ring was full.
         ring_full: u64,

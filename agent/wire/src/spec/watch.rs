@@ -53,7 +53,7 @@ pub struct Watch {
     /// Which packets are late, so that the kernel's events around them are to be kept; None: none.
     #[serde(default)]
     pub trigger: Option<WatchTrigger>,
-    /// Records that the kernel's ring holds until they are read, and the ring to the writer.
+    /// Records that the programs' rings hold until they are read, and the ring to the writer.
     #[serde(default = "default_ring_records")]
     pub ring_records: usize,
 }
