@@ -60,7 +60,7 @@ _LABEL: Final = "measured"
 @dataclass(frozen=True)
 class WatchRequest:
     """What is to be watched: the flow and the points as they were written, for how long, ns, None: until Ctrl-C; bytes
-    of each packet that are kept; records that the rings in the kernel hold; of how many packets one is recorded; how far
+    of each packet that are kept; records that rings in the kernel hold; of how many packets one is recorded; how far
     clocks of machines differ at most, ns; the configuration of ssh, None: the user's; whether machines over ssh send
     what they record as it is written, and store nothing; which packets are late, from the first point to the last,
     None: that is not judged.
