@@ -45,6 +45,9 @@ static __always_inline __u64 now_ns(void)
  *    program stores into the slot after a branch on such a `tail`, which no processor does sooner.
  * 5. ns is stored last: behind all else of the record, which the reader sees before.
  *
+ * 6. A program looks at the clock before it claims. So what follows a position in its ring was there only after that position's
+ *    instant, and the reader, which goes by the instants of the rings' next positions, takes nothing before what was there already.
+ *
  * So by 1, 2 and 4 nothing is overwritten that was not read, by 4 and 5 nothing is read in part or twice, and by 3 the reader
  * waits for a claimed position no longer than a program stands still, as it does with the kernel's ring.
  */
@@ -96,6 +99,7 @@ static __always_inline struct record *new_record_of(__u64 bytes, __u64 *ns)
 
 	if (!ring)
 		return NULL;
+	*ns = now_ns();
 	for (int n = 0; n < TRIES; n++) {
 		tail = *(volatile __u64 *)&ring->tail;
 		head = *(volatile __u64 *)&ring->head;
@@ -106,10 +110,8 @@ static __always_inline struct record *new_record_of(__u64 bytes, __u64 *ns)
 		record = bpf_map_lookup_elem(&records, &slot);
 		if (!record)
 			break;
-		if (__sync_val_compare_and_swap(&ring->head, head, head + 1) == head) {
-			*ns = now_ns();
+		if (__sync_val_compare_and_swap(&ring->head, head, head + 1) == head)
 			return record;
-		}
 	}
 	__sync_fetch_and_add(&ring->lost, 1);
 	return NULL;

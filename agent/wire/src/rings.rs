@@ -222,10 +222,10 @@ mod tests {
 
     #[derive(Clone, Copy, Debug)]
     enum Step {
-        Tail { tries: usize },
-        Head { tries: usize, tail: u64 },
-        Claim { tries: usize, head: u64 },
-        Clock { slot: usize },
+        Clock,
+        Tail { tries: usize, ns: u64 },
+        Head { tries: usize, ns: u64, tail: u64 },
+        Claim { tries: usize, ns: u64, head: u64 },
         Fill { slot: usize, word: usize, ns: u64 },
         Publish { slot: usize, ns: u64 },
     }
@@ -238,14 +238,13 @@ mod tests {
         /// Before each of the reader's steps these programs go one step further, in this order; None: the reader's turn.
         schedule: std::vec::IntoIter<Option<usize>>,
         clock: u64,
-        /// By record: when its position was claimed, and when it was there; None: it had no room.
+        /// By record: its instant, and when it was there; None: it had no room.
         made: Vec<Option<(u64, u64)>>,
     }
 
     impl World {
         fn new(sizes: &[usize], programs: &[(usize, u64)], schedule: Vec<Option<usize>>) -> Self {
-            let program =
-                |&(cpu, left): &(usize, u64)| Program { cpu, left, number: u64::MAX, at: Step::Tail { tries: 0 } };
+            let program = |&(cpu, left): &(usize, u64)| Program { cpu, left, number: u64::MAX, at: Step::Clock };
             Self {
                 rings: vec![0; sizes.len() * RING_WORDS],
                 slots: vec![0; sizes.iter().sum::<usize>() * WORDS],
@@ -277,23 +276,23 @@ mod tests {
                 self.programs[program].number = number;
             }
             let next = match at {
-                Step::Tail { tries } => Some(Step::Head { tries, tail: self.rings[ring + TAIL] }),
-                Step::Head { tries, tail } => {
+                Step::Clock => Some(Step::Tail { tries: 0, ns: self.clock }),
+                Step::Tail { tries, ns } => Some(Step::Head { tries, ns, tail: self.rings[ring + TAIL] }),
+                Step::Head { tries, ns, tail } => {
                     let head = self.rings[ring + HEAD];
                     let full = head.wrapping_sub(tail) as i64 > self.rings[ring + MASK] as i64;
-                    (!full).then_some(Step::Claim { tries, head })
+                    (!full).then_some(Step::Claim { tries, ns, head })
                 }
-                Step::Claim { tries, head } => {
+                Step::Claim { tries, ns, head } => {
                     let slot = (self.rings[ring + FIRST] + (head & self.rings[ring + MASK])) as usize;
                     if self.rings[ring + HEAD] == head {
                         self.rings[ring + HEAD] += 1;
-                        self.made[number as usize] = Some((self.clock, u64::MAX));
-                        Some(Step::Clock { slot })
+                        self.made[number as usize] = Some((ns, u64::MAX));
+                        Some(Step::Fill { slot, word: 1, ns })
                     } else {
-                        (tries + 1 < TRIES).then_some(Step::Tail { tries: tries + 1 })
+                        (tries + 1 < TRIES).then_some(Step::Tail { tries: tries + 1, ns })
                     }
                 }
-                Step::Clock { slot } => Some(Step::Fill { slot, word: 1, ns: self.clock }),
                 Step::Fill { slot, word, ns } => {
                     assert_eq!(self.slots[slot * WORDS], 0, "a record is overwritten that was not read");
                     self.slots[slot * WORDS + word] = if word == 1 { number } else { !number };
@@ -301,10 +300,10 @@ mod tests {
                 }
                 Step::Publish { slot, ns } => {
                     self.slots[slot * WORDS] = ns;
-                    self.made[number as usize] = self.made[number as usize].map(|(claimed, _)| (claimed, self.clock));
+                    self.made[number as usize] = self.made[number as usize].map(|(ns, _)| (ns, self.clock));
                     self.programs[program].number = u64::MAX;
                     self.programs[program].left -= 1;
-                    self.programs[program].at = Step::Tail { tries: 0 };
+                    self.programs[program].at = Step::Clock;
                     return true;
                 }
             };
@@ -313,7 +312,7 @@ mod tests {
             } else {
                 self.rings[ring + LOST] += 1;
                 let program = &mut self.programs[program];
-                (program.number, program.left, program.at) = (u64::MAX, program.left - 1, Step::Tail { tries: 0 });
+                (program.number, program.left, program.at) = (u64::MAX, program.left - 1, Step::Clock);
             }
             true
         }
@@ -387,10 +386,10 @@ mod tests {
             sorted.sort_unstable();
             let there: Vec<u64> = (0..made.len() as u64).filter(|one| made[*one as usize].is_some()).collect();
             prop_assert_eq!(sorted, there);
-            // What was there before another one was begun is read before it, whichever CPUs they are of.
+            // What was there before the instant of another one is read before it, whichever CPUs they are of.
             let times: Vec<(u64, u64)> = read.iter().filter_map(|one| made[*one as usize]).collect();
-            for (place, (claimed, _)) in times.iter().enumerate() {
-                prop_assert!(times[place..].iter().all(|(_, there)| there >= claimed), "{:?}", times);
+            for (place, (ns, _)) in times.iter().enumerate() {
+                prop_assert!(times[place..].iter().all(|(_, there)| there >= ns), "{:?}", times);
             }
         }
     }
@@ -402,7 +401,7 @@ mod tests {
         let mut rings = reader(&world, &sizes);
         let step = |program: usize, steps: usize| (0..steps).all(|_| world.borrow_mut().step(program));
         // It has claimed its position, and is interrupted by programs that fill the ring, and want more of it.
-        step(0, 3);
+        step(0, 4);
         step(1, 100);
         step(2, 100);
         assert_eq!(rings.next_record(), None);
@@ -412,8 +411,8 @@ mod tests {
         while let Some(record) = rings.next_record() {
             read.push(number(record));
         }
-        // By instant: the interrupted one looks at the clock when it goes on, and the rest of its CPU is behind it.
-        assert_eq!(read, [6, 0, 1, 2, 3]);
+        // By instant: the interrupted one had looked at the clock before all others.
+        assert_eq!(read, [0, 1, 2, 3, 6]);
     }
 
     #[derive(Clone)]
@@ -438,6 +437,7 @@ mod tests {
     /// As `new_record_of` and `submit` do; whether there was room.
     fn record(rings: &Memory, slots: &Memory, cpu: usize, ns: &AtomicU64, number: u64) -> bool {
         let ring = &rings.0[cpu * RING_WORDS..][..RING_WORDS];
+        let ns = ns.fetch_add(1, Ordering::Relaxed);
         for _ in 0..TRIES {
             // The program's branch on it orders what it stores behind that, which this language has no word for.
             let tail = ring[TAIL].load(Ordering::Acquire);
@@ -448,7 +448,6 @@ mod tests {
             }
             let slot = (ring[FIRST].load(Ordering::Relaxed) + (head & mask)) as usize * WORDS;
             if ring[HEAD].compare_exchange(head, head + 1, Ordering::AcqRel, Ordering::Relaxed).is_ok() {
-                let ns = ns.fetch_add(1, Ordering::Relaxed);
                 slots.0[slot + 1].store(number, Ordering::Relaxed);
                 slots.0[slot + 2].store(!number, Ordering::Relaxed);
                 slots.0[slot].store(ns, Ordering::Release);
