@@ -30,7 +30,8 @@ static __always_inline __u64 now_ns(void)
 
 /*
  * A ring for each CPU, in memory that the reader has mapped: neither side makes a call, and CPUs share no cache line. A program that
- * did not run for a while waits for two lines, that of the ring and that of the slot. It takes instructions that kernels have from Linux 5.12 on, for 64-bit ARM from 5.18 on. The reader is wire::rings.
+ * did not run for a while waits for two lines, that of the ring and that of the slot. It takes instructions that kernels have from
+ * Linux 5.12 on, for 64-bit ARM from 5.18 on. The reader is wire::rings.
  *
  * Programs of one CPU come between each other: those of interrupts, and of threads where a thread may be preempted in one. Any may
  * stand still anywhere in here while others pass. So:
@@ -41,10 +42,9 @@ static __always_inline __u64 now_ns(void)
  *    so what was seen of it is enough. (To add to `head` first and to look then would claim positions that have no slot: nobody
  *    fills them, and the reader cannot pass them.)
  * 3. Behind the claim nothing can fail: the slot is looked up before. Programs end, so each claimed position is filled.
- * 4. A slot whose ns is 0 has no record. The reader reads a record, sets its ns to 0, and publishes `tail` behind that, for some records at once. A
- *    program stores into the slot after a branch on such a `tail`, which no processor does sooner.
+ * 4. A slot whose ns is 0 has no record. The reader reads a record, sets its ns to 0, and publishes `tail` behind that, for some
+ *    records at once. A program stores into the slot after a branch on such a `tail`, which no processor does sooner.
  * 5. ns is stored last: behind all else of the record, which the reader sees before.
- *
  * 6. A program looks at the clock before it claims. So what follows a position in its ring was there only after that position's
  *    instant, and the reader, which goes by the instants of the rings' next positions, takes nothing before what was there already.
  *
@@ -88,8 +88,9 @@ const volatile __u32 stores_in_order = 0;
 /* A try fails only if another program on this CPU claimed a position during its few instructions. */
 #define TRIES 8
 
-/* A record, and its instant, of so many bytes, which a slot has; NULL, and counted, where there is no room. What is in it is not
- * set. */
+/*
+ * A record of so many bytes, which a slot has, and its instant. NULL, and counted, where there is no room. What is in it is not set.
+ */
 static __always_inline struct record *new_record_of(__u64 bytes, __u64 *ns)
 {
 	__u32 cpu = bpf_get_smp_processor_id(), slot;

@@ -13,9 +13,11 @@ import pytest
 from compared_run import with_comparisons, write_figures_run
 from matrix_run import REPEATS, TITLES
 from rich.console import Console
+from typer.testing import CliRunner
 
 import latlab.report.answer as of_answer
 from latlab.analysis.comparison.effect import over_repetitions
+from latlab.cli import app
 from latlab.recordings.run_folder import RunFolder
 from latlab.report.answer import answer, next_commands
 from latlab.report.document import OneOf
@@ -256,6 +258,20 @@ def test_next_commands_are_those_that_the_run_has_something_for(matrix: dict[str
     assert [name for name, _ in next_commands(typed(matrix))] == ["trust", "missing", "stages"]
     fine = matrix | {"verdict": "trusted", "cells": [cell for cell in matrix["cells"] if cell["status"] == "ok"]}
     assert next(name for name, _ in next_commands(typed(fine))) == "stages"
+
+
+def test_no_section_comes_next_that_the_run_has_nothing_for(matrix: dict[str, Any]) -> None:
+    for cell in matrix["cells"]:
+        cell["streams"] = {}
+    assert [name for name, _ in next_commands(typed(matrix))] == ["trust", "missing", "testbed"]
+
+
+def test_a_metric_that_the_run_does_not_have_is_reported_and_the_others_are_shown(matrix_run: Path) -> None:
+    command = ["show", str(matrix_run), "cells", "--metric", "round_trip"]
+    ended = CliRunner().invoke(app, [*command, "--metric", "wakeup"])
+    assert re.match(r"latlab: --metric: this run has no round_trip; it has (\w+, )*latency\b", ended.stderr)
+    assert "wakeup = wake" in ended.stdout and "latency = rx" not in ended.stdout
+    assert "latency = rx" in CliRunner().invoke(app, command).stdout, "none is left: those it usually shows"
 
 
 def test_of_many_cells_without_figures_the_first_is_named_and_the_others_are_counted(matrix: dict[str, Any]) -> None:

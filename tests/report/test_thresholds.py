@@ -94,6 +94,12 @@ def test_every_threshold_can_be_given_and_the_result_marks_those_that_were() -> 
     assert all(one.value == one.default for one in plain.values())
 
 
+def test_a_share_of_millionths_is_in_ppm_and_a_larger_one_in_per_cent(judged: Callable[..., RunFolder]) -> None:
+    result = make_result(judged(clock_slew_share="25ppm", missing_share="1%"))
+    lines = {one.name: (one.value, one.default) for one in threshold_lines(result)}
+    assert (lines["clock_slew_share"], lines["missing_share"]) == (("25 ppm", "10 ppm"), ("1%", "0.1%"))
+
+
 def test_a_threshold_of_the_scenario_decides_and_stands_in_the_result(judged: Callable[..., RunFolder]) -> None:
     assert BOUND in checks(make_result(judged()).document())
     result = make_result(judged(clock_bound_share="50%")).document()

@@ -1,8 +1,8 @@
 //! `watch`: which packets of anybody's traffic pass chosen interfaces of this kernel, and when, recorded by CLOCK_TAI.
 //!
 //! Nothing is sent and nothing is changed: BPF programs at two tracepoints look at every packet, in all network namespaces, and
-//! write what the tests accept into their CPU's ring, which wakes nobody. Where sockets are points, others look at what programs send and
-//! receive. They are gone with this process, however it ends.
+//! write what the tests accept into their CPU's ring, which wakes nobody. Where sockets are points, others look at what programs
+//! send and receive. They are gone with this process, however it ends.
 
 mod program;
 
