@@ -222,13 +222,13 @@ class Host(ABC):
         """Why the command was not run, where that is because the host was not reached; None where it was."""
         return None
 
-    def _told(self, argv: Sequence[str]) -> str:
+    def short_line(self, argv: Sequence[str]) -> str:
         """The command in an error's line: of a script its first."""
         first, more, _ = self.command_line(argv).partition("\n")
         return first + " …" if more else first
 
     def _endless(self, argv: Sequence[str], timeout_s: float, remedy: str = "") -> LabError:
-        what = f"`{self._told(argv)}` did not end within {timeout_s:g} s"
+        what = f"`{self.short_line(argv)}` did not end within {timeout_s:g} s"
         return LabError(what, where=self.name, remedy=remedy)
 
     def _failed(self, completed: Completed) -> LabError:
@@ -240,7 +240,7 @@ class Host(ABC):
         unknown = re.search(rf"\b{re.escape(program)}: (command )?not found", completed.stderr)
         missing |= completed.returncode == 127 and unknown is not None
         return LabError(
-            f"`{self._told(completed.argv)}` ended with status {completed.returncode}: {said}",
+            f"`{self.short_line(completed.argv)}` ended with status {completed.returncode}: {said}",
             where=self.name,
             remedy=install_remedy(program) if missing else "",
         )

@@ -363,7 +363,7 @@ async def _former(host: Host, before: Before) -> Mapping[str, str]:
         return before.read(output)
     except (ValueError, LookupError, TypeError) as error:
         raise LabError(
-            f"`{host.command_line(before.argv)}` printed {output.strip()[:PRINTED]!r}: {error}",
+            f"`{host.short_line(before.argv)}` printed {output.strip()[:PRINTED]!r}: {error}",
             where=host.name,
             remedy=OTHER_VERSION,
         ) from None
@@ -390,7 +390,7 @@ def _came_back(error: LabError, host: Host, step: Step) -> str:
     """The error without the command, which the step's result has."""
     what = error.what.removeprefix(f"{step.title}: ")
     for argv in (step.do, step.before.argv if step.before else ()):
-        what = what.removeprefix(f"`{host.command_line(argv)}` ")
+        what = what.removeprefix(f"`{host.short_line(argv)}` ")
     return what
 
 
