@@ -17,6 +17,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import secrets
+import signal
 import tempfile
 from pathlib import Path
 from statistics import median
@@ -61,17 +62,16 @@ async def ddsperf(bed: TestBed, size: int, seconds: int, cpus: list[int]) -> tup
         dds=DdsOptions(0, reliable=True, take="listener"),
     )
     pong, ping = server(plan), client(plan)
-    serving, record = await bed.spawn(bed.hosts["b"], "ddsperf pong", pong.argv)
-    assert isinstance(serving, asyncio.subprocess.Process)
+    serving = await bed.spawn(bed.hosts["b"], "ddsperf pong", pong.argv)
     try:
         ended = await bed.hosts["a"].run(ping.argv, timeout_s=seconds + 30, check=False)
         if ended.returncode:
             raise failed(plan, ended.returncode, ended.stdout, ended.stderr)
         told = measured(plan, ended.stdout, ended.stderr)
     finally:
-        serving.terminate()
+        serving.signal(signal.SIGTERM)
         await serving.communicate()
-        bed.settle(record)
+        serving.settle()
     return sum(one.n for one in told), median(one.p50 for one in told)
 
 

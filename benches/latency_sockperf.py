@@ -30,6 +30,7 @@ from numpy.typing import NDArray
 from rounds import COMPARED, side_by_side
 
 from latlab.testbed.apply import TestBed
+from latlab.testbed.supervised import Supervised
 
 PORT = 11111
 RECEIVER_FIFO = 95  # above the talker's, so that a packet is taken in as soon as it is there
@@ -66,19 +67,18 @@ async def sockperf(bed: TestBed, setting: Setting, rate: int, *, fifo: bool) -> 
 class Peer:
     """A tool's process on a host of the test bed."""
 
-    def __init__(self, bed: TestBed, process: asyncio.subprocess.Process, record: int | None) -> None:
-        self._bed, self._process, self._record = bed, process, record
+    def __init__(self, process: Supervised) -> None:
+        self._process = process
 
     @classmethod
     async def start(cls, bed: TestBed, host: str, argv: tuple[str, ...]) -> Peer:
         """The process, journalled like everything on the test bed."""
-        process, record = await bed.spawn(bed.hosts[host], argv[3], argv)
-        assert isinstance(process, asyncio.subprocess.Process)
-        return cls(bed, process, record)
+        return cls(await bed.spawn(bed.hosts[host], argv[3], argv))
 
     def make_fifo(self, priority: int, *, main_thread: bool) -> None:
         """Make its threads SCHED_FIFO, its first one (which sends, in the client) only if main_thread."""
-        pid = self._process.pid
+        assert isinstance(self._process.process, asyncio.subprocess.Process)
+        pid = self._process.process.pid
         threads = [int(path.name) for path in Path(f"/proc/{pid}/task").iterdir()]
         for thread in threads:
             if main_thread or thread != pid:
@@ -87,14 +87,12 @@ class Peer:
     async def ended(self, timeout_s: float) -> str:
         """What the process has printed; it has come to its own end."""
         printed, _ = await asyncio.wait_for(self._process.communicate(), timeout_s)
-        self._bed.settle(self._record)
+        self._process.settle()
         return printed.decode()
 
     async def kill(self) -> None:
         """Kill the process."""
-        self._process.kill()
-        await self._process.wait()
-        self._bed.settle(self._record)
+        await self._process.kill()
 
 
 def read_log(log: Path, rate: int) -> NDArray[np.float64]:

@@ -9,7 +9,7 @@ from guest_place import GuestPlace
 
 from latlab.hosts import Host
 from latlab.testbed import apply, undo
-from latlab.testbed.apply import RunningService
+from latlab.testbed.supervised import Supervised
 
 pytestmark = [pytest.mark.real, pytest.mark.alone]
 
@@ -18,19 +18,20 @@ pytestmark = [pytest.mark.real, pytest.mark.alone]
 def test_all_that_runs_ends_when_it_is_asked_to(
     place: GuestPlace, bridge: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    sent: list[signal.Signals] = []
+    sent: list[int] = []
     searched: list[str] = []
-    tell, end_process = RunningService._signal, undo.end_process
+    tell, end_process = Supervised.signal, undo.end_process
 
-    def counted(service: RunningService, number: signal.Signals) -> None:
-        sent.append(number)
-        tell(service, number)
+    def counted(process: Supervised, number: int) -> None:
+        if not process.ended:
+            sent.append(number)
+        tell(process, number)
 
     async def noted(host: Host, mark: str) -> bool:
         searched.append(mark)
         return await end_process(host, mark)
 
-    monkeypatch.setattr(RunningService, "_signal", counted)
+    monkeypatch.setattr(Supervised, "signal", counted)
     monkeypatch.setattr(apply, "end_process", noted)
     told = place.measure(bridge)
     cell = told.cell().document()

@@ -58,8 +58,8 @@ def conversation(
             try:
                 return await then(agent, bed)
             finally:
-                await agent.kill(bed)
-                assert agent._process.returncode is not None
+                await agent.kill()
+                assert agent._process.ended
                 assert await bed.undo_all() == []
 
     return asyncio.run(talk())

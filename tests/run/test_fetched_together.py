@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from latlab.hosts import Process
 from latlab.model.errors import LabError
 from latlab.recordings.run_folder import CellFolder
 from latlab.run.fetch import Recordings
+from latlab.testbed.supervised import Supervised
 
 
 class BoardBed:
@@ -26,14 +26,12 @@ class BoardBed:
         """No host is."""
         return False
 
-    def settle(self, n: int | None) -> None:
-        """Do nothing."""
-
-    async def spawn(self, host: Any, title: str, argv: Sequence[str], stdout: int) -> tuple[Process, int | None]:
+    async def spawn(self, host: Any, title: str, argv: Sequence[str], stdout: int) -> Supervised:
         """The process."""
         self.commands.append(argv)
         pipe = asyncio.subprocess.PIPE
-        return await asyncio.create_subprocess_exec(*argv, stdout=stdout, stderr=pipe), None
+        process = await asyncio.create_subprocess_exec(*argv, stdout=stdout, stderr=pipe)
+        return Supervised(host, process, None, lambda n: None)
 
 
 def board(folder: Path) -> Any:

@@ -42,8 +42,8 @@ def cells(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable
 
     def made(then: Callable[[], None]) -> list[Any]:
         def begin(talker: Agent, start_tai_ns: int) -> None:
-            assert isinstance(talker._process, asyncio.subprocess.Process)
-            os.kill(talker._process.pid, signal.SIGSTOP)
+            assert isinstance(talker._process.process, asyncio.subprocess.Process)
+            os.kill(talker._process.process.pid, signal.SIGSTOP)
             then()
 
         monkeypatch.setattr(Agent, "begin", begin)

@@ -191,7 +191,7 @@ def test_what_a_killed_timer_leaves_in_the_kernel_is_gone_after_the_clean_up(tmp
         spec = {**timer_spec(scenario, "irq", "8f3c5e0d12ab34cd", tmp_path / "timer-irq"), "trace": True}
         agent = await Agent.start(bed, ecu, str(find_agent()), "timer", spec, probe="irq")
         pid = agent.ready.result().document()["pid"]
-        await agent.kill(bed)
+        await agent.kill()
         bed._journal.close()  # as the kernel does it of a lab that is killed
         return f"latlab-{pid}"
 

@@ -64,7 +64,7 @@ async def main(tag: str, what: str, where: str) -> None:
         if what == "bare":
             await bed.spawn(hosts["sensor"], "a server", SERVER)
         load = LoadProcess("server", "sensor", SERVER, ending="interrupt", tcp_port=5600)
-        die((await RunningProcess.start("load1", load, bed))._process)
+        die((await RunningProcess.start("load1", load, bed))._process.process)
 
 
 if __name__ == "__main__":

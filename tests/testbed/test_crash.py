@@ -112,8 +112,7 @@ def test_a_process_of_a_killed_lab_is_ended_even_if_it_ignores_sigterm() -> None
         here = LocalMachine(MACHINE)
         bed = TestBed("t1", {MACHINE: here})
         script = "trap '' TERM; echo trapped; while :; do sleep 1; done"
-        process, _ = await bed.spawn(here, "a stubborn process", ("sh", "-c", script))
-        assert process.stdout
+        process = await bed.spawn(here, "a stubborn process", ("sh", "-c", script))
         await process.stdout.readline()
         bed._journal.close()
         words = await clean_stale()
@@ -127,7 +126,7 @@ def test_the_children_of_a_killed_lab_s_process_end_with_it_whatever_became_of_t
     async def leave_an_orphan() -> int:
         here = LocalMachine(MACHINE)
         bed = TestBed("t1", {MACHINE: here})
-        process, _ = await bed.spawn(here, "a parent", ("setsid", "sh", "-c", "sleep 60 >&- 2>&- & echo $!"))
+        process = await bed.spawn(here, "a parent", ("setsid", "sh", "-c", "sleep 60 >&- 2>&- & echo $!"))
         said, _ = await process.communicate()
         assert alive(int(said))
         bed._journal.close()

@@ -5,18 +5,18 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-import signal
 from collections import deque
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 from typing import Any, Final, TypeVar
 
-from latlab.hosts import Host, Process, signal_group
+from latlab.hosts import Host
 from latlab.model.errors import LabError, rejection_remedy
 from latlab.model.part import Document, Failure
 from latlab.recordings.cell import Ready, RecordedAgent, Totals
 from latlab.run.events import Interval, Latencies, LatePackets, Listener, Packets, Seen, TimerWindowEnded, ignore
 from latlab.testbed.apply import TestBed
 from latlab.testbed.step import Spec
+from latlab.testbed.supervised import Supervised
 
 T = TypeVar("T")
 
@@ -45,16 +45,14 @@ class Agent:
 
     def __init__(
         self,
-        host: Host,
+        process: Supervised,
         verb: str,
-        process: Process,
-        record: int | None,
         listener: Listener,
         probe: str | None = None,
         role: str | None = None,
     ) -> None:
         loop = asyncio.get_running_loop()
-        self.host = host
+        self.host = process.host
         self.verb = role or verb
         self.probe = probe
         self.ready: asyncio.Future[Ready] = loop.create_future()
@@ -72,7 +70,6 @@ class Agent:
         self._process = process
         self._listener = listener
         self._stderr: deque[str] = deque(maxlen=STDERR_LINES)
-        self._record: int | None = record
         self._reading = asyncio.ensure_future(self._read())
 
     @classmethod
@@ -89,14 +86,14 @@ class Agent:
     ) -> Agent:
         """The agent, ready: everything it needs is set up, and nothing has been sent yet."""
         title = _title(role or verb, probe)
-        agent = cls(host, verb, *await bed.spawn(host, title, (binary, verb)), listener, probe, role)
+        agent = cls(await bed.spawn(host, title, (binary, verb)), verb, listener, probe, role)
         agent._argv, agent._ports = (binary, verb), tuple(_ports(spec))
         try:
-            agent._say(spec)
+            agent._process.say(spec)
             with bed.awaited(f"{agent.title} on {host.name} gets ready"):
                 await agent._within(agent.ready, READY_S, "was not ready")
         except BaseException:
-            await agent.kill(bed)
+            await agent.kill()
             raise
         return agent
 
@@ -117,38 +114,34 @@ class Agent:
 
     def begin(self, start_tai_ns: int) -> None:
         """Start the streams at that instant of its host's CLOCK_TAI."""
-        self._say({"start_tai_ns": start_tai_ns})
+        self._process.say({"start_tai_ns": start_tai_ns})
 
     def know(self, clocks: Iterable[tuple[int, int, int]]) -> None:
         """Say of streams by how much its host's clock is ahead of their talkers', and ± that: (stream, ns, ns)."""
         told = [{"stream": stream, "ahead_ns": ahead, "off_ns": off} for stream, ahead, off in clocks]
         if told:
-            self._say({"clocks": told})
+            self._process.say({"clocks": told})
 
     def keep(self, windows: Iterable[Interval]) -> None:
         """Have the events of these intervals of its host's CLOCK_TAI kept."""
-        self._say({"keep": [{"from_tai_ns": begin, "to_tai_ns": end} for begin, end in windows]})
+        self._process.say({"keep": [{"from_tai_ns": begin, "to_tai_ns": end} for begin, end in windows]})
 
     async def stop(self, bed: TestBed) -> Totals:
         """Its `done`; it has written its recordings and has ended."""
         self._stopping = True
-        self._say({"stop": True})
+        self._process.say({"stop": True})
         try:
             with bed.awaited(f"{self.title} on {self.host.name} stops"):
                 done = await self._within(self.done, STOP_S, "did not stop")
                 await self._within(asyncio.ensure_future(self._process.wait()), STOP_S, "had finished and did not exit")
         finally:
-            await self.kill(bed)
+            await self.kill()
         return done
 
-    async def kill(self, bed: TestBed) -> None:
+    async def kill(self) -> None:
         """Kill the process, if it has not ended already."""
-        if self._process.returncode is None:
-            signal_group(self._process, signal.SIGKILL)
-            await self._process.wait()
+        await self._process.kill()
         await self._reading
-        bed.settle(self._record)
-        self._record = None
 
     @property
     def known(self) -> RecordedAgent:
@@ -172,12 +165,6 @@ class Agent:
                 remedy=OVERLOADED,
             ) from None
 
-    def _say(self, message: Spec) -> None:
-        # An agent that has ended reports why by its events or its exit status, not by this pipe.
-        with contextlib.suppress(ConnectionError, RuntimeError):
-            assert self._process.stdin
-            self._process.stdin.write(json.dumps(message).encode() + b"\n")
-
     async def _read(self) -> None:
         await asyncio.gather(self._read_events(), self._read_stderr())
         status = await self._process.wait()
@@ -189,7 +176,6 @@ class Agent:
         self._fail(gone)
 
     async def _read_events(self) -> None:
-        assert self._process.stdout
         async for line in _lines(self._process.stdout):
             # What is no event is passed over: if it was to be one, that one is missed, and its waiter reports it.
             with contextlib.suppress(ValueError, LookupError, TypeError):
@@ -198,7 +184,6 @@ class Agent:
                     self._take(event)
 
     async def _read_stderr(self) -> None:
-        assert self._process.stderr
         async for line in _lines(self._process.stderr):
             self._stderr.append(line.decode(errors="replace").rstrip())
 

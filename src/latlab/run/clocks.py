@@ -106,7 +106,7 @@ class ClockWatch:
             except LabError as error:
                 failure = failure or error
                 for agent in waiting:
-                    await agent.kill(bed)
+                    await agent.kill()
                 continue
             entries += clock_entries(leg.here, leg.there, leg.source, said)
         return entries, failure
@@ -127,7 +127,7 @@ class ClockWatch:
                     agents.append(await Agent.start(bed, host, binary, "clock", spec))
         except BaseException:
             for agent in agents:
-                await agent.kill(bed)
+                await agent.kill()
             raise
         return tuple(reversed(agents))
 

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import signal
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from latlab.hosts import Host, Process, signal_group
+from latlab.hosts import Host
 from latlab.model.errors import LabError
 from latlab.recordings.run_folder import CellFolder
 from latlab.testbed.apply import TestBed
+from latlab.testbed.supervised import Supervised
 
 TABLES = {
     "talk": ("sent", "stamps", "clocks"),
@@ -43,8 +43,7 @@ class _Following:
     host: Host
     there: str
     here: Path
-    process: Process | None
-    record: int | None
+    process: Supervised | None
     streamed: bool = False
 
 
@@ -82,10 +81,10 @@ class Recordings:
         await host.run(("mkfifo", "-m", "600", *pipes))
         for there, local in pipes.items():
             with local.open("wb") as file:
-                process, record = await self._bed.spawn(
+                process = await self._bed.spawn(
                     host, f"receive {there}", ("cat", there), stdout=file.fileno(), stderr=asyncio.subprocess.DEVNULL
                 )
-            self._following.append(_Following(host, there, local, process, record, streamed=True))
+            self._following.append(_Following(host, there, local, process, streamed=True))
 
     async def follow(self, host: Host, verb: str, here: Path, more: Sequence[str] = ()) -> None:
         """Let what the host's agent records appear next to `here` from now on. more: tables that not all such have."""
@@ -93,17 +92,17 @@ class Recordings:
             return
         for table in (*TABLES[verb], *more):
             there, local = f"{self.prefix(host, here)}.{table}.arrow", here.with_name(f"{here.name}.{table}.arrow")
-            process, record = None, None
+            process = None
             with local.open("wb") as file:
                 if not host.turns:
-                    process, record = await self._bed.spawn(
+                    process = await self._bed.spawn(
                         host,
                         f"follow {there}",
                         ("tail", "-c", "+1", "-f", there),
                         stdout=file.fileno(),
                         stderr=asyncio.subprocess.DEVNULL,
                     )
-            self._following.append(_Following(host, there, local, process, record))
+            self._following.append(_Following(host, there, local, process))
 
     async def fetch(self) -> None:
         """Fetch every file, whole. LabError: a host does not answer any more; what is here stays.
@@ -113,7 +112,7 @@ class Recordings:
         streamed = [one for one in self._following if one.streamed]
         stored = [one for one in self._following if not one.streamed]
         failures = await self._received(streamed)
-        await asyncio.gather(*map(self._stop, stored))
+        await asyncio.gather(*map(_stop, stored))
         for group in _together(stored):
             host = group[0].host
             if self._bed.is_gone(host.name) or host.name in self.silent:
@@ -147,18 +146,8 @@ class Recordings:
                 self.silent.add(host.name)
                 failures.append(error)
             finally:
-                await asyncio.gather(*map(self._stop, pipes))
+                await asyncio.gather(*map(_stop, pipes))
         return failures
-
-    async def _stop(self, one: _Following) -> None:
-        if one.process and one.process.returncode is None:
-            # The relay passes SIGTERM on, and ends when the guest says that the copying has ended.
-            for number in (signal.SIGTERM, signal.SIGKILL):
-                signal_group(one.process, number)
-                with contextlib.suppress(TimeoutError):
-                    async with asyncio.timeout(STOP_S):
-                        await one.process.wait()
-        self._bed.settle(one.record)
 
     async def _fetch(self, group: Sequence[_Following]) -> None:
         """Fetch recordings of one host, by one command."""
@@ -168,17 +157,15 @@ class Recordings:
         what = f"the recording {names[0]}" if len(names) == 1 else "one of its recordings"
         try:
             with whole.open("wb") as file:
-                process, record = await self._bed.spawn(
-                    first.host, f"fetch {', '.join(names)}", argv, stdout=file.fileno()
-                )
+                process = await self._bed.spawn(first.host, f"fetch {', '.join(names)}", argv, stdout=file.fileno())
             try:
                 async with asyncio.timeout(FETCH_S):
                     _, said = await process.communicate()
             except TimeoutError:
-                signal_group(process, signal.SIGKILL)
+                process.signal(signal.SIGKILL)
                 _, said = await process.communicate()
-            self._bed.settle(record)
-            if process.returncode != 0:
+            process.settle()
+            if process.status != 0:
                 raise LabError(
                     f"{what} cannot be fetched: {said.decode(errors='replace').strip()}",
                     where=first.host.name,
@@ -192,6 +179,13 @@ class Recordings:
                 whole.replace(first.here)
         finally:
             whole.unlink(missing_ok=True)
+
+
+async def _stop(one: _Following) -> None:
+    """End what copies: a relay passes SIGTERM on, and ends when the guest says that the copying has ended."""
+    if one.process:
+        await one.process.end(STOP_S)
+        one.process.settle()
 
 
 def _together(several: Sequence[_Following]) -> list[list[_Following]]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
 import os
 import secrets
 import shlex
@@ -18,11 +17,12 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from latlab.hosts import Host, LostMachine, Process, host_from, signal_group
+from latlab.hosts import Host, LostMachine, host_from
 from latlab.model.errors import LabError, LatlabError, SnapshotError, StartError, UnreachedError, after_that
 from latlab.testbed.images import mark_used
 from latlab.testbed.journal import Journal, ProcessRecord, Record
 from latlab.testbed.step import Argv, Before, Check, Service, Step, StepResult, fill
+from latlab.testbed.supervised import Supervised
 from latlab.testbed.undo import MARK, end_process, raise_together, undo_journal
 
 if TYPE_CHECKING:
@@ -98,22 +98,18 @@ class TestBed:
         *,
         stdout: int | None = asyncio.subprocess.PIPE,
         stderr: int | None = asyncio.subprocess.PIPE,
-    ) -> tuple[Process, int | None]:
-        """The process, as from Host.spawn, and the number under which it is journalled: `settle` it once it has ended.
+    ) -> Supervised:
+        """The process, as from Host.spawn: whoever started it kills it, or settles it once it has ended.
 
         It was in the journal, by its mark, before it began: however the lab ends, clean-up finds it, and
         every child that inherited its environment. What runs on a machine in virtual time goes with that, and is not.
         """
         if host.turns:
-            return await host.spawn(argv, stdout=stdout, stderr=stderr), None
+            return Supervised(host, await host.spawn(argv, stdout=stdout, stderr=stderr), None, self._journal.undone)
         mark = secrets.token_hex(8)
         n = self._journal.record_process(host, title, mark)
-        return await host.spawn(argv, env={MARK: mark}, stdout=stdout, stderr=stderr), n
-
-    def settle(self, n: int | None) -> None:
-        """Note that the process journalled as n has ended, alone or by its owner."""
-        if n is not None:
-            self._journal.undone(n)
+        process = await host.spawn(argv, env={MARK: mark}, stdout=stdout, stderr=stderr)
+        return Supervised(host, process, n, self._journal.undone)
 
     async def undo_all(self) -> list[str]:
         """What was undone, in words, last done first. LabError lists all failures, after the rest was undone.
@@ -265,7 +261,8 @@ class TestBed:
             raise SnapshotError(snapshot, error)
 
     async def _begin(self, host: Host, service: Service) -> RunningService:
-        running, n = await RunningService.start(self, host, service)
+        running = await RunningService.start(self, host, service)
+        n = running.process.record
         self._services[-1 - len(self._services) if n is None else n] = running
         return running
 
@@ -500,32 +497,27 @@ PANIC = "Kernel panic - not syncing: "
 class RunningService:
     """One service on its host; whatever it writes goes to its log."""
 
-    def __init__(self, host: Host, asked: Host, service: Service, process: Process) -> None:
-        self._host = host
+    def __init__(self, asked: Host, service: Service, process: Supervised) -> None:
+        self.process = process
+        self._host = process.host
         self._asked = asked
         self._service = service
-        self._process = process
         self._given_up: tuple[LostMachine, str] | None = None
         """Why it was ended although it ran, and its last words until then."""
 
     @classmethod
-    async def start(cls, bed: TestBed, host: Host, service: Service) -> tuple[RunningService, int | None]:
-        """The service, begun, and the number under which it is journalled."""
+    async def start(cls, bed: TestBed, host: Host, service: Service) -> RunningService:
+        """The service, begun."""
         log = Path(service.log)
         log.parent.mkdir(parents=True, exist_ok=True)
         with log.open("ab") as output:
-            process, n = await bed.spawn(
-                host, service.title, service.argv, stdout=output.fileno(), stderr=output.fileno()
-            )
+            process = await bed.spawn(host, service.title, service.argv, stdout=output.fileno(), stderr=output.fileno())
         if service.incoming:
             mark_used(service.incoming)
         asked = bed.hosts[service.ready.at] if service.ready and service.ready.at else host
-        running = cls(host, asked, service, process)
         if service.spec is not None:
-            assert process.stdin
-            with contextlib.suppress(ConnectionError):
-                process.stdin.write(json.dumps(service.spec).encode() + b"\n")
-        return running, n
+            process.say(service.spec)
+        return cls(asked, service, process)
 
     async def until_ready(self) -> str | None:
         """What its check read at last; None without a check, or when it ended before that."""
@@ -534,7 +526,7 @@ class RunningService:
         if self._host.turns and not self._asked.turns:
             return await self._after_each(self._host.turns, self._service.ready)
         reading = asyncio.ensure_future(read_back(self._asked, self._service.ready))
-        ended = asyncio.ensure_future(self._process.wait())
+        ended = asyncio.ensure_future(self.process.wait())
         try:
             await asyncio.wait((reading, ended), return_when=asyncio.FIRST_COMPLETED)
             return reading.result() if reading.done() else None
@@ -573,15 +565,15 @@ class RunningService:
     @property
     def refused(self) -> Path | None:
         """The snapshot from which it did not get ready, unless it was ended; None where it resumes from none."""
-        return None if self._process.returncode in ENDED_BY_OTHERS else self._service.incoming
+        return None if self.process.status in ENDED_BY_OTHERS else self._service.incoming
 
     def passed(self) -> bool:
         """Whether a later step has ended it, as it was to, and nothing of it is left."""
-        return self.passing and self._process.returncode == 0
+        return self.passing and self.process.status == 0
 
     def ended(self) -> bool:
         """Whether it runs no more."""
-        return self._process.returncode is not None
+        return self.process.ended
 
     async def give_up(self, lost: LostMachine) -> None:
         """End it, as whom it carries is silent forever."""
@@ -590,7 +582,7 @@ class RunningService:
 
     def failure(self) -> LabError:
         """Why it ended, by its last words."""
-        status = self._process.returncode
+        status = self.process.status
         how = f"was ended by signal {-status}" if status is not None and status < 0 else f"ended with status {status}"
         said = self._last_words()
         if self._given_up:
@@ -622,21 +614,7 @@ class RunningService:
 
     async def end(self) -> bool:
         """Whether it still ran; it has been stopped, and all of its process group has ended."""
-        if self.ended():
-            return False
-        if self._process.stdin:
-            self._process.stdin.close()
-        self._signal(signal.SIGTERM)
-        try:
-            async with asyncio.timeout(TERM_S):
-                await self._process.wait()
-        except TimeoutError:
-            self._signal(signal.SIGKILL)
-            await self._process.wait()
-        return True
-
-    def _signal(self, number: signal.Signals) -> None:
-        signal_group(self._process, number)
+        return await self.process.end(TERM_S)
 
     def _remedy(self) -> str:
         said = " and ".join(filter(None, (self._service.console, self._service.log)))

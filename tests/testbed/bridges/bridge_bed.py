@@ -105,8 +105,7 @@ async def plug_in(bed: TestBed, made: Scenario) -> None:
     """The stand-in of the only guest is on its tap; it goes with the test bed."""
     (port,) = joint_of(made).ports
     tap = f"ll{TAG}t{port.number}"
-    guest, _ = await bed.spawn(bed.hosts["ecu"], "the guest", (sys.executable, str(GUEST), tap))
-    assert guest.stdout
+    guest = await bed.spawn(bed.hosts["ecu"], "the guest", (sys.executable, str(GUEST), tap))
     assert await guest.stdout.readline() == b"plugged in\n"
 
 
@@ -144,6 +143,6 @@ def switch_pids(bed: TestBed) -> Mapping[str, int]:
     """The daemons' pids by their titles."""
     found = {}
     for running in bed._services.values():
-        assert isinstance(running._process, asyncio.subprocess.Process)
-        found[running._service.title] = running._process.pid
+        assert isinstance(running.process.process, asyncio.subprocess.Process)
+        found[running._service.title] = running.process.process.pid
     return found

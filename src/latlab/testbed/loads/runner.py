@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any, Literal
 
-from latlab.hosts import Host, Process, signal_group
 from latlab.model.errors import LabError, rejection_remedy
 from latlab.model.units import SECOND_NS
 from latlab.recordings.cell import Load, Ready
@@ -22,6 +21,7 @@ from latlab.testbed.loads import LOADS
 from latlab.testbed.loads.base import LoadPlan, LoadProcess, Output, load_entry
 from latlab.testbed.site import Site
 from latlab.testbed.step import WITH_ITS_LAB, Argv
+from latlab.testbed.supervised import Supervised
 from latlab.testbed.tuning.threads import pid_file
 
 FLOWS_S = 30.0
@@ -91,7 +91,7 @@ class LoadRunner:
         """End what still runs, and remove its output."""
         for _, running in self._running:
             for process in running:
-                await process.kill(self._bed)
+                await process.kill()
         self._running = []
 
     async def _start(self, plan: LoadPlan) -> None:
@@ -241,9 +241,9 @@ class NotReadyError(LabError):
 class RunningProcess:
     """A process, journalled while it lives. of: whose it is, as errors say it: `load netperf3`, `probe rr`."""
 
-    def __init__(self, of: str, plan: LoadProcess, host: Host, process: Process, record: int | None) -> None:
+    def __init__(self, of: str, plan: LoadProcess, process: Supervised) -> None:
         self.plan = plan
-        self.host = host
+        self.host = process.host
         self._of = of
         self._process = process
         self._lines: list[str] = []
@@ -251,7 +251,6 @@ class RunningProcess:
         self._stderr = b""
         self._heard: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._reading = asyncio.gather(self._read_stdout(), self._read_stderr())
-        self._record: int | None = record
 
     @classmethod
     async def start(cls, of: str, plan: LoadProcess, bed: TestBed) -> RunningProcess:
@@ -259,26 +258,26 @@ class RunningProcess:
         host = bed.hosts[plan.host]
         # A tool is killed when the lab dies. latlab's agent ends on its own.
         argv = plan.argv if plan.spec is not None else (*WITH_ITS_LAB, "TERM", *plan.argv)
-        running = cls(of, plan, host, *await bed.spawn(host, f"{plan.role} of {of}", argv))
+        running = cls(of, plan, await bed.spawn(host, f"{plan.role} of {of}", argv))
         try:
             with bed.awaited(f"{plan.role} of {of} on {host.name} gets ready"):
                 await running._until_ready()
         except LabError as error:
-            await running.kill(bed)
+            await running.kill()
             said = "" if running._ready.done() else running.said()
             raise type(error)(f"{error.what}{said}", where=error.where or host.name, remedy=error.remedy) from None
         except asyncio.CancelledError:
-            await running.kill(bed)
+            await running.kill()
             raise
         return running
 
     async def _until_ready(self) -> None:
         """Wait until it listens, or has said that it is ready. LabError: it does not get there."""
         if self.plan.spec is not None:
-            self._say(self.plan.spec)
+            self._process.say(self.plan.spec)
             ready = await self._first(self._ready)
             if self.plan.role == "source":
-                self._say({"start_tai_ns": ready.tai_ns + START_LEAD_NS})
+                self._process.say({"start_tai_ns": ready.tai_ns + START_LEAD_NS})
             if self.plan.says:
                 await self._first(self._heard)
         elif self.plan.tcp_port is not None:
@@ -290,12 +289,12 @@ class RunningProcess:
 
     def ended(self) -> bool:
         """Whether the process is over."""
-        return self._process.returncode is not None
+        return self._process.ended
 
     @property
     def status(self) -> int:
         """Its exit status, below 0 of one that a signal ended; 0 while it runs."""
-        return self._process.returncode or 0
+        return self._process.status or 0
 
     def failure(self) -> LabError | None:
         """Why the load is not running as it should: the process is over; None while it runs."""
@@ -305,13 +304,13 @@ class RunningProcess:
 
     def wrong_end(self) -> LabError | None:
         """Why a process that ended on its own failed; None where it succeeded."""
-        if self._process.returncode == 0:
+        if self._process.status == 0:
             return None
         return self._ended("ended")
 
     def _ended(self, how: str) -> LabError:
         said = self.said()
-        what = f"{self._of}: `{self.command()}` {how} with status {self._process.returncode}{said}"
+        what = f"{self._of}: `{self.command()}` {how} with status {self._process.status}{said}"
         return LabError(what, where=self.host.name, remedy=self.remedy(said))
 
     def remedy(self, said: str) -> str:
@@ -327,9 +326,9 @@ class RunningProcess:
         if self.ended():
             return
         if self.plan.ending == "command":
-            self._say({"stop": True})
+            self._process.say({"stop": True})
         elif self.plan.ending in SIGNALS:
-            self._signal(SIGNALS[self.plan.ending])
+            self._process.signal(SIGNALS[self.plan.ending])
 
     async def output(self, bed: TestBed, within_s: float = END_S) -> Output:
         """All it wrote, once it has ended on request; LabError when it does not end in time."""
@@ -340,35 +339,19 @@ class RunningProcess:
                     await asyncio.shield(self._reading)
                     await self._process.wait()
         except TimeoutError:
-            await self.kill(bed)
+            await self.kill()
             raise LabError(
                 f"{self._of}: `{self.command()}` did not end within {within_s:g} s{self.said()}",
                 where=self.host.name,
                 remedy="see whether its peer still answers, and whether CPUs there are busy (`top`)",
             ) from None
-        self._settle(bed)
+        self._process.settle()
         return Output(self.plan, "\n".join(self._lines), self._stderr.decode(errors="replace"))
 
-    async def kill(self, bed: TestBed) -> None:
+    async def kill(self) -> None:
         """Kill the process and its children."""
-        self._signal(signal.SIGKILL)
-        await self._process.wait()
+        await self._process.kill()
         await self._reading
-        self._settle(bed)
-
-    def _settle(self, bed: TestBed) -> None:
-        bed.settle(self._record)
-        self._record = None
-
-    def _signal(self, number: signal.Signals) -> None:
-        if self.ended():
-            return  # its number may be another process's by now
-        signal_group(self._process, number)
-
-    def _say(self, message: Any) -> None:
-        assert self._process.stdin
-        with contextlib.suppress(ConnectionError, RuntimeError):
-            self._process.stdin.write(json.dumps(message).encode() + b"\n")
 
     def said(self) -> str:
         """Its last words: stderr, and of a tool that writes its errors into its JSON, the end of that."""
@@ -398,7 +381,6 @@ class RunningProcess:
             await self.host.pause(VIRTUAL_READY_POLL_S if self.host.turns else READY_POLL_S)
 
     async def _read_stdout(self) -> None:
-        assert self._process.stdout
         async for raw in self._process.stdout:
             line = raw.decode(errors="replace").rstrip("\n")
             self._lines.append(line)
@@ -418,7 +400,6 @@ class RunningProcess:
                 self._ready.set_exception(error)
 
     async def _read_stderr(self) -> None:
-        assert self._process.stderr
         while chunk := await self._process.stderr.read(CHUNK):
             self._stderr += chunk
             if not self._heard.done():

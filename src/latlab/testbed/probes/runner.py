@@ -88,7 +88,7 @@ class ToolRunner:
     async def kill(self) -> None:
         """End what still runs."""
         for process in (*self._clients.values(), *self._servers.values()):
-            await process.kill(self._bed)
+            await process.kill()
         self._clients, self._servers = {}, {}
 
     async def _server(self, plan: ToolPlan, process: LoadProcess) -> RunningProcess:
