@@ -1,7 +1,7 @@
 """Stands in for latlab-agent where what traces is to fail: TRACING_AGENT says how, REAL_AGENT is our agent.
 
-`overrun`: it is given room for a page of events, and is stopped for a while. `unprivileged`: it may not trace.
-What does not trace is our agent itself.
+`overrun`: it is given room for a page of events, and is stopped for a while once it has recorded some. `unprivileged`:
+it may not trace. What does not trace is our agent itself.
 """
 
 from __future__ import annotations
@@ -15,10 +15,13 @@ import sys
 import threading
 import time
 from collections.abc import Iterable
+from pathlib import Path
 from typing import IO
 
 UNPRIVILEGED = ("setpriv", "--bounding-set", "-sys_admin,-perfmon")
-UNDER_WAY_S = 1.0
+SOME_BYTES = 16_384
+"""More than the head of a recording has."""
+POLL_S = 0.02
 STILL_S = 1.5
 
 
@@ -35,7 +38,8 @@ def main() -> int:
     child = subprocess.Popen([agent, "trace"], stdin=subprocess.PIPE, bufsize=0)
     assert child.stdin
     child.stdin.write(json.dumps(spec).encode() + b"\n")
-    for what, given in ((hand_on, (commands, child.stdin)), (stand_still, (child.pid,))):
+    recording = Path(f"{spec['recording']}.trace.arrow")
+    for what, given in ((hand_on, (commands, child.stdin)), (stand_still, (child.pid, recording))):
         threading.Thread(target=what, args=given, daemon=True).start()
     return child.wait()
 
@@ -47,9 +51,10 @@ def hand_on(commands: Iterable[bytes], to: IO[bytes]) -> None:
             to.write(line)
 
 
-def stand_still(pid: int) -> None:
+def stand_still(pid: int, recording: Path) -> None:
     """Nothing; the process has been stopped for a while, with its streams under way."""
-    time.sleep(UNDER_WAY_S)
+    while not recording.exists() or recording.stat().st_size < SOME_BYTES:
+        time.sleep(POLL_S)
     os.kill(pid, signal.SIGSTOP)
     time.sleep(STILL_S)
     os.kill(pid, signal.SIGCONT)
