@@ -24,7 +24,7 @@ from latlab.cli.app import ENVIRONMENT, EXIT_CODES
 from latlab.cli.help import HelpEntry, HelpPage
 from latlab.model.bridges import KINDS
 from latlab.model.metrics import METRICS, POPULATIONS, PROBE_METRICS, TIMER_METRICS, MetricKind
-from latlab.model.rules import RULES
+from latlab.model.rules import OTHERS, RULES
 from latlab.recordings.arrow import TABLES_FILE
 from latlab.result import store
 from latlab.scenario import limits
@@ -164,6 +164,15 @@ TABLES: Final[Mapping[str, str]] = {
         (
             (f"`{rule.id}`", rule.name, rule.severity, ", ".join(rule.when), rule.looks_at, rule.broken_when)
             for rule in RULES
+        ),
+    ),
+    "findings": table(
+        ("id", "rule", "finding", "severity"),
+        (
+            (f"`{rule.id}`", rule.name, finding, severity)
+            for rules, first in ((RULES, 1), (OTHERS, 0))
+            for rule in rules
+            for finding, severity in list(rule.findings.items())[first:]
         ),
     ),
     "classes": table(

@@ -18,8 +18,9 @@ from latlab.analysis.anomalies.parts import AFTER
 from latlab.analysis.interrupt_way import REASONS
 from latlab.analysis.words import duration
 from latlab.model.errors import UsageError
+from latlab.model.labels import LABELS
 from latlab.model.metrics import IMPORTED_METRICS, METRICS, POPULATIONS, PROBE_METRICS, TIMER_METRICS, MetricKind
-from latlab.model.rules import IDS, OTHERS, RULES
+from latlab.model.rules import IDS, OTHERS, RULES, PlainRule
 from latlab.model.timestamps import PLACES
 from latlab.report.columns import sentence, sentence_width
 from latlab.report.definitions import TIMESTAMPS
@@ -42,7 +43,7 @@ class Topic:
 
 def topics() -> list[Topic]:
     """Return all there are, by kind, without headings that have no text."""
-    found = (*_rules(), *_classes(), *_metrics(), *_stages(), *_places(), *_timestamps(), *_missing())
+    found = (*_rules(), *_classes(), *_metrics(), *_stages(), *_places(), *_timestamps(), *_missing(), *_labels())
     return [replace(one, facts={heading: text for heading, text in one.facts.items() if text}) for one in found]
 
 
@@ -112,8 +113,7 @@ def _rules() -> Iterator[Topic]:
                 "looks at": rule.looks_at,
                 "broken when": rule.broken_when,
                 _LATE_ONLY: "applies only to a machine that delayed late packets" if on_late else "",
-                "finding": rule.finding,
-                "remedy": rule.remedy,
+                **_found(rule),
             },
         )
     for other in OTHERS:
@@ -121,8 +121,15 @@ def _rules() -> Iterator[Topic]:
             "rule of a whole run, or of imported files",
             other.id,
             other.name,
-            {"severity": other.severity, "finding": "the reason in the verdict gives what was found and what to do"},
+            {"severity": other.severity, **_found(other)},
         )
+
+
+def _found(rule: PlainRule) -> dict[str, str]:
+    """What is said where it is broken, and what else may be, with another severity where it has one."""
+    usual, *others = rule.findings.items()
+    told = (text if severity == rule.severity else f"{text} ({severity})" for text, severity in others)
+    return {"finding": usual[0], "or": "; ".join(told), "remedy": rule.remedy or "it depends on what is found"}
 
 
 def _classes() -> Iterator[Topic]:
@@ -201,3 +208,10 @@ def _timestamps() -> Iterator[Topic]:
 def _missing() -> Iterator[Topic]:
     for id_, text in REASONS.items():
         yield Topic("why a stage is missing", id_, text)
+
+
+def _labels() -> Iterator[Topic]:
+    for one in LABELS:
+        title = ": ".join(filter(None, ("" if one.name == _key(one.name) else one.name, one.meaning)))
+        facts = {"differences": one.compared, "read": one.page}
+        yield Topic("label of figures", _key(one.name), title, facts)

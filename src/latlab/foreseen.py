@@ -10,13 +10,14 @@ import json
 import subprocess
 from dataclasses import replace
 
-from latlab.analysis.evidence import MEASURED, Evidence
+from latlab.analysis.evidence import Evidence
 from latlab.analysis.trust import judge, without_waived
 from latlab.model.errors import LatlabError
+from latlab.model.labels import MEASURED
 from latlab.model.part import Facts
+from latlab.model.reasons import Reason
 from latlab.recordings.cell import Guest, Ready, RecordedAgent, RecordedCell, RecordedRealtime
 from latlab.report.verdict import thresholds_of
-from latlab.result.types import Reason
 from latlab.run.entries import stream_entries
 from latlab.run.probe_specs import pings, timers
 from latlab.run.specs import listeners, talkers

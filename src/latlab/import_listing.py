@@ -41,7 +41,7 @@ def outcome_document(outcome: ImportOutcome) -> Document:
                 + [_summed(one) for one in cell.imported.figures],
                 "left_out": [vars(one) for one in cell.imported.left_out],
                 "notes": list(cell.imported.notes),
-                "problems": [one.as_dict() for one in cell.imported.problems],
+                "problems": [one.document() for one in cell.imported.problems],
             }
             for cell in outcome.cells
         ],

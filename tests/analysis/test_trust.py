@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import ast
 import re
+from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 
 import broken_causes
 import broken_clocks
@@ -13,11 +16,14 @@ import pytest
 from tables import recorded_cell, result_streams
 from trust_evidence import GOOD, SILENT, Seen, agents, evidence
 
+import latlab
 from latlab.analysis.evidence import CHECKS, Evidence
-from latlab.analysis.trust import judge, verdict
-from latlab.model.rules import NAMES, OTHERS, RULES
-from latlab.result.types import Reason
+from latlab.analysis.trust import judge
+from latlab.model.part import VERDICTS
+from latlab.model.reasons import Reason, reason_of, verdict
+from latlab.model.rules import NAMES, OTHERS, RULE_OF, RULES
 
+PACKAGE = Path(latlab.__file__).parent
 BROKEN = [*broken_recordings.BROKEN, *broken_clocks.BROKEN, *broken_machine.BROKEN, *broken_causes.BROKEN]
 
 
@@ -45,6 +51,43 @@ def test_every_rule_has_one_check_and_every_check_a_rule() -> None:
     assert len(set(CHECKS.values())) == len(RULES)
 
 
+def calls(*named: str) -> Iterator[ast.Call]:
+    """Every call outside the model in modules that have one of these words."""
+    for path in sorted(PACKAGE.rglob("*.py")):
+        text = path.read_text(encoding="utf-8")
+        if path.parent != PACKAGE / "model" and any(word in text for word in named):
+            yield from (node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Call))
+
+
+def texts(call: ast.Call) -> dict[str, object]:
+    """{argument's name or place: its value}, of those that are written as constants."""
+    given = {str(place): one for place, one in enumerate(call.args)} | {
+        str(one.arg): one.value for one in call.keywords
+    }
+    return {name: one.value for name, one in given.items() if isinstance(one, ast.Constant)}
+
+
+def test_severities_are_written_in_the_model_alone() -> None:
+    given = [(ast.unparse(call), text) for call in calls('"suspect"', '"untrusted"') for text in texts(call).values()]
+    assert [call for call, text in given if text in VERDICTS] == []
+
+
+def test_what_gives_a_reason_names_a_rule_and_one_of_its_cases() -> None:
+    given = [texts(call) for call in calls("reason_of(") if ast.unparse(call.func) == "reason_of"]
+    named = [(str(one["0"]), str(one.get("case", ""))) for one in given if "0" in one]
+    assert len(named) > len(OTHERS)
+    assert [(rule, case) for rule, case in named if case not in ("", *RULE_OF[rule].cases)] == []
+
+
+def test_a_case_has_its_own_words_and_severity_and_otherwise_its_rules() -> None:
+    shifted = reason_of("clock-stepped", "x", "y", "z", case="shifted")
+    rule = RULE_OF["clock-stepped"]
+    assert (shifted.severity, rule.severity) == ("suspect", "untrusted")
+    assert shifted.finding != rule.finding
+    assert (shifted.check, shifted.remedy) == (rule.name, rule.remedy)
+    assert reason_of("points-in-order", "", "", "", first="a", second="b").finding == "packets were seen by b before a"
+
+
 def test_an_id_is_short_and_is_given_once() -> None:
     ids = [one.id for one in (*RULES, *OTHERS)]
     assert len(set(ids)) == len(set(NAMES.values())) == len(ids)
@@ -55,9 +98,9 @@ def test_a_reason_of_a_version_without_ids_has_its_rules() -> None:
     (reason,) = judge(replace(GOOD, findings={"y": Seen(complete=False)}))
     document = reason.document()
     assert (document["id"], document["check"]) == ("recordings-whole", "recordings are complete")
-    assert Reason.of(document) == reason
+    assert Reason.model_validate(document) == reason
     del document["id"]
-    assert Reason.of(document) == reason
+    assert Reason.model_validate(document) == reason
 
 
 def test_the_verdict_is_the_worst_reasons_and_the_worst_comes_first() -> None:

@@ -15,6 +15,7 @@ from latlab.analysis.interrupt_way import REASONS
 from latlab.cli import app
 from latlab.explain import explained, topics
 from latlab.model.errors import EXIT_USAGE, UsageError
+from latlab.model.labels import LABELS
 from latlab.model.metrics import METRICS_BY_NAME
 from latlab.model.rules import OTHERS, RULES
 from latlab.model.timestamps import PLACES
@@ -55,6 +56,7 @@ def test_everything_that_has_an_id_is_there_once_in_its_kind() -> None:
     assert found["anomaly class"] == [one.name for one in CLASSES]
     assert found["metric"] == list(METRICS_BY_NAME)
     assert found["place of an anomaly"] == list(PLACES)
+    assert found["label of figures"] == [one.name.replace(" ", "-") for one in LABELS]
     assert found["why a stage is missing"] == list(REASONS)
     assert len(found["stage"]) == len({*way.INTERVALS.values(), *interrupt_way.INTERVALS.values()})
     assert {*interrupt_way.GUEST_WAY, *way.ROUND_TRIP_WAY, *way.WAKEUP_WAY} <= {*found["timestamp"]}

@@ -10,8 +10,8 @@ import pytest
 from numbered_frames import goose
 from recorded import RUN_ID, recording_bytes
 
-from latlab.imports.base import ImportProblem
 from latlab.imports.watched import read_watched
+from latlab.model.reasons import Reason
 from latlab.recordings.cell import Watched
 
 MS = 1_000_000
@@ -23,7 +23,7 @@ KEPT = {"windows": 0, "overran": 0, "overwritten": 0}
 
 def problems(
     folder: Path, *, at_ms: Sequence[int] = (0,), direction: str = "in", sockets: bool = False, **more: Any
-) -> list[ImportProblem]:
+) -> list[Reason]:
     """Those of a point that saw packets at these instants. more: of its kernel, such as `trace`, with a trigger."""
     rows = []
     for number, at in enumerate(at_ms):
@@ -38,7 +38,7 @@ def problems(
 
 def flight(
     folder: Path, trace: dict[str, Any], recorded: tuple[str, ...] = TABLES, judged: dict[str, int] = JUDGED
-) -> list[ImportProblem]:
+) -> list[Reason]:
     """Those of a flight recorder of which this is known, and which has recorded these tables."""
     for table in recorded:
         (folder / f"watch-0.{table}.arrow").write_bytes(recording_bytes(table, []))

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from latlab.analysis.statistics import NAMES
 from latlab.analysis.summary import JudgedCell, summarise_cell
-from latlab.analysis.trust import reason_of
+from latlab.model.reasons import reason_of
 from latlab.recordings.run_folder import RunFolder
 from latlab.report.build import write_report
 from latlab.report.result import judged_result
@@ -210,9 +210,7 @@ MATRIX = (
     ("loads=none", 2, "ok"),
 )
 ISOLATION = reason_of(
-    id_="cpus-isolated",
-    finding="the agents' CPUs are not isolated",
-    severity="suspect",
+    "cpus-isolated",
     where="sensor",
     expected="CPU 1 isolated",
     actual="CPU 1 takes part in load balancing",

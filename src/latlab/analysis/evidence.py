@@ -9,6 +9,7 @@ from typing import Any, Final, Literal, Protocol
 
 import polars as pl
 
+from latlab.model.labels import MEASURED
 from latlab.model.part import Facts
 from latlab.model.thresholds import DEFAULTS, Thresholds
 from latlab.recordings.cell import RecordedCell, RecordedStream, Totals
@@ -327,8 +328,6 @@ def listed(cpus: Iterable[int]) -> str:
 
 Side = Literal["talker", "way", "listener"]
 
-MEASURED: Final = "measured"
-"""The label of a cell whose figures say how fast its machines are."""
 
 _LATENCIES: Final = ("latency_user", "latency")
 _USUAL: Final[Mapping[Side, str]] = {"talker": "lateness", "way": "path", "listener": "delivery"}

@@ -31,7 +31,7 @@ from latlab.analysis.metrics import BOUND, Values, metric_values, none_arrived, 
 from latlab.analysis.statistics import statistics
 from latlab.analysis.tail import tail_of
 from latlab.analysis.timers import timer_counts, timer_figures
-from latlab.analysis.trust import NOTHING_MEASURED, verdict
+from latlab.analysis.trust import NOTHING_MEASURED
 from latlab.analysis.way import (
     EXPLAINED,
     ONE_CLOCK,
@@ -44,6 +44,7 @@ from latlab.analysis.way import (
 from latlab.analysis.windows import Named, chosen_of, clean_windows, windows_of
 from latlab.model.metrics import METRICS, PROBE_METRICS, TIMED, MetricKind
 from latlab.model.part import Document
+from latlab.model.reasons import Reason, verdict
 from latlab.recordings.cell import DropsReady, Programs, RecordedAgent, RecordedCell, RecordedStream
 from latlab.result.types import (
     Cell,
@@ -51,7 +52,6 @@ from latlab.result.types import (
     DropsWatched,
     FlowWatched,
     Metric,
-    Reason,
     Result,
     StampsTaken,
     Stream,

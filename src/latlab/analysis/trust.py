@@ -7,52 +7,23 @@ from typing import Final
 
 from latlab.analysis import clock_checks, cores, machine_checks, trust_checks
 from latlab.analysis.evidence import CHECKS, Broken, Evidence
-from latlab.model.part import Verdict
-from latlab.model.rules import NAMES, RULES, Severity
-from latlab.result.types import Reason
+from latlab.model.reasons import Reason, reason_of, worst_first
+from latlab.model.rules import RULES
 
 CHECKED_IN: Final = (trust_checks, machine_checks, clock_checks, cores)
 """Where checks are: a module's are there once it is imported."""
 
-_WORSE: Final = ("trusted", "suspect", "untrusted")
-
-
-def reason_of(
-    id_: str, finding: str, severity: Severity, where: str, expected: str, actual: str, remedy: str
-) -> Reason:
-    """A reason not to trust a measurement, with the name of its rule. finding: what was found, as a sentence."""
-    return Reason(
-        id=id_,
-        check=NAMES[id_],
-        finding=finding,
-        severity=severity,
-        where=where,
-        expected=expected,
-        actual=actual,
-        remedy=remedy,
-    )
-
-
-NOTHING_MEASURED: Final = reason_of(
-    "cell-measured",
-    "no cell was measured",
-    "untrusted",
-    "",
-    "at least one cell with packets",
-    "none",
-    "see the reason of each cell",
-)
+NOTHING_MEASURED: Final = reason_of("cell-measured", "", "at least one cell with packets", "none")
 """What is found not of one cell but of a whole run: a result without any figure shows nothing."""
 
 
 def judge(evidence: Evidence) -> list[Reason]:
     """Every reason not to trust one cell, the worst first; places that broke a rule alike share one."""
-    reasons = [
-        reason_of(rule.id, rule.finding, rule.severity, ", ".join(where), expected, actual, remedy or rule.remedy)
+    return worst_first(
+        reason_of(rule.id, ", ".join(where), *found)
         for rule in RULES
-        for (expected, actual, remedy), where in _alike(CHECKS[rule.id](evidence)).items()
-    ]
-    return sorted(reasons, key=lambda reason: -_WORSE.index(reason.severity))
+        for found, where in _alike(CHECKS[rule.id](evidence)).items()
+    )
 
 
 def without_waived(reasons: Iterable[Reason], off: Mapping[str, str]) -> tuple[list[Reason], list[Reason]]:
@@ -68,11 +39,6 @@ def without_waived(reasons: Iterable[Reason], off: Mapping[str, str]) -> tuple[l
         else:
             counts.append(reason)
     return counts, waived
-
-
-def verdict(reasons: Iterable[Reason]) -> Verdict:
-    """The worst severity among the reasons; without any, `trusted`."""
-    return max((reason.severity for reason in reasons), key=_WORSE.index, default="trusted")
 
 
 def _alike(broken: Iterable[Broken]) -> dict[tuple[str, str, str], list[str]]:

@@ -25,7 +25,7 @@ def explain(
 ) -> None:
     """Explain the id of a rule, a metric or an anomaly class.
 
-    It explains stages, places and timestamps, too.
+    It explains stages, places, timestamps and labels, too.
 
     Examples:
         # All ids

@@ -10,6 +10,7 @@ import typer
 
 from latlab.cli.options import FILES, RUNS, Json
 from latlab.cli.output import print_json, write
+from latlab.model.labels import SYNTHETIC
 
 if TYPE_CHECKING:
     from latlab.recordings.run_folder import RunFolder
@@ -59,11 +60,11 @@ def make_run(described: Description, root: Path, name: str) -> RunFolder:
 
     from latlab.recordings.run_folder import RunFolder
     from latlab.synthetic import generate
-    from latlab.synthetic.run import LABEL, fill_run
+    from latlab.synthetic.run import fill_run
 
     made = generate(described)
     plain = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")[:20]
-    folder = RunFolder.create(root, "-".join(filter(None, (LABEL, plain.removeprefix(LABEL).strip("-")))))
+    folder = RunFolder.create(root, "-".join(filter(None, (SYNTHETIC, plain.removeprefix(SYNTHETIC).strip("-")))))
     about = folder.run()
     fill_run(made, folder, about["name"], about["started"])
     return folder
@@ -84,7 +85,7 @@ def _document(described: Description, folder: RunFolder) -> dict[str, object]:
     return {
         "run": folder.id,
         "path": str(folder.path.resolve()),
-        "label": "synthetic",
+        "label": SYNTHETIC,
         "packets": described.packets,
         "ingredients": _counted(described),
     }

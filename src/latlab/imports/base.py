@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from latlab.analysis.bins import Tally, bin_of_percentiles
 from latlab.model.errors import UsageError
-from latlab.model.rules import NAMES
+from latlab.model.reasons import Reason, reason_of
 from latlab.recordings.cell import KeptAround, LeftOut, ToolInterval, WatchedLosses
 
 INT64: Final = 2**63
@@ -123,23 +123,6 @@ class Figures:
 
 
 @dataclass(frozen=True)
-class ImportProblem:
-    """What makes the figures doubtful, as a reason of the verdict. id: of the rule that it breaks."""
-
-    id: str
-    finding: str
-    severity: Literal["suspect", "untrusted"]
-    expected: str
-    actual: str
-    remedy: str
-    where: str = ""
-
-    def as_dict(self) -> dict[str, str]:
-        """As it stands in cell.json."""
-        return {"id": self.id, "check": NAMES[self.id], **vars(self)}
-
-
-@dataclass(frozen=True)
 class ReadFiles:
     """What one reader found in its files.
 
@@ -155,7 +138,7 @@ class ReadFiles:
     figures: tuple[Figures, ...] = ()
     notes: tuple[str, ...] = ()
     left_out: tuple[LeftOut, ...] = ()
-    problems: tuple[ImportProblem, ...] = ()
+    problems: tuple[Reason, ...] = ()
     facts: Mapping[str, Any] = field(default_factory=dict)
     by_latlab: bool = False
     flights: tuple[KeptAround, ...] = ()
@@ -226,29 +209,18 @@ def not_what_it_says(path: Path, what: str) -> UsageError:
     return UsageError(what, where=str(path), remedy="give its format with --as; latlab import --list shows the formats")
 
 
-def cut_short(where: str, actual: str) -> ImportProblem:
+def cut_short(where: str, actual: str) -> Reason:
     """What was read of a file that ends too early is kept, and this is said of it."""
-    return ImportProblem(
-        "file-whole",
-        "a file is cut short",
-        "untrusted",
-        "the complete file",
-        actual,
-        "copy it again; the tables have the data before the cut",
-        where,
-    )
+    return reason_of("file-whole", where, "the complete file", actual)
 
 
-def not_its_total(where: str, what: str, printed: int, read: int) -> ImportProblem:
+def not_its_total(where: str, what: str, printed: int, read: int) -> Reason:
     """What is said of rows that are not all that the program counted. what: of which of its figures they are."""
-    return ImportProblem(
+    return reason_of(
         "rows-whole",
-        "rows are missing, or appear twice",
-        "untrusted",
+        where,
         f"{printed} values, as the program counted them ({what})",
         f"{read} in the rows that were read",
-        "copy the file again, complete and unfiltered",
-        where,
     )
 
 

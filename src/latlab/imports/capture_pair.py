@@ -11,11 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from latlab.analysis.words import counted, duration, plural
-from latlab.imports.base import Format, Given, ImportProblem, PacketStream, ReadFiles, Stamps, cut_short
+from latlab.imports.base import Format, Given, PacketStream, ReadFiles, Stamps, cut_short
 from latlab.imports.capture import Capture, CapturePoint, is_capture, points_of, read_capture
 from latlab.imports.frames import ends_of, flow_text, is_group, tunnel_of
 from latlab.imports.packets import clock_problems, in_order_of, shifted_ns, usual_gap_ns, went_back_ns
 from latlab.model.errors import UsageError
+from latlab.model.reasons import Reason, reason_of
+from latlab.model.rules import NO_OFFLOAD
 from latlab.model.units import in_us
 from latlab.recordings.cell import LeftOut
 
@@ -29,7 +31,6 @@ _NAMED_FLOWS: Final = 8
 """So many flows that one capture alone has seen are named; of the others the packets are counted."""
 _FRAME: Final = 1_600
 """A packet of more bytes is larger than a frame of Ethernet, unless the network has jumbo frames."""
-_OFFLOAD_REMEDY: Final = "capture with ethtool -K DEVICE tso off gso off gro off lro off, on both sides"
 _OTHER_SIDE: Final = "lost, or not captured there"
 
 
@@ -287,7 +288,7 @@ def flows_of(pair: Matched) -> list[SharedFlow]:
 
 def _streams(
     pair: Matched, bound_ns: int | None, *, one_clock: bool
-) -> tuple[list[PacketStream], list[LeftOut], list[ImportProblem]]:
+) -> tuple[list[PacketStream], list[LeftOut], list[Reason]]:
     """The largest flows of what is in both, what is left out, and what is doubtful of them."""
     left_out = [
         LeftOut(f"packets of {point.name}", count, point.why_ambiguous)
@@ -299,7 +300,7 @@ def _streams(
     signs = [flow.median_ns * opposite[flow.number] for flow in flows if flow.number in opposite]
     # Where the two directions of what is answered differ in sign, clocks are closer than the path is long.
     signs_tell = bool(signs) and max(signs) < 0
-    streams, problems = list[PacketStream](), list[ImportProblem]()
+    streams, problems = list[PacketStream](), list[Reason]()
     shown = set[int](), set[int]()
     for place, flow in enumerate(flows[:MOST_FLOWS], start=1):
         back = opposite.get(flow.number)
@@ -345,22 +346,20 @@ def _opposites(pair: Matched, flows: Sequence[SharedFlow]) -> dict[int, float]:
     return found
 
 
-def _comes_early(pair: Matched, stream: str, flow: SharedFlow) -> ImportProblem:
-    return ImportProblem(
+def _comes_early(pair: Matched, stream: str, flow: SharedFlow) -> Reason:
+    return reason_of(
         "points-in-order",
-        f"packets were seen by {pair.second.name} before {pair.first.name}",
-        "untrusted",
+        stream,
         "the files in the order in which packets pass their points, and clocks that agree",
         f"{flow.text}: half of them {duration(-flow.median_ns)} or more before",
-        "name the files in the order in which packets pass them; if the order is right, check by how much the clocks "
-        "differ",
-        stream,
+        first=pair.first.name,
+        second=pair.second.name,
     )
 
 
 def _one_way_both(
     pair: Matched, flows: Sequence[SharedFlow], opposite: dict[int, float], bound_ns: int | None
-) -> Iterator[ImportProblem]:
+) -> Iterator[Reason]:
     """What is said of conversations whose two directions seem to go the same way: that is the clocks, beyond a bound.
 
     If both directions take as long, half of the sum of the two is what the clocks differ by.
@@ -374,21 +373,19 @@ def _one_way_both(
             continue
         said.add(ends)
         apart = (flow.median_ns + back) / 2
-        yield ImportProblem(
+        yield reason_of(
             "directions-opposite",
-            "both directions of a conversation appear as the same direction",
-            "untrusted",
+            "",
             f"packets of one direction at {pair.first.name} first, of the other at {pair.second.name}",
             f"{flow.text}: {duration(flow.median_ns)} later at {pair.second.name}, the other direction "
             f"{duration(back)}: the clock of {pair.second.name} is some {duration(abs(apart))} "
             f"{'ahead' if apart > 0 else 'behind'}, if both directions take equally long",
-            "set the clocks by ptp4l or chrony and capture again, or compare differences only",
         )
 
 
 def stream_of(
     pair: Matched, name: str, flow: SharedFlow, *, turned: bool, one_clock: bool, until_ns: int | None = None
-) -> tuple[PacketStream, list[LeftOut], list[ImportProblem]]:
+) -> tuple[PacketStream, list[LeftOut], list[Reason]]:
     """One flow's stream, what is left out of it, and what is doubtful of it.
 
     until_ns: both points were watched from before the first packet on, and so long behind this instant that what the
@@ -397,7 +394,7 @@ def stream_of(
     talker, listener = pair.points[::-1] if turned else pair.points
     seen = pair.first.seen_ns[flow.both], pair.second.seen_ns[pair.match[flow.both]]
     alone, unseen = (flow.theirs_alone, flow.ours_alone) if turned else (flow.ours_alone, flow.theirs_alone)
-    left_out, problems = list[LeftOut](), list[ImportProblem]()
+    left_out, problems = list[LeftOut](), list[Reason]()
     counts: dict[str, int | None] = {}
     lone_ns = talker.seen_ns[alone]
     if turned:
@@ -464,16 +461,13 @@ def _segments(one: CapturePoint, alone: NDArray[np.int64], other: CapturePoint, 
     return int((one.size[alone] > _FRAME).sum() + (other.size[unseen] > _FRAME).sum())
 
 
-def _offload_problem(name: str, flow: SharedFlow, large: int, unmatched: int) -> ImportProblem:
-    return ImportProblem(
+def _offload_problem(name: str, flow: SharedFlow, large: int, unmatched: int) -> Reason:
+    return reason_of(
         "offload-off",
-        "packets are larger than a frame: segmentation offload",
-        "suspect",
+        name,
         "frames as on the wire at both points",
         f"{flow.text}: {large} larger than a frame; {len(flow.both)} match, {unmatched} do not, and how many are lost "
         "is not known",
-        _OFFLOAD_REMEDY,
-        name,
     )
 
 
@@ -492,7 +486,7 @@ def unmatched(pair: Matched, shown: tuple[set[int], set[int]]) -> Iterator[LeftO
             if flow in other.flows and others_sizes[other.flows.index(flow)]:
                 there = others_kept[other.flow[others_kept] == other.flows.index(flow)]
             segments = _segments(point, here, other, there)
-            why = f"segmentation offload: {_OFFLOAD_REMEDY}" if segments else _OTHER_SIDE
+            why = f"segmentation offload: {NO_OFFLOAD}" if segments else _OTHER_SIDE
             yield LeftOut(
                 f"packets of {point.name}", int(sizes[at]), f"{flow_text(flow)}: {other.name} did not see them: {why}"
             )
@@ -506,34 +500,30 @@ def unmatched(pair: Matched, shown: tuple[set[int], set[int]]) -> Iterator[LeftO
 
 def _problems(
     captures: Sequence[Capture], points: Sequence[CapturePoint], streams: Sequence[PacketStream]
-) -> list[ImportProblem]:
+) -> list[Reason]:
     found = []
     for capture, point in zip(captures, points, strict=True):
         if capture.cut:
             found.append(cut_short(point.name, f"{len(capture)} packets, then {capture.cut}"))
         if capture.questioned:
             found.append(
-                ImportProblem(
+                reason_of(
                     "unit-possible",
-                    "these nanoseconds may be microseconds",
-                    "suspect",
+                    point.name,
                     "packets spread over whole seconds",
                     capture.questioned,
                     "find out which program wrote its first bytes, which indicate nanoseconds; d4 c3 b2 a1 (or a1 b2 "
                     "c3 d4) indicate microseconds",
-                    point.name,
+                    case="perhaps",
                 )
             )
         if point.dropped:
             found.append(
-                ImportProblem(
+                reason_of(
                     "capture-whole",
-                    "a capture dropped packets",
-                    "suspect",
+                    point.name,
                     "no packet dropped by the capture itself",
                     f"{point.dropped}, as its interface statistics say: packets missing in it may not be lost",
-                    "give the capture a larger buffer (-B), or a snap length (-s 96)",
-                    point.name,
                 )
             )
         found += clock_problems(point.name, went_back_ns(point.seen_ns), 0)

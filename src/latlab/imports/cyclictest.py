@@ -22,7 +22,6 @@ from latlab.imports.base import (
     Figures,
     Format,
     Given,
-    ImportProblem,
     ReadFiles,
     cut_short,
     from_each,
@@ -36,6 +35,7 @@ from latlab.imports.base import (
 )
 from latlab.model.errors import UsageError
 from latlab.model.part import Document
+from latlab.model.reasons import Reason, reason_of
 from latlab.model.units import MICROSECOND_NS, TIMES
 from latlab.recordings.cell import LeftOut
 
@@ -217,7 +217,7 @@ def read_text(paths: Sequence[Path], given: Given) -> ReadFiles:
 
 def _of_histogram(
     path: Path, rows: list[list[int]], summed: dict[str, list[int]], ns: int
-) -> tuple[list[Figures], list[ImportProblem]]:
+) -> tuple[list[Figures], list[Reason]]:
     threads = len(rows[0]) - 1
     whole = [row for row in rows if len(row) == threads + 1]
     table = np.array(whole, np.int64)
@@ -260,28 +260,25 @@ def _as_printed(number: str) -> int:
     return signed(value) if value < 2**64 else -1
 
 
-def _without_wrapped(path: Path, figures: Sequence[Figures]) -> tuple[list[Figures], list[ImportProblem]]:
+def _without_wrapped(path: Path, figures: Sequence[Figures]) -> tuple[list[Figures], list[Reason]]:
     """The figures without those that wrapped, and what is said of threads that were awake before their time.
 
     Such a wake-up is below 0. cyclictest takes it as unsigned, so that it is larger than all others: it becomes the
     maximum, spoils the mean, and counts as beyond the histogram (timerthread in cyclictest.c).
     """
-    found, problems = list[Figures](), list[ImportProblem]()
+    found, problems = list[Figures](), list[Reason]()
     for one in figures:
         told = [value for value in (one.min, one.max) if value is not None and value < 0]
         if told:
             wrapped = one.max is not None and one.max < 0
             one = replace(one, mean=None if wrapped else one.mean, max=None if wrapped else one.max)
             problems.append(
-                ImportProblem(
+                reason_of(
                     "timestamps-possible",
-                    "a thread woke before its timer was due",
-                    "untrusted",
+                    f"{path.name}, {one.stream}",
                     "wake-ups after the instant that the timer was set for",
                     f"{min(told)} ns" + (": the largest value and the mean are not known" if wrapped else ""),
-                    "check which program set the clock during the run; leave out --clock=1, which is a clock that "
-                    "can be set",
-                    f"{path.name}, {one.stream}",
+                    case="woke-early",
                 )
             )
         found.append(one)
@@ -313,7 +310,7 @@ def _missed_periods(threads: Sequence[_Thread]) -> Iterator[str]:
 
 def _unit_problems(
     path: Path, figures: Sequence[Figures], threads: Mapping[int, _Thread], unit: Literal["ns", "us"], *, told: bool
-) -> Iterator[ImportProblem]:
+) -> Iterator[Reason]:
     """Figures that cannot be, or are unlikely, in the unit that they are taken to have.
 
     A thread whose every wake-up is later than its interval would miss a period each time.
@@ -321,38 +318,34 @@ def _unit_problems(
     for number, one in enumerate(figures):
         thread = threads.get(int(one.stream.rpartition("-")[2]) if threads else number)
         if unit == "ns" and one.mean is not None and 0 < one.mean < _IMPOSSIBLE_NS:
-            yield ImportProblem(
+            yield reason_of(
                 "unit-possible",
-                "these nanoseconds are microseconds",
-                "untrusted",
+                f"{path.name}, {one.stream}",
                 f"a mean of {_IMPOSSIBLE_NS} ns or more: no machine wakes a thread faster",
                 f"{one.mean:.0f} ns",
                 "leave out --unit ns",
-                f"{path.name}, {one.stream}",
             )
         if unit == "ns" or told or one.min is None:
             continue
         remedy = "import it with --unit ns if cyclictest ran with -N, with --unit us if not"
         if thread and thread.interval_us and one.min >= thread.interval_us * MICROSECOND_NS:
-            yield ImportProblem(
+            yield reason_of(
                 "unit-possible",
-                "these microseconds are nanoseconds",
-                "untrusted",
+                f"{path.name}, {one.stream}",
                 f"a shortest wake-up within the interval of {thread.interval_us} µs",
                 f"{one.min // MICROSECOND_NS} µs in each of {thread.cycles} cycles, each of which would have missed a "
                 "period",
                 remedy,
-                f"{path.name}, {one.stream}",
+                case="us",
             )
         elif not thread and one.min >= _UNLIKELY_US * MICROSECOND_NS:
-            yield ImportProblem(
+            yield reason_of(
                 "unit-possible",
-                "these microseconds may be nanoseconds",
-                "suspect",
+                f"{path.name}, {one.stream}",
                 f"a shortest wake-up below {_UNLIKELY_US} µs",
                 f"{one.min // MICROSECOND_NS} µs",
                 remedy,
-                f"{path.name}, {one.stream}",
+                case="us-perhaps",
             )
 
 
@@ -399,7 +392,7 @@ def read_json(paths: Sequence[Path], given: Given) -> ReadFiles:
     if not isinstance(threads, dict) or not threads:
         raise nothing_in(path, "thread", "run cyclictest to its end: it writes the file there")
     ns = 1 if document.get("resolution_in_ns") else MICROSECOND_NS
-    figures, problems, odd = list[Figures](), list[ImportProblem](), 0
+    figures, problems, odd = list[Figures](), list[Reason](), 0
     for name, thread in list(threads.items())[:_MOST_THREADS]:
         found = _json_thread(str(name), thread, ns)
         odd += found is None
@@ -433,7 +426,7 @@ def _of_one_interval(document: Document, figures: Sequence[Figures]) -> bool:
     )
 
 
-def _damage(path: Path, figures: Figures) -> ImportProblem | None:
+def _damage(path: Path, figures: Figures) -> Reason | None:
     """What is said of bins that hold more than all cycles, or leave some out where no value is beyond them."""
     tally, cycles = figures.tally, figures.n or 0
     if tally is None or (abs(tally.n - cycles) <= _SLACK and not tally.above):

@@ -19,7 +19,6 @@ from latlab.imports.base import (
     Figures,
     Format,
     Given,
-    ImportProblem,
     PacketStream,
     ReadFiles,
     Stamps,
@@ -33,6 +32,7 @@ from latlab.imports.base import (
 )
 from latlab.imports.packets import in_order_of, usual_gap_ns
 from latlab.model.errors import UsageError
+from latlab.model.reasons import Reason, reason_of
 from latlab.model.units import SECOND_NS, in_us
 from latlab.recordings.cell import LeftOut
 
@@ -207,7 +207,7 @@ def _notes(received: NDArray[np.void], count: int, n: int) -> tuple[str, ...]:
     return tuple(notes)
 
 
-def _unsynchronised(stream: PacketStream, path: Path) -> list[ImportProblem]:
+def _unsynchronised(stream: PacketStream, path: Path) -> list[Reason]:
     """isochron's own test (log.c, isochron_print_stats): a path delay beyond 1 s is no delay but two clocks."""
     left, came = stream.stamps["tx_hard"], stream.stamps["rx_hard"]
     both = left.there & came.there
@@ -216,17 +216,7 @@ def _unsynchronised(stream: PacketStream, path: Path) -> list[ImportProblem]:
     delay_ns = float((came.ns[both].astype(np.float64) - left.ns[both].astype(np.float64)).mean())
     if abs(delay_ns) <= SECOND_NS:
         return []
-    return [
-        ImportProblem(
-            "cards-synchronised",
-            "the two network cards' clocks are not synchronised",
-            "untrusted",
-            "a mean path delay within 1 s",
-            f"{delay_ns / SECOND_NS:.3f} s",
-            "start ptp4l on both, wait until it has locked, and measure again",
-            path.name,
-        )
-    ]
+    return [reason_of("cards-synchronised", path.name, "a mean path delay within 1 s", f"{delay_ns / SECOND_NS:.3f} s")]
 
 
 FORMAT: Final = Format("isochron", "isochron's log file (send --output-file), packet by packet", 1, recognises, read)
@@ -418,19 +408,17 @@ def read_csv(paths: Sequence[Path], given: Given) -> ReadFiles:
     )
 
 
-def _unit_problems(path: Path, stream: PacketStream) -> tuple[ImportProblem, ...]:
+def _unit_problems(path: Path, stream: PacketStream) -> tuple[Reason, ...]:
     """Packets that follow each other faster than any thread can be woken: their timestamps are no nanoseconds."""
     if len(stream.sent) < _LOOKED_AT or not 1 < stream.period_ns < _LEAST_PERIOD_NS:
         return ()
     return (
-        ImportProblem(
+        reason_of(
             "unit-possible",
-            "these nanoseconds are microseconds",
-            "untrusted",
+            path.name,
             f"{_LEAST_PERIOD_NS} ns or more between two packets: isochron sleeps before each",
             f"{stream.period_ns} ns",
             "export them again as isochron prints them, by %T or in nanoseconds",
-            path.name,
         ),
     )
 

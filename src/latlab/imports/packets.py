@@ -9,7 +9,8 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from latlab.imports.base import ImportProblem, PacketStream
+from latlab.imports.base import PacketStream
+from latlab.model.reasons import Reason, reason_of
 from latlab.model.timestamps import TIMESTAMPS
 from latlab.model.units import MILLISECOND_NS
 
@@ -112,20 +113,16 @@ def _drifts(delay: NDArray[np.int64]) -> bool:
     return first * second > 0 and 0.2 < first / second < 5
 
 
-def clock_problems(where: str, back_ns: int, shift_ns: int) -> list[ImportProblem]:
+def clock_problems(where: str, back_ns: int, shift_ns: int) -> list[Reason]:
     """What is said of timestamps that go back, and of delays that shift; nothing where both are 0."""
     expected = "timestamps of clocks that are not set"
-    remedy = "let ptp4l, phc2sys or chrony settle before the measurement, and configure them not to step during it"
-    found = list[ImportProblem]()
+    found = list[Reason]()
     if back_ns:
         actual = f"one {back_ns / MILLISECOND_NS:.3f} ms before the one before it"
-        found.append(
-            ImportProblem("clock-stepped", "a clock was stepped back", "untrusted", expected, actual, remedy, where)
-        )
+        found.append(reason_of("clock-stepped", where, expected, actual, case="back"))
     if shift_ns:
         actual = (
             f"all delays from some packet on differ by {shift_ns / MILLISECOND_NS:.3f} ms or more from those before"
         )
-        finding = "a clock was stepped, or a queue remained full"
-        found.append(ImportProblem("clock-stepped", finding, "suspect", expected, actual, remedy, where))
+        found.append(reason_of("clock-stepped", where, expected, actual, case="shifted"))
     return found

@@ -19,7 +19,6 @@ from latlab.imports.base import (
     Figures,
     Format,
     Given,
-    ImportProblem,
     PacketStream,
     ReadFiles,
     Stamps,
@@ -30,6 +29,7 @@ from latlab.imports.base import (
     unknown_version,
 )
 from latlab.imports.packets import clock_problems, in_order_of, usual_gap_ns, went_back_ns
+from latlab.model.reasons import Reason, reason_of
 from latlab.model.units import MICROSECOND_NS, SECOND_NS, in_us
 from latlab.recordings.cell import LeftOut
 
@@ -202,19 +202,16 @@ def _unanswered(name: str, found: _Class) -> list[str]:
     return [f"{name}: {counted(most, 'frame')} not returned when the log ends, some of them in flight: {lost} are lost"]
 
 
-def _lost_problem(path: Path, name: str, found: _Class) -> list[ImportProblem]:
+def _lost_problem(path: Path, name: str, found: _Class) -> list[Reason]:
     least, most = _not_back(found)
     if not least:
         return []
     return [
-        ImportProblem(
+        reason_of(
             "frames-returned",
-            "frames were lost",
-            "suspect",
+            f"{path.name}, {name}",
             "no more frames in flight at the end than a round trip takes",
             f"{most} had not returned: at least {least} of them are lost",
-            "find out where frames are dropped: ethtool -S, tc -s qdisc",
-            f"{path.name}, {name}",
         )
     ]
 
@@ -381,25 +378,15 @@ def read_histogram(paths: Sequence[Path], given: Given) -> ReadFiles:
     )
 
 
-def _whole(path: Path, whole: bool, bins: int) -> list[ImportProblem]:
+def _whole(path: Path, whole: bool, bins: int) -> list[Reason]:
     return [] if whole else [cut_short(path.name, f"{bins} bins, without the lines that end them")]
 
 
-def _ordered(path: Path, ordered: bool) -> list[ImportProblem]:
+def _ordered(path: Path, ordered: bool) -> list[Reason]:
     """It prints its bins ascending, each once, and no sum of them."""
     if ordered:
         return []
-    return [
-        ImportProblem(
-            "rows-whole",
-            "rows are out of order, or appear twice",
-            "untrusted",
-            "bins that ascend, each once",
-            "bins that do not",
-            "copy the file again, complete and unfiltered",
-            path.name,
-        )
-    ]
+    return [reason_of("rows-whole", path.name, "bins that ascend, each once", "bins that do not", case="order")]
 
 
 def _histogram_figures(name: str, rows: np.ndarray, beyond: dict[str, list[int]], place: int) -> Figures | None:

@@ -20,7 +20,6 @@ from latlab.imports.base import (
     Figures,
     Format,
     Given,
-    ImportProblem,
     ReadFiles,
     cut_short,
     from_each,
@@ -29,6 +28,7 @@ from latlab.imports.base import (
     nothing_in,
 )
 from latlab.model.errors import UsageError
+from latlab.model.reasons import Reason, reason_of
 from latlab.model.units import MICROSECOND_NS, SECOND_NS
 from latlab.recordings.cell import LeftOut
 
@@ -188,7 +188,7 @@ def _of_histogram(path: Path, lines: list[str], tool: str, columns: list[tuple[s
     )
 
 
-def _unit_problems(path: Path, lines: list[str], figures: Sequence[Figures], unit_ns: int) -> list[ImportProblem]:
+def _unit_problems(path: Path, lines: list[str], figures: Sequence[Figures], unit_ns: int) -> list[Reason]:
     """Figures that cannot be in the unit that the heading names.
 
     Each cycle's latency lies within its period, or the period after it would be missed; and intervals of noise follow
@@ -202,10 +202,10 @@ def _unit_problems(path: Path, lines: list[str], figures: Sequence[Figures], uni
         least = one.mean if one.metric == "noise" else one.min
         together_ns = (least or 0) * (one.n or 0)
         if unit_ns == 1 and one.metric == "wakeup" and one.mean is not None and 0 < one.mean < _IMPOSSIBLE_NS:
-            finding, expected = "these nanoseconds are microseconds", f"a mean of {_IMPOSSIBLE_NS} ns or more"
+            case, expected = "", f"a mean of {_IMPOSSIBLE_NS} ns or more"
             actual = f"{one.mean:.0f} ns, and no machine wakes a thread faster"
         elif took and unit_ns > 1 and together_ns > took_ns:
-            finding = "these microseconds are nanoseconds"
+            case = "us"
             expected = f"at most the {took_ns // SECOND_NS} s that rtla ran"
             what = "mean" if one.metric == "noise" else "shortest"
             actual = f"{one.n} times the {what} {one.metric} are {together_ns / SECOND_NS:.0f} s"
@@ -213,7 +213,7 @@ def _unit_problems(path: Path, lines: list[str], figures: Sequence[Figures], uni
             continue
         remedy = "check what changed the line `# Time unit is …`: rtla prints nanoseconds with -n, microseconds else"
         where = f"{path.name}, {one.stream}"
-        problems.append(ImportProblem("unit-possible", finding, "untrusted", expected, actual, remedy, where))
+        problems.append(reason_of("unit-possible", where, expected, actual, remedy, case=case))
     return problems
 
 
@@ -238,13 +238,12 @@ def _ns(value: float | None, unit_ns: int) -> int | None:
     return None if value is None else int(value) * unit_ns
 
 
-def _missed(path: Path, lines: list[str]) -> list[ImportProblem]:
+def _missed(path: Path, lines: list[str]) -> list[Reason]:
     """rtla says itself when the tracer lost events: what they would have shown is not in any figure."""
     said = next((line.strip() for line in lines if _MISSED in line), None)
     if said is None:
         return []
-    remedy = "give rtla separate CPUs (-H) or larger buffers (--trace-buffer-size)"
-    return [ImportProblem("events-seen", "events were lost", "suspect", "no missed events", said, remedy, path.name)]
+    return [reason_of("events-seen", path.name, "no missed events", said)]
 
 
 def _of_no_noise(path: Path, lines: list[str]) -> ReadFiles:

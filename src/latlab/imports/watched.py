@@ -19,7 +19,7 @@ from latlab import __version__
 from latlab.analysis.around import kept_windows
 from latlab.analysis.counts import NOT_MEANT, placed
 from latlab.analysis.words import counted
-from latlab.imports.base import ImportProblem, PacketStream, ReadFiles, Stamps
+from latlab.imports.base import PacketStream, ReadFiles, Stamps
 from latlab.imports.capture import Capture, CapturePoint, points_of
 from latlab.imports.capture_pair import MOST_FLOWS, Matched, flows_of, match_points, stream_of, unmatched
 from latlab.imports.frames import ends_connection, find_payload, flow_text
@@ -29,6 +29,8 @@ from latlab.imports.packets import clock_problems, usual_gap_ns, went_back_ns
 from latlab.imports.redundant_ends import CopyWay, RedundantEnd, Watching, redundant_ends
 from latlab.model.directions import IN, OUT, READ
 from latlab.model.errors import LabError
+from latlab.model.reasons import Reason, reason_of
+from latlab.model.rules import SMALLER_SAMPLE
 from latlab.model.units import MILLISECOND_NS, SECOND_NS
 from latlab.recordings.arrow import no_recording, read_recording
 from latlab.recordings.cell import (
@@ -54,16 +56,11 @@ LATENCY: Final = (
 )
 _MOST_UNJUDGED: Final = 0.01
 """Of the packets at the last point."""
-_SMALLER_SAMPLE: Final = "sample less sparsely (a smaller --sample), or watch for longer"
 _PUBLISHER: Final = "publisher"
 _ETHERNET: Final = 1
 _FREED: Final = ("", "NOT_SPECIFIED", "QUEUE_PURGE")
 """Reasons that kernels give, or none, where they free what TCP has read."""
 _RAW_IP: Final = 101
-_LARGER_RING: Final = (
-    "narrow the flow (--flow), record a sample of it (--sample 100), keep less of each packet (--snap), or take a "
-    "larger ring (--ring)"
-)
 
 
 @dataclass(frozen=True)
@@ -201,9 +198,9 @@ def _by_clock_of(
     return replace(second, point=point, until_ns=until_ns), int(offset.half_ns.max())
 
 
-def _seen(watch: Watched, folder: Path) -> tuple[list[_Seen], list[_Dropped], list[LeftOut], list[ImportProblem]]:
+def _seen(watch: Watched, folder: Path) -> tuple[list[_Seen], list[_Dropped], list[LeftOut], list[Reason]]:
     """Every point and direction that saw a packet, what kernels dropped, what is in neither, and what is doubtful."""
-    points, captures, problems = list[Watching](), list[Capture](), list[ImportProblem]()
+    points, captures, problems = list[Watching](), list[Capture](), list[Reason]()
     drops = [one for one in (_drops(watch, number, folder) for number in range(len(watch.kernels))) if one]
     for number, kernel in enumerate(watch.kernels):
         path = folder / f"{kernel.recording}.watched.arrow"
@@ -360,7 +357,7 @@ def _drops_of(talker: _Seen, places: NDArray[np.int64], dropped: Sequence[_Dropp
     return pl.concat(found)
 
 
-def _flights(watch: Watched, folder: Path) -> Iterator[tuple[KeptAround, ImportProblem | None]]:
+def _flights(watch: Watched, folder: Path) -> Iterator[tuple[KeptAround, Reason | None]]:
     """What was kept of each kernel around late packets, and why not all of it was; nothing without a trigger."""
     for kernel in watch.kernels:
         if watch.trigger is None or (agent := kernel.trace) is None:
@@ -384,16 +381,8 @@ def _flights(watch: Watched, folder: Path) -> Iterator[tuple[KeptAround, ImportP
         yield flight, _ended_early(kernel.host, why) if why else None
 
 
-def _ended_early(host: str, why: str) -> ImportProblem:
-    return ImportProblem(
-        "trace-whole",
-        "the flight recorder ended early",
-        "suspect",
-        "a trace from the beginning to the end",
-        why,
-        "figures of packets are right without it; to see what that kernel did, repeat the measurement",
-        host,
-    )
+def _ended_early(host: str, why: str) -> Reason:
+    return reason_of("trace-whole", host, "a trace from the beginning to the end", why, case="ended")
 
 
 def _judged_text(trigger: str, judged: JudgedPackets) -> str:
@@ -404,37 +393,32 @@ def _judged_text(trigger: str, judged: JudgedPackets) -> str:
     )
 
 
-def _overran(flight: KeptAround) -> ImportProblem | None:
+def _overran(flight: KeptAround) -> Reason | None:
     """What is doubtful of what was kept: windows without all of their events."""
     if not (flight.kept and flight.kept.overran):
         return None
-    return ImportProblem(
+    return reason_of(
         "trace-whole",
-        "the kernel's events around late packets were no longer held",
-        "suspect",
+        flight.host,
         "every window whole",
         f"{flight.kept.overran} of {counted(flight.kept.windows, 'window')} incomplete",
-        "keep other work off that machine, or raise the trigger's threshold",
-        flight.host,
+        case="overran",
     )
 
 
-def _unjudged(flight: KeptAround) -> ImportProblem | None:
+def _unjudged(flight: KeptAround) -> Reason | None:
     """What is doubtful of late packets that were found: others, of packets that were not judged, may be missing."""
     if not (judged := flight.judged):
         return None
     total = judged.judged + judged.unjudged
     if judged.judged and judged.unjudged <= total * _MOST_UNJUDGED:
         return None
-    return ImportProblem(
+    return reason_of(
         "trace-whole",
-        "the flight recorder judged too few packets",
-        "suspect",
+        flight.host,
         f"at least {1 - _MOST_UNJUDGED:.0%} of the packets at the last point judged",
         f"{judged.unjudged} of {total} not judged" if total else "no packet reached the last point",
-        "packets are not judged that have no payload or one that came again within 10 s, nor if more than 65,536 are "
-        "between the points: keep more of each packet (`snap`), narrow the flow, or choose points closer together",
-        flight.host,
+        case="unjudged",
     )
 
 
@@ -477,70 +461,54 @@ def _capture(name: str, rows: pl.DataFrame, lost: int) -> Capture:
     )
 
 
-def _of_recording(host: str, lost: int, *, complete: bool, gaps: bool) -> Iterator[ImportProblem]:
+def _of_recording(host: str, lost: int, *, complete: bool, gaps: bool) -> Iterator[Reason]:
     if lost:
-        yield ImportProblem(
+        yield reason_of(
             "ring-full",
-            "records were lost, as a ring was full",
-            "untrusted",
+            host,
             "a record of every packet",
             f"{counted(lost, 'record')} lost: their packets are not in any figure, and how many are lost on the path "
             "is not known",
-            _LARGER_RING,
-            host,
+            case="watched",
         )
     if gaps or not complete:
-        yield ImportProblem(
+        yield reason_of(
             "recordings-whole",
-            "a recording is incomplete",
-            "suspect",
+            host,
             "the complete recording",
             "it is damaged: rows are missing" if gaps else "it ends early, as after an agent was killed",
-            "the figures include what was recorded; watch again for the rest",
-            host,
+            case="watched",
         )
 
 
-def _gone(watch: Watched) -> Iterator[ImportProblem]:
+def _gone(watch: Watched) -> Iterator[Reason]:
     """Points whose interface was not at the end what it was at the beginning."""
     for point in watch.points:
         if point.became:
-            yield ImportProblem(
+            yield reason_of(
                 "points-stayed",
-                "an interface changed",
-                "suspect",
+                point.name,
                 "each interface present until the end, under its name",
                 f"{point.became}: packets are those of the original interface, as long as it existed",
-                "watch again when it no longer changes",
-                point.name,
             )
 
 
-def _unseen(watch: Watched, every: Sequence[_Seen]) -> Iterator[ImportProblem]:
+def _unseen(watch: Watched, every: Sequence[_Seen]) -> Iterator[Reason]:
     """Points that saw no packet of the flow in any direction that was asked for, and what they saw instead."""
     for point in watch.points:
         if any(len(one.point.seen_ns) for one in every if one.name in point.each):
             continue
         if passed := sum(_passed(watch, point)):
-            yield ImportProblem(
-                "packets-arrived",
-                "a point has no packet of the sample",
-                "suspect",
-                f"one packet in {watch.sample}",
-                _not_sampled(passed),
-                _SMALLER_SAMPLE,
-                point.name,
+            yield reason_of(
+                "packets-arrived", point.name, f"one packet in {watch.sample}", _not_sampled(passed), case="sample"
             )
             continue
-        yield ImportProblem(
+        yield reason_of(
             "packets-arrived",
-            "a point saw no packet of the flow",
-            "suspect",
+            point.name,
             f"packets of {watch.flow!r}",
             "; ".join(("none", *(_busiest(name, flows) for name, flows in _others(watch, [point]) if flows))),
-            "correct the flow, or watch another interface: of a bridge a port, as its own interface has none of the "
-            "packets that it forwards",
-            point.name,
+            case="point",
         )
 
 
@@ -561,17 +529,14 @@ def _missing(watch: Watched) -> Iterator[str]:
         yield from (f"{kernel.host}: {line}" for line in (kernel.said.watch or WatchReady()).missing)
 
 
-def _of_sockets(name: str, unread: int) -> Iterator[ImportProblem]:
+def _of_sockets(name: str, unread: int) -> Iterator[Reason]:
     if unread:
-        yield ImportProblem(
+        yield reason_of(
             "events-seen",
-            "a program received packets before they were read",
-            "suspect",
+            name,
             "a record of every packet",
             f"{counted(unread, 'packet')} without a record: how many are lost on the path is not known",
-            "packets are read from the socket's queue: have the program wait for them (poll, a blocking receive) "
-            "instead of asking again and again",
-            name,
+            case="unread",
         )
 
 
@@ -584,7 +549,7 @@ def _not_sampled(passed: int) -> str:
 
 def _nothing_seen(watch: Watched) -> NothingSeenError:
     if passed := sum(sum(_passed(watch, point)) for point in watch.points):
-        return NothingSeenError(f"{watch.flow!r}: {_not_sampled(passed)}", remedy=_SMALLER_SAMPLE)
+        return NothingSeenError(f"{watch.flow!r}: {_not_sampled(passed)}", remedy=SMALLER_SAMPLE)
     lines = [_busiest(name, flows, "\n    ") for name, flows in _others(watch, watch.points)]
     what = "\n  ".join((f"no packet of {watch.flow!r} was seen at any point", *lines, *_missing(watch)))
     return NothingSeenError(what, remedy="correct the flow, or watch other interfaces")
@@ -653,10 +618,10 @@ def _is_turned(first: _Seen, second: _Seen, median_ns: float, bound_ns: int | No
 
 def _between(
     points: tuple[_Seen, _Seen], second: _Seen, pair: Matched, bound_ns: int | None, dropped: Sequence[_Dropped]
-) -> tuple[list[PacketStream], list[LeftOut], list[ImportProblem]]:
+) -> tuple[list[PacketStream], list[LeftOut], list[Reason]]:
     """The flows of what both points saw, what is left out, and what is doubtful. second: on the first one's clock."""
     first, other = points
-    streams, left_out, problems = list[PacketStream](), list[LeftOut](), list[ImportProblem]()
+    streams, left_out, problems = list[PacketStream](), list[LeftOut](), list[Reason]()
     one_clock = first.kernel == second.kernel
     flows = flows_of(pair)
     shown = set[int](), set[int]()
@@ -854,29 +819,26 @@ def _frame(capture: Capture, place: int) -> Frame | None:
     return frame_of(data, capture.wire[place], ethernet=capture.link[place] == _ETHERNET)
 
 
-def _nothing_between(seen: Sequence[_Seen]) -> ImportProblem:
+def _nothing_between(seen: Sequence[_Seen]) -> Reason:
     alike = [f"{int((~one.point.alone).sum())} of {len(one.point.seen_ns)} at {one.name}" for one in seen]
-    return ImportProblem(
+    return reason_of(
         "packets-distinct",
-        "no packet was recognised at two points",
-        "suspect",
+        "",
         "packets that pass two points and can be distinguished",
         f"none; packets identical to others: {', '.join(alike)}",
-        "watch points that the same packets pass; packets are recognised by their payload: keep more of it (--snap)",
+        case="nowhere",
     )
 
 
-def _told_apart(ambiguous: Mapping[str, int], seen: Sequence[_Seen]) -> Iterator[ImportProblem]:
+def _told_apart(ambiguous: Mapping[str, int], seen: Sequence[_Seen]) -> Iterator[Reason]:
     total = {one.name: len(one.point.seen_ns) for one in seen}
     told = [f"{count} of {total[name]} at {name}" for name, count in ambiguous.items() if count]
     if told and any(ambiguous.values()):
-        yield ImportProblem(
+        yield reason_of(
             "packets-distinct",
-            "packets are identical and cannot be distinguished",
-            "suspect",
+            "",
             "each packet differs from all others, by its payload or by an unchanged IPv4 identification",
             f"{', '.join(told)}: they are not counted in latencies or losses",
-            "keep more of each packet (--snap), or narrow the flow",
         )
 
 

@@ -19,10 +19,10 @@ from latlab.imports.packets import packet_table
 from latlab.imports.table import format_named, recognised
 from latlab.imports.wrapping import Source, parts, plain_copy
 from latlab.model.errors import UsageError
+from latlab.model.labels import IMPORTED
 from latlab.recordings.cell import ClockEdge, ImportedFound, RecordedCell, RecordedStream, ToolFigures
 from latlab.recordings.run_folder import CELL_FORMAT, CellFolder, RunFolder, publishing
 
-LABEL: Final = "imported"
 _TOLD: Final = "given at the import"
 _PLAIN: Final = re.compile(r"[^A-Za-z0-9._-]+")
 
@@ -150,7 +150,7 @@ def write_imported_cell(
     clock_bound_ns: int | None,
     *,
     order: int = 1,
-    label: str = LABEL,
+    label: str = IMPORTED,
 ) -> None:
     """Write the files of a cell whose packets or figures are known. keys: of the cell. label: what its figures are."""
     if imported.streams:
@@ -193,7 +193,7 @@ def write_imported_cell(
                 clock_bound_ns=clock_bound_ns,
                 notes=list(imported.notes),
                 left_out=list(imported.left_out),
-                problems=[one.as_dict() for one in imported.problems],
+                problems=list(imported.problems),
                 facts=dict(imported.facts),
                 by_latlab=imported.by_latlab,
                 flights=list(imported.flights),

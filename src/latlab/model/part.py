@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal, Protocol, Self
+from typing import Any, Final, Literal, Protocol, Self, get_args
 
 from pydantic import (
     BaseModel,
@@ -20,6 +20,15 @@ Document = dict[str, Any]
 Keys = dict[str, Any]
 """A cell by its place in the matrix: key → value."""
 Verdict = Literal["trusted", "suspect", "untrusted"]
+VERDICTS: Final[tuple[Verdict, ...]] = get_args(Verdict)
+"""From the best to the worst."""
+
+
+def distrusted(strict: bool) -> tuple[Verdict, ...]:
+    """The verdicts with which a command ends as with a measurement that is not to be trusted. strict: of the user."""
+    return VERDICTS[1:] if strict else VERDICTS[-1:]
+
+
 Status = Literal["ok", "failed", "interrupted", "not run", "unavailable"]
 
 

@@ -6,8 +6,10 @@ of each is a function `@checks(ID)` in a `*_checks.py` of `latlab.analysis`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Final, Literal
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Final, Literal, Self
 
 from latlab.model.timestamps import impossible_orders
 
@@ -22,32 +24,59 @@ ALL_THE_TIME: Final[tuple[When, ...]] = ("before", "during", "after")
 
 
 @dataclass(frozen=True)
-class RuleName:
-    """One rule. name: what should be so. severity: of what is measured where it is not."""
+class Case:
+    """What else may be found where a rule is broken. What is empty here is as the rule has it.
+
+    finding: values that are known where it is found stand in {braces}. severity: of this case; None: the rule's.
+    """
+
+    finding: str = ""
+    severity: Severity | None = None
+    remedy: str = ""
+
+
+@dataclass(frozen=True)
+class PlainRule:
+    """One rule. name: what should be so. severity: of what is measured where it is not. finding: what is so then.
+
+    remedy: what to do then; empty: it depends on what is found. cases: {name: what else is found where it is broken},
+    with other words, or less grave.
+    """
 
     id: str
     name: str
     severity: Severity
+    finding: str
+    remedy: str = ""
+    cases: Mapping[str, Case] = field(default_factory=dict, kw_only=True)
+
+    def in_case(self, case: str) -> Self:
+        """The rule as it is broken in this case; empty: in the usual one."""
+        return replace(self, **{key: text for key, text in vars(self.cases[case]).items() if text}) if case else self
+
+    @property
+    def findings(self) -> dict[str, Severity]:
+        """{what may be found: its severity}, the usual finding first. Values are NAMED."""
+        every = (self, *map(self.in_case, self.cases))
+        return {re.sub(r"{(\w+)}", lambda name: name[1].upper(), one.finding): one.severity for one in every}
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Judged:
-    """finding: what is so where it is broken. when: what it looks at was found out: of settings before the streams, of
-    them and their recordings during, of settings and counters after. looks_at, broken_when: columns of
-    docs/reference/rules.md.
+class Rule(PlainRule):
+    """A rule that every cell is judged by.
+
+    when: what it looks at was found out: of settings before the streams, of them and their recordings during, of
+    settings and counters after. looks_at, broken_when: columns of docs/reference/rules.md.
     """
 
-    finding: str
     when: tuple[When, ...]
     looks_at: str
     broken_when: str
-    remedy: str
 
 
-@dataclass(frozen=True)
-class Rule(_Judged, RuleName):
-    """A rule that every cell is judged by."""
-
+SMALLER_SAMPLE: Final = "sample less sparsely (a smaller --sample), or watch for longer"
+NO_OFFLOAD: Final = "capture with ethtool -K DEVICE tso off gso off gro off lro off, on both sides"
+"""Remedies that are given where no rule is broken, too."""
 
 RULES: Final[tuple[Rule, ...]] = (
     Rule(
@@ -98,6 +127,14 @@ RULES: Final[tuple[Rule, ...]] = (
             "packets after its end count as unknown. Find out why the agent ended early: see its error in cell.json, "
             "the disk, the kernel's log"
         ),
+        cases={
+            "watched": Case(
+                "a recording is incomplete",
+                "suspect",
+                "the figures include what was recorded; watch again for the rest",
+            ),
+            "unread": Case("a recording of a flow cannot be read", "suspect"),
+        },
     ),
     Rule(
         "ring-full",
@@ -108,6 +145,15 @@ RULES: Final[tuple[Rule, ...]] = (
         looks_at="agents' `ring_full`",
         broken_when="above 0",
         remedy="lower the rate, or give the agent's writer thread a dedicated CPU",
+        cases={
+            "watched": Case(
+                "records were lost, as a ring was full",
+                remedy=(
+                    "narrow the flow (--flow), record a sample of it (--sample 100), keep less of each packet "
+                    "(--snap), or take a larger ring (--ring)"
+                ),
+            )
+        },
     ),
     Rule(
         "counts-agree",
@@ -144,6 +190,13 @@ RULES: Final[tuple[Rule, ...]] = (
             "synchronised with the system's (use PTP), its driver gave an earlier packet's timestamp, or the file is "
             "damaged"
         ),
+        cases={
+            "woke-early": Case(
+                "a thread woke before its timer was due",
+                remedy="check which program set the clock during the run; leave out --clock=1, which is a clock that "
+                "can be set",
+            ),
+        },
     ),
     Rule(
         "launches-scheduled",
@@ -197,6 +250,10 @@ RULES: Final[tuple[Rule, ...]] = (
             "more than both readings took"
         ),
         remedy="let ptp4l, phc2sys or chrony settle before the run, and configure them not to step during it",
+        cases={
+            "back": Case("a clock was stepped back"),
+            "shifted": Case("a clock was stepped, or a queue remained full", "suspect"),
+        },
     ),
     Rule(
         "packets-arrived",
@@ -213,6 +270,18 @@ RULES: Final[tuple[Rule, ...]] = (
             "find where they were dropped: ping the listener from the talker, and compare the counters of both ends' "
             "cards and qdiscs (`ip -s link`, `tc -s qdisc show dev IF`); for a probe check that the answerer runs"
         ),
+        cases={
+            "flow": Case("no packet of a flow was seen", "suspect"),
+            "point": Case(
+                "a point saw no packet of the flow",
+                "suspect",
+                (
+                    "correct the flow, or watch another interface: of a bridge a port, as its own interface has none "
+                    "of the packets that it forwards"
+                ),
+            ),
+            "sample": Case("a point has no packet of the sample", "suspect", SMALLER_SAMPLE),
+        },
     ),
     Rule(
         "vlan-tags-kept",
@@ -236,6 +305,17 @@ RULES: Final[tuple[Rule, ...]] = (
         looks_at="minimum of `path`, `latency`, `latency_user`, `delivery`",
         broken_when="below −uncertainty; for latencies with launch time also below −lead",
         remedy="the clocks differ by more than their bound: synchronise them, or measure again",
+        cases={
+            "flow": Case(
+                remedy="a clock was changed while packets were watched: check what sets it (chrony, ptp4l, phc2sys)"
+            ),
+            "imported": Case(
+                remedy=(
+                    "the clocks differ by more than --clock-bound: check by how much, or compare differences only; "
+                    "name two captures in the order in which packets pass them"
+                )
+            ),
+        },
     ),
     Rule(
         "clock-bound",
@@ -249,6 +329,20 @@ RULES: Final[tuple[Rule, ...]] = (
             "set clock: {sync: exchange}, which compares the clocks; for hosts of one kernel, which share a clock, set "
             "{sync: auto}"
         ),
+        cases={
+            "flow": Case(
+                remedy=(
+                    "add a stream between hosts of the two kernels (clock: {sync: auto}): their clocks are compared "
+                    "then, too"
+                )
+            ),
+            "imported": Case(
+                remedy=(
+                    "if you know how much they differ at most, for example from ptp4l's log: --clock-bound 1us; else "
+                    "compare differences only"
+                )
+            ),
+        },
     ),
     Rule(
         "clock-bound-large",
@@ -494,6 +588,24 @@ RULES: Final[tuple[Rule, ...]] = (
             "latencies are not affected, but for packets of those times the stages from the interrupt to the thread "
             "are unknown: keep other traffic off that host; rows with `event` 0 in the recording mark the losses"
         ),
+        cases={
+            "ended": Case(
+                "the flight recorder ended early",
+                remedy="figures of packets are right without it; to see what that kernel did, repeat the measurement",
+            ),
+            "overran": Case(
+                "the kernel's events around late packets were no longer held",
+                remedy="keep other work off that machine, or raise the trigger's threshold",
+            ),
+            "unjudged": Case(
+                "the flight recorder judged too few packets",
+                remedy=(
+                    "packets are not judged that have no payload or one that came again within 10 s, nor if more than "
+                    "65,536 are between the points: keep more of each packet (`snap`), narrow the flow, or choose "
+                    "points closer together"
+                ),
+            ),
+        },
     ),
     Rule(
         "socket-drops",
@@ -862,28 +974,160 @@ RULES: Final[tuple[Rule, ...]] = (
 )
 """The rules that every cell is judged by. What is known to make packets late comes last, from `deep-idle` on."""
 
-OTHERS: Final[tuple[RuleName, ...]] = (
-    RuleName("cell-measured", "a cell was measured", "untrusted"),
-    RuleName("repetitions-distinct", "no repetition measured the same as another", "suspect"),
-    RuleName("measured-by-latlab", "latlab measured the figures", "suspect"),
-    RuleName("timestamps-in-order", "timestamps of one machine are in order", "untrusted"),
-    RuleName("one-time-scale", "timestamps are of one time scale", "untrusted"),
-    RuleName("file-whole", "the file is complete", "untrusted"),
-    RuleName("rows-whole", "every row is present exactly once", "untrusted"),
-    RuleName("unit-possible", "the figures fit their unit", "untrusted"),
-    RuleName("points-in-order", "the first point sees packets first", "untrusted"),
-    RuleName("directions-opposite", "the two directions of a conversation are opposite", "untrusted"),
-    RuleName("offload-off", "packets were captured as they are on the wire", "suspect"),
-    RuleName("packets-distinct", "packets can be distinguished", "suspect"),
-    RuleName("points-stayed", "the interfaces stayed as they were", "suspect"),
-    RuleName("capture-whole", "the captures have all packets", "suspect"),
-    RuleName("cards-synchronised", "the network cards' clocks are synchronised", "untrusted"),
-    RuleName("frames-returned", "all frames returned", "suspect"),
-    RuleName("events-seen", "every event was recorded", "suspect"),
+OTHERS: Final[tuple[PlainRule, ...]] = (
+    PlainRule(
+        "cell-measured", "a cell was measured", "untrusted", "no cell was measured", "see the reason of each cell"
+    ),
+    PlainRule(
+        "repetitions-distinct",
+        "no repetition measured the same as another",
+        "suspect",
+        "two repetitions are one measurement, and intervals count it twice",
+        "in virtual time repetitions differ by when they begin, which gates round up to their cycle: use more "
+        "repetitions or another `seed`, and count these two as one",
+    ),
+    PlainRule(
+        "measured-by-latlab",
+        "latlab measured the figures",
+        "suspect",
+        "the figures are from another program",
+        "compare it only with results of the same program; otherwise measure with latlab",
+        cases={
+            "made": Case(
+                "it was generated from a description, not measured",
+                "untrusted",
+                "compare the findings with truth.json in the cell's folder; they say nothing about machines",
+            )
+        },
+    ),
+    PlainRule(
+        "timestamps-in-order",
+        "timestamps of one machine are in order",
+        "untrusted",
+        "a machine's own timestamps contradict the stated clock bound",
+        "set the network card's clock by phc2sys and give the difference of the clocks, or leave out --clock-bound",
+    ),
+    PlainRule(
+        "one-time-scale",
+        "timestamps are of one time scale",
+        "untrusted",
+        "two time scales are mixed: {scales}",
+        "set both clocks to one scale (phc2sys -O, or subtract the seconds from the timestamps) and import again",
+    ),
+    PlainRule(
+        "file-whole",
+        "the file is complete",
+        "untrusted",
+        "a file is cut short",
+        "copy it again; the tables have the data before the cut",
+    ),
+    PlainRule(
+        "rows-whole",
+        "every row is present exactly once",
+        "untrusted",
+        "rows are missing, or appear twice",
+        "copy the file again, complete and unfiltered",
+        cases={"order": Case("rows are out of order, or appear twice")},
+    ),
+    PlainRule(
+        "unit-possible",
+        "the figures fit their unit",
+        "untrusted",
+        "these nanoseconds are microseconds",
+        cases={
+            "us": Case("these microseconds are nanoseconds"),
+            "perhaps": Case("these nanoseconds may be microseconds", "suspect"),
+            "us-perhaps": Case("these microseconds may be nanoseconds", "suspect"),
+        },
+    ),
+    PlainRule(
+        "points-in-order",
+        "the first point sees packets first",
+        "untrusted",
+        "packets were seen by {second} before {first}",
+        "name the files in the order in which packets pass them; if the order is right, check by how much the clocks "
+        "differ",
+    ),
+    PlainRule(
+        "directions-opposite",
+        "the two directions of a conversation are opposite",
+        "untrusted",
+        "both directions of a conversation appear as the same direction",
+        "set the clocks by ptp4l or chrony and capture again, or compare differences only",
+    ),
+    PlainRule(
+        "offload-off",
+        "packets were captured as they are on the wire",
+        "suspect",
+        "packets are larger than a frame: segmentation offload",
+        NO_OFFLOAD,
+    ),
+    PlainRule(
+        "packets-distinct",
+        "packets can be distinguished",
+        "suspect",
+        "packets are identical and cannot be distinguished",
+        "keep more of each packet (--snap), or narrow the flow",
+        cases={
+            "nowhere": Case(
+                "no packet was recognised at two points",
+                remedy=(
+                    "watch points that the same packets pass; packets are recognised by their payload: keep more of it "
+                    "(--snap)"
+                ),
+            )
+        },
+    ),
+    PlainRule(
+        "points-stayed",
+        "the interfaces stayed as they were",
+        "suspect",
+        "an interface changed",
+        "watch again when it no longer changes",
+    ),
+    PlainRule(
+        "capture-whole",
+        "the captures have all packets",
+        "suspect",
+        "a capture dropped packets",
+        "give the capture a larger buffer (-B), or a snap length (-s 96)",
+    ),
+    PlainRule(
+        "cards-synchronised",
+        "the network cards' clocks are synchronised",
+        "untrusted",
+        "the two network cards' clocks are not synchronised",
+        "start ptp4l on both, wait until it has locked, and measure again",
+    ),
+    PlainRule(
+        "frames-returned",
+        "all frames returned",
+        "suspect",
+        "frames were lost",
+        "find out where frames are dropped: ethtool -S, tc -s qdisc",
+    ),
+    PlainRule(
+        "events-seen",
+        "every event was recorded",
+        "suspect",
+        "events were lost",
+        "give rtla separate CPUs (-H) or larger buffers (--trace-buffer-size)",
+        cases={
+            "unread": Case(
+                "a program received packets before they were read",
+                remedy=(
+                    "packets are read from the socket's queue: have the program wait for them (poll, a blocking "
+                    "receive) instead of asking again and again"
+                ),
+            )
+        },
+    ),
 )
-"""What a run as a whole, or another program's files, are compared with where they are read. severity: the usual one."""
+"""What a run as a whole, or another program's files, are compared with where they are read."""
 
-NAMES: Final[dict[str, str]] = {one.id: one.name for one in (*RULES, *OTHERS)}
+RULE_OF: Final[Mapping[str, PlainRule]] = {one.id: one for one in (*RULES, *OTHERS)}
+
+NAMES: Final[dict[str, str]] = {one.id: one.name for one in RULE_OF.values()}
 """{id: name}."""
 
 FORMER: Final[dict[str, str]] = {

@@ -13,6 +13,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, field_validator
 
 from latlab.model.part import Failure, Keys, Recorded
+from latlab.model.reasons import Reason
 
 Leg = Literal["up", "down"]
 
@@ -175,7 +176,7 @@ class ToolFound(Recorded):
     latency: str
     notes: list[str]
     left_out: list[LeftOut]
-    problems: list[dict[str, str]]
+    problems: list[Reason]
     facts: dict[str, Any]
     figures: list[ToolFigures]
 
@@ -566,7 +567,7 @@ class WatchedFlow(Watched):
 
     name: str
     left_out: list[LeftOut] = []
-    problems: list[dict[str, str]] = []
+    problems: list[Reason] = []
     packets: dict[str, int] | None = None
     flights: list[KeptAround] = []
 

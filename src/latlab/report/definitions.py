@@ -65,21 +65,6 @@ STATISTICS: tuple[tuple[str, str], ...] = (
     ),
 )
 
-LABELS: tuple[tuple[str, str], ...] = (
-    ("measured", "on real hardware or KVM"),
-    ("functional only", "in software emulation: shows that it works, not how fast it is"),
-    (
-        "imported",
-        "measured by another program, by that program's own definition, which is shown with it; never compared with "
-        "figures that latlab measured",
-    ),
-    ("synthetic", "generated from a description, not measured: for testing the analysis; says nothing about a machine"),
-    (
-        "virtual time",
-        "the clock counts instructions: reproducible, compares configurations, says nothing about this machine's speed",
-    ),
-)
-
 VERDICTS: tuple[tuple[str, str], ...] = (
     ("trusted", "every check of the measurement passed"),
     ("suspect", "a check found something that may have distorted the figures; the reasons name it"),

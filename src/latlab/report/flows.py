@@ -5,39 +5,29 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from latlab.analysis.imported import before_they_left, unbounded
-from latlab.analysis.trust import reason_of
 from latlab.analysis.words import duration, left_out_text
+from latlab.model.reasons import Reason, reason_of
 from latlab.recordings.cell import RecordedCell
-from latlab.result.types import Reason, Result, Stream
+from latlab.result.types import Result, Stream
 
 
 def flow_reasons(cell: RecordedCell, streams: Mapping[str, Stream]) -> Iterator[Reason]:
     """Reasons not to trust the figures of a cell's flows: what was found in their recordings, and of their clocks."""
     for flow in cell.flows:
         for problem in flow.problems:
-            reason = Reason.of(problem)
-            yield reason.model_copy(update={"where": ": ".join(filter(None, (f"flow {flow.name}", reason.where)))})
+            where = ": ".join(filter(None, (f"flow {flow.name}", problem.where)))
+            yield problem.model_copy(update={"where": where})
     watched = {one.name: streams[one.name] for one in cell.streams if one.flow and one.name in streams}
     if unknown := unbounded(watched):
         yield reason_of(
             "clock-bound",
-            "the offset between two clocks is not bounded",
-            "untrusted",
             ", ".join(unknown),
             "a bound of the offset between the two clocks",
             "the clocks of their points are not compared continuously",
-            "add a stream between hosts of the two kernels (clock: {sync: auto}): their clocks are compared then, too",
+            case="flow",
         )
     for where, least, bound in before_they_left(watched):
-        yield reason_of(
-            "arrived-early",
-            "packets arrived before they left",
-            "untrusted",
-            where,
-            f"{duration(-bound)} or more",
-            duration(least),
-            "a clock was changed while packets were watched: check what sets it (chrony, ptp4l, phc2sys)",
-        )
+        yield reason_of("arrived-early", where, f"{duration(-bound)} or more", duration(least), case="flow")
 
 
 def flow_notes(result: Result) -> Iterator[str]:

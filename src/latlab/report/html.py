@@ -13,6 +13,7 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
+from latlab.model.labels import LABELS
 from latlab.recordings.run_folder import RunFolder
 from latlab.report import definitions, testbed
 from latlab.report.answer import answer, metric_of, title
@@ -183,7 +184,7 @@ def _verdict(result: Result) -> dict[str, Any]:
     """The verdict with what it means, and its reasons."""
     reasons = [reason.id for reason in grouped_reasons(result)]
     count = f"{len(reasons)} reason{'' if len(reasons) == 1 else 's'}: {', '.join(reasons)}"
-    label = dict(definitions.LABELS).get(result.label or "", "")
+    label = next((one.meaning for one in LABELS if one.name == result.label), "")
     said = [*(f"{reason}." for reason in testbed.label_reasons(result)), *map(_sentence, stated(result))]
     meaning = _sentence(dict(definitions.VERDICTS).get(result.verdict, ""))
     return {

@@ -23,13 +23,14 @@ from latlab.analysis.imported import (
     unbounded,
 )
 from latlab.analysis.summary import JudgedCell, cell_of, stream_of
-from latlab.analysis.trust import judge, reason_of
+from latlab.analysis.trust import judge
 from latlab.analysis.words import duration
+from latlab.model.reasons import Reason, reason_of, worst_first
 from latlab.recordings.cell import ImportedFound, RecordedCell, ToolFigures
 from latlab.recordings.run_folder import CellFolder
 from latlab.report.rows import metric_names
 from latlab.report.view import METRIC_ORDER
-from latlab.result.types import Imported, Metric, Reason, Result, Stream
+from latlab.result.types import Imported, Metric, Result, Stream
 
 _BOUNDED: Final = "clock-bound"
 _EARLY: Final = "arrived-early"
@@ -64,7 +65,7 @@ def imported_result(folder: CellFolder, cell: RecordedCell) -> JudgedCell:
         *_reasons(imported, streams),
         *_contradicted(folder, cell),
     ]
-    return JudgedCell.of(result, sorted(reasons, key=lambda reason: reason.severity != "untrusted"))
+    return JudgedCell.of(result, worst_first(reasons))
 
 
 def _found(cell: RecordedCell) -> ImportedFound:
@@ -157,60 +158,38 @@ def _contradicted(folder: CellFolder, cell: RecordedCell) -> Iterator[Reason]:
             scales = scales_apart(least, least)
             yield reason_of(
                 "timestamps-in-order",
-                "a machine's own timestamps contradict the stated clock bound",
-                "untrusted",
                 where,
                 f"{duration(-bound)} or more, by --clock-bound",
                 duration(least) + (f": {scales}" if scales else ""),
-                "set the network card's clock by phc2sys and give the difference of the clocks, or leave out "
-                "--clock-bound",
             )
 
 
 def _reasons(imported: ImportedFound, streams: Mapping[str, Stream]) -> Iterator[Reason]:
     """What the import found, and what holds of every import."""
-    for problem in imported.problems:
-        yield Reason.of(problem)
+    yield from imported.problems
     if unknown := unbounded(streams):
         yield reason_of(
-            _BOUNDED,
-            "the offset between the two clocks is not bounded",
-            "untrusted",
+            "clock-bound",
             ", ".join(unknown),
             "a bound of the offset between the two clocks",
             "the files have none",
-            "if you know how much they differ at most, for example from ptp4l's log: --clock-bound 1us; else compare "
-            "differences only",
+            case="imported",
         )
     for where, least, bound in before_they_left(streams):
-        yield reason_of(
-            _EARLY,
-            "packets arrived before they left",
-            "untrusted",
-            where,
-            f"{duration(-bound)} or more",
-            duration(least),
-            "the clocks differ by more than --clock-bound: check by how much, or compare differences only; name two "
-            "captures in the order in which packets pass them",
-        )
+        yield reason_of("arrived-early", where, f"{duration(-bound)} or more", duration(least), case="imported")
     for scales, found in on_two_scales(streams).items():
         yield reason_of(
             "one-time-scale",
-            f"two time scales are mixed: {scales}",
-            "untrusted",
             ", ".join(found),
             "timestamps of one scale, TAI or UTC",
             duration(next(iter(found.values()))),
-            "set both clocks to one scale (phc2sys -O, or subtract the seconds from the timestamps) and import again",
+            scales=scales,
         )
     if imported.by_latlab:
         return
     yield reason_of(
         "measured-by-latlab",
-        "the figures are from another program",
-        "suspect",
         "",
         "clocks, priorities, CPUs and interrupts checked before, during and after",
         "the files have no record of them",
-        "compare it only with results of the same program; otherwise measure with latlab",
     )

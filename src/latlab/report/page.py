@@ -8,6 +8,7 @@ from typing import Final
 
 from latlab.analysis.reception import RECEPTION
 from latlab.analysis.words import left_out_text, plural
+from latlab.model.labels import LABELS
 from latlab.model.metrics import METRICS, METRICS_BY_NAME, PROBE_METRICS, TIMER_METRICS, MetricKind
 from latlab.model.units import in_us
 from latlab.recordings.cell import RecordedStream
@@ -393,7 +394,7 @@ def _definitions() -> Iterator[Part]:
     yield Table(_METRICS, [_metric_row(one) for one in (*METRICS, *PROBE_METRICS, *TIMER_METRICS)], title="Metrics")
     yield _pairs(definitions.TIMESTAMPS, "Timestamps")
     yield _pairs(definitions.STATISTICS, "Statistics")
-    yield _pairs(definitions.LABELS, "Labels")
+    yield _pairs([(one.name, one.meaning) for one in LABELS], "Labels")
     yield _pairs(definitions.VERDICTS, "Verdicts")
 
 

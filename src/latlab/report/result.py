@@ -23,7 +23,7 @@ from latlab.analysis.evidence import Evidence
 from latlab.analysis.ptp import SLAVE, UNCALIBRATED, ptp_port
 from latlab.analysis.repetitions import COPY_NS, copies, largest_difference
 from latlab.analysis.summary import JudgedCell, result_of, summarise_cell
-from latlab.analysis.trust import judge, reason_of, without_waived
+from latlab.analysis.trust import judge, without_waived
 from latlab.analysis.way import ONE_CLOCK
 from latlab.analysis.windows import Named
 from latlab.model.errors import (
@@ -36,7 +36,9 @@ from latlab.model.errors import (
     UsageError,
     reads_files,
 )
-from latlab.model.part import Document, Facts, Failure, Keys
+from latlab.model.labels import SYNTHETIC
+from latlab.model.part import Document, Facts, Failure, Keys, distrusted
+from latlab.model.reasons import Reason, reason_of
 from latlab.model.thresholds import Thresholds
 from latlab.recordings.cell import RecordedCell, RecordedStream
 from latlab.recordings.clock_offset import offset_between
@@ -53,7 +55,7 @@ from latlab.report.traces import traces_of
 from latlab.report.unmeasured import UNAVAILABLE
 from latlab.report.verdict import threshold_values, thresholds_of, turned_off
 from latlab.report.windows import chosen_in, refuse_wrong
-from latlab.result.types import Cell, Published, Reason, Repeats, Result
+from latlab.result.types import Cell, Published, Repeats, Result
 from latlab.scenario import Loaded, Scenario, Trust, cells, load_scenario
 from latlab.scenario.load import read_text, read_yaml
 
@@ -131,13 +133,9 @@ def _with_copies(found: Sequence[JudgedCell]) -> list[JudgedCell]:
         reasons.setdefault(cell.key, []).append(
             reason_of(
                 "repetitions-distinct",
-                "two repetitions are one measurement, and intervals count it twice",
-                "suspect",
                 f"stream {stream}",
                 f"figures that differ by more than {COPY_NS} ns, or a hundredth of their range",
                 f"those of repetition {earlier}",
-                "in virtual time repetitions differ by when they begin, which gates round up to their cycle: use more "
-                "repetitions or another `seed`, and count these two as one",
             )
         )
     return [JudgedCell.of(one.cell, [*one.reasons, *reasons.get(one.cell.key, ())], one.waived) for one in found]
@@ -302,11 +300,10 @@ def exit_code(result: Result, *, strict: bool = False) -> int:
     The first that applies, in this order. strict takes `suspect` for untrusted. Cells this machine cannot build are
     as if they were not there; where it can build none, nothing was measured, and the lab has failed.
     """
-    distrusted = ("untrusted", "suspect") if strict else ("untrusted",)
     statuses = {cell.status for cell in result.cells}
     if statuses & _FAILED or statuses == {UNAVAILABLE}:
         return EXIT_LAB
-    if result.verdict in distrusted:
+    if result.verdict in distrusted(strict):
         return EXIT_UNTRUSTED
     if any(not limit.ok for limit in result.accept):
         return EXIT_ACCEPT
@@ -367,21 +364,15 @@ def _first_line(error: LatlabError) -> str:
 # The truth of a synthetic run
 
 
-SYNTHETIC: Final = "synthetic"
-"""The label of cells that were made."""
-
-
 def made_not_measured(cell: RecordedCell) -> Iterator[Reason]:
     """The reason why figures of cell.json's cell are not to be trusted if they were made; nothing of any other."""
     if cell.label == SYNTHETIC:
         yield reason_of(
             "measured-by-latlab",
-            "it was generated from a description, not measured",
-            "untrusted",
             "",
             "packets that were sent and received",
             "packets that a program generated",
-            "compare the findings with truth.json in the cell's folder; they say nothing about machines",
+            case="made",
         )
 
 

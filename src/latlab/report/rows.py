@@ -9,6 +9,7 @@ from typing import Final
 from latlab.analysis.counts import counted
 from latlab.analysis.imported import TOLD
 from latlab.analysis.way import ONE_CLOCK, interval_name
+from latlab.model.labels import IMPORTED
 from latlab.model.metrics import IMPORTED_METRICS, METRICS_BY_NAME, PROBE_METRICS, TIMER_METRICS
 from latlab.report.launches import early_notes
 from latlab.report.places import cell_name, cell_title, dimension_keys, dimension_text, short_headings
@@ -56,7 +57,6 @@ COUNTS = (Column("n", "n", False), Column("lost", "lost", False))
 COLUMNS = MOMENTS + PERCENTILES + COUNTS
 
 
-IMPORTED = "imported"
 """The label of what another program measured."""
 
 UNUSUAL_COUNTS = (

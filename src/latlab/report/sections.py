@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -12,6 +11,7 @@ from latlab.analysis.accept import EXCEEDED
 from latlab.analysis.counts import counted
 from latlab.analysis.words import duration, plural
 from latlab.model.metrics import TIMER_METRICS
+from latlab.model.reasons import Reason, verdict
 from latlab.model.rules import OTHERS, RULES
 from latlab.recordings.cell import Load, RecordedCell
 from latlab.recordings.run_folder import RunFolder
@@ -477,13 +477,15 @@ def reasons_of(result: Result) -> Iterator[Part]:
 
 def rules_of(result: Result) -> Iterator[Part]:
     """Every rule with what it found, and the thresholds that rules judge by."""
-    broken = Counter(one.id for one in result.reasons)
+    broken: dict[str, list[Reason]] = {}
+    for reason in result.reasons:
+        broken.setdefault(reason.id, []).append(reason)
     off = {one.id for one in result.turned_off}
     found: list[tuple[str, str, str]] = []
     for rule in (*RULES, *(one for one in OTHERS if one.id in broken)):
         outcome = Toned("nothing found", "good") if rule.id not in off else "turned off by the scenario"
-        if count := broken[rule.id]:
-            outcome = Toned(f"{rule.severity}, {plural(count, 'finding')}", "bad")
+        if reasons := broken.get(rule.id):
+            outcome = Toned(f"{verdict(reasons)}, {plural(len(reasons), 'finding')}", "bad")
         found.append((rule.id, rule.name, outcome))
     quiet = sum(one.id not in broken and one.id not in off for one in RULES)
     summary = f"{quiet} of {len(found)} rules found nothing"

@@ -8,6 +8,7 @@ from typing import Final
 
 from latlab.analysis.evidence import listed as cpus_in_words
 from latlab.analysis.words import left_out_text, percent
+from latlab.model.labels import FUNCTIONAL
 from latlab.model.part import Facts
 from latlab.model.timestamps import BY_KERNEL
 from latlab.recordings.cell import Guest, RecordedCell
@@ -17,7 +18,6 @@ from latlab.report.places import CellPlaces, dimension_keys, listed
 from latlab.report.text import rate
 from latlab.result.types import Cell, CoreUse, Result, StampsTaken
 
-FUNCTIONAL: Final = "functional only"
 EXACT_QEMU: Final = 10
 """The oldest QEMU of which whole runs in virtual time have been seen to repeat without any difference."""
 ACCELERATIONS: Final = {"kvm": "KVM", "tcg": "software emulation (TCG)"}

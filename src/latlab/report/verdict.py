@@ -7,11 +7,12 @@ from dataclasses import asdict, dataclass
 from typing import Any, Final
 
 from latlab.analysis.words import duration, percent
-from latlab.model.rules import NAMES
+from latlab.model.reasons import Reason, worst_first
+from latlab.model.rules import NAMES, Severity
 from latlab.model.thresholds import Thresholds
 from latlab.model.units import WHOLE_PPM
 from latlab.report.places import CellPlaces
-from latlab.result.types import Reason, Result, Threshold, TurnedOff
+from latlab.result.types import Result, Threshold, TurnedOff
 from latlab.scenario import Trust
 
 # The verdict's reasons as people read them: each finding once, with every place and what was found there.
@@ -41,7 +42,7 @@ class GroupedReason:
 
     id: str
     finding: str
-    severity: str
+    severity: Severity
     remedy: str
     found: tuple[FoundAlike, ...]
 
@@ -58,7 +59,7 @@ class GroupedReason:
 def grouped_reasons(result: Result) -> list[GroupedReason]:
     """The verdict's reasons, the gravest first. A place that is in many cells is listed once for all of them."""
     known = CellPlaces(result)
-    groups: dict[tuple[str, str, str, str], dict[tuple[str, str], list[str]]] = {}
+    groups: dict[tuple[str, str, Severity, str], dict[tuple[str, str], list[str]]] = {}
     for reason in result.reasons:
         group = groups.setdefault((reason.id, reason.finding, reason.severity, reason.remedy), {})
         group.setdefault((reason.expected, reason.actual), []).append(reason.where)
@@ -66,7 +67,7 @@ def grouped_reasons(result: Result) -> list[GroupedReason]:
         GroupedReason(*head, tuple(FoundAlike(_places(where, known), *said) for said, where in found.items()))
         for head, found in groups.items()
     ]
-    return sorted(grouped, key=lambda reason: reason.severity != "untrusted")
+    return worst_first(grouped)
 
 
 def _places(where: Sequence[str], known: CellPlaces) -> tuple[str, ...]:

@@ -6,11 +6,10 @@ A key of JSON that is a word of Python's has an underscore here: `from` is `from
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, Literal
 
 from latlab.model.part import DocumentPart, Failure, Keys, Status, Verdict
-from latlab.model.rules import IDS, Severity
+from latlab.model.reasons import Reason
 from latlab.recordings.cell import Bridge, Guest, KeptAround, LeftOut, Load
 from latlab.result.anomalies import (
     Anomaly,
@@ -154,30 +153,6 @@ __all__ = [
     "WorstPacket",
     "WorstStages",
 ]
-
-
-class Reason(DocumentPart):
-    """Why a verdict is not `trusted`.
-
-    id: the rule's, which stays the same. check: its name. finding: what is so where it is broken. where: host, file,
-    stream or cell. expected, actual: in words, with units. remedy: what to do. why: of a rule that is turned off, the
-    scenario's reason for that.
-    """
-
-    id: str
-    check: str
-    finding: str
-    severity: Severity
-    where: str
-    expected: str
-    actual: str
-    remedy: str
-    why: str | None = None
-
-    @classmethod
-    def of(cls, document: Mapping[str, Any]) -> Reason:
-        """The reason that was written as this; versions without ids wrote its rule's name alone."""
-        return cls.model_validate({"id": document.get("id") or IDS[document["check"]], **document})
 
 
 class TurnedOff(DocumentPart):

@@ -15,6 +15,7 @@ from typing import Any
 from latlab.hosts import Host
 from latlab.hosts.turns import fine_us
 from latlab.model.errors import LabError, LatlabError, StartError, after_that, system_error
+from latlab.model.labels import VIRTUAL
 from latlab.model.part import Facts, Failure
 from latlab.model.units import SECOND_NS
 from latlab.recordings.cell import RecordedCell, RecordedStep
@@ -29,7 +30,7 @@ from latlab.run.events import Listener, Phase, Waiting
 from latlab.run.fetch import Recordings
 from latlab.run.flight import Flight
 from latlab.run.flows import FlowWatch, read_flows
-from latlab.run.outcome import LABEL_VIRTUAL, Outcome
+from latlab.run.outcome import Outcome
 from latlab.run.probe_specs import pings, timers
 from latlab.run.probes import Tools, nobody_answered
 from latlab.run.ptp import PtpWatch
@@ -109,7 +110,7 @@ async def run_cell(
     outcome = Outcome(run, order, live=live)
     scenario = run.cell.scenario
     if scenario.in_virtual_time:
-        outcome.label, outcome.instructions_per_ns = LABEL_VIRTUAL, INSTRUCTIONS_PER_NS
+        outcome.label, outcome.instructions_per_ns = VIRTUAL, INSTRUCTIONS_PER_NS
         outcome.qemu = virtual_time_by(scenario, site)
         outcome.run_id = SAME_RUN
         site = replace(site, tag=SAME_TAG, lab=site.tag, emulator_seed=run.seed or 0)

@@ -9,12 +9,13 @@ from functools import partial
 import polars as pl
 
 from latlab.hosts import Host
-from latlab.imports.base import ImportProblem, PacketStream, ReadFiles
+from latlab.imports.base import PacketStream, ReadFiles
 from latlab.imports.packets import packet_table
 from latlab.imports.watched import NothingSeenError, read_watched
 from latlab.imports.write import packets_entry
 from latlab.model.directions import READ
 from latlab.model.errors import LabError, UsageError
+from latlab.model.reasons import reason_of
 from latlab.recordings.cell import ClockEdge, Guest, RecordedStream, WatchedFlow
 from latlab.recordings.run_folder import CellFolder, publishing
 from latlab.run.agent import Agent
@@ -238,7 +239,7 @@ def read_flows(
         read = {
             "notes": list(found.notes),
             "left_out": list(found.left_out),
-            "problems": [one.as_dict() for one in found.problems],
+            "problems": list(found.problems),
             "flights": list(found.flights),
             "packets": dict(found.facts.get("packets", {})),
         }
@@ -256,9 +257,9 @@ def _read(flow: WatchedFlow, folder: CellFolder, clocks: Sequence[ClockEdge]) ->
     try:
         return read_watched(flow, folder.path, clocks)
     except NothingSeenError as error:
-        finding, expected = "no packet of a flow was seen", f"packets of {flow.flow!r}"
-        problem = ImportProblem("packets-arrived", finding, "suspect", expected, error.what, error.remedy)
+        expected = f"packets of {flow.flow!r}"
+        problem = reason_of("packets-arrived", "", expected, error.what, error.remedy, case="flow")
     except LabError as error:
-        finding, expected = "a recording of a flow cannot be read", "a complete recording of each kernel"
-        problem = ImportProblem("recordings-whole", finding, "suspect", expected, error.what, error.remedy, error.where)
+        expected = "a complete recording of each kernel"
+        problem = reason_of("recordings-whole", error.where, expected, error.what, error.remedy, case="unread")
     return ReadFiles(TOOL, "", "", notes=tuple(flow.notes), problems=(problem,))

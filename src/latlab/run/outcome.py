@@ -6,6 +6,7 @@ import secrets
 from dataclasses import dataclass, field
 
 from latlab.model.errors import LabError, LatlabError
+from latlab.model.labels import FUNCTIONAL, MEASURED
 from latlab.model.part import Failure
 from latlab.recordings.cell import (
     Bridge,
@@ -27,10 +28,6 @@ from latlab.run.probes import ToolMeasured, known_probes
 from latlab.scenario import MatrixRun
 from latlab.testbed.unavailable import summed_up
 
-LABEL = "measured"
-LABEL_EMULATED = "functional only"
-LABEL_VIRTUAL = "virtual time"
-
 
 @dataclass
 class Outcome:
@@ -43,7 +40,7 @@ class Outcome:
     """Whether it is shown live: its agents say more while they measure."""
     status: str = "running"
     reason: Failure | None = None
-    label: str | None = LABEL
+    label: str | None = MEASURED
     instructions_per_ns: int | None = None
     perturbation: Perturbation | None = field(init=False)
     qemu: str | None = None
@@ -114,7 +111,7 @@ class Outcome:
     def is_emulated(self) -> None:
         """Note that its figures say nothing about speed: with its own clock they show at least what differs."""
         if self.instructions_per_ns is None:
-            self.label = LABEL_EMULATED
+            self.label = FUNCTIONAL
 
     def refuse(self, reasons: list[LabError]) -> None:
         """Note that the cell cannot be built, for these reasons."""

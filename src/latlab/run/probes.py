@@ -176,7 +176,7 @@ def tool_figures(ran: ToolRan, number: int, log: Path, folder: CellFolder) -> To
         latency=found.latency,
         notes=list(found.notes),
         left_out=list(found.left_out),
-        problems=[one.as_dict() for one in found.problems],
+        problems=list(found.problems),
         facts=dict(found.facts),
         figures=[figures_entry(one).model_copy(update={"intervals": list(one.intervals)}) for one in figures],
     )

@@ -17,6 +17,7 @@ from latlab.hosts import MACHINE, Host, LocalMachine, NamespaceHost, RemoteHost
 from latlab.imports.watched import read_watched
 from latlab.imports.write import write_imported_cell
 from latlab.model.errors import LabError, LatlabError, UsageError
+from latlab.model.labels import MEASURED
 from latlab.model.units import SECOND_NS
 from latlab.recordings.cell import GRACE_NS, Watched
 from latlab.recordings.run_folder import RUN_FORMAT, CellFolder, RunFolder
@@ -54,7 +55,6 @@ from latlab.testbed.step import Service, Step, own_folder
 WATCHING: Final = "watching"
 """The phase in which packets are recorded."""
 _FORMAT: Final = "watch"
-_LABEL: Final = "measured"
 
 
 @dataclass(frozen=True)
@@ -289,5 +289,5 @@ def finish_watch(folder: RunFolder) -> None:
     imported = read_watched(watched, folder.path / "watch")
     files = [f"watch/{kernel.recording}.watched.arrow" for kernel in watched.kernels]
     cell = folder.add_cell("all", 1)
-    write_imported_cell(cell, imported, files, {}, _FORMAT, watched.clock_bound_ns, label=_LABEL)
+    write_imported_cell(cell, imported, files, {}, _FORMAT, watched.clock_bound_ns, label=MEASURED)
     folder.write_run(folder.run() | {"order": [{"slug": "all", "repeat": 1}]})

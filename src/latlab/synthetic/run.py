@@ -13,6 +13,7 @@ import pyarrow as pa  # type: ignore[import-untyped]
 from pyarrow import ipc
 
 from latlab.analysis.counts import reordered_sequences
+from latlab.model.labels import SYNTHETIC
 from latlab.model.part import Facts
 from latlab.model.timestamps import STAMPS
 from latlab.model.units import MICROSECOND_NS
@@ -32,8 +33,6 @@ from latlab.recordings.run_folder import RUN_FORMAT, CellFolder, RunFolder, writ
 from latlab.synthetic.generate import STREAM, Synthetic
 
 SLUG: Final = "all"
-LABEL: Final = "synthetic"
-"""What stands next to every figure of such a run: they were made, not measured."""
 TALKER, LISTENER, PORT = "sensor", "ecu", "eth0"
 STARTED: Final = "2026-01-01T00:00:00+00:00"
 _PTP_LIMIT_NS: Final = MICROSECOND_NS
@@ -48,7 +47,7 @@ def write_run(synthetic: Synthetic, folder: Path) -> Path:
     has no result: `latlab report` makes it. OSError: `folder` is there already, or cannot be written.
     """
     folder.mkdir(parents=True)
-    fill_run(synthetic, RunFolder(folder), LABEL, STARTED)
+    fill_run(synthetic, RunFolder(folder), SYNTHETIC, STARTED)
     return folder
 
 
@@ -97,7 +96,7 @@ def _scenario(synthetic: Synthetic) -> str:
     """What a run like it would be asked for with."""
     description, gates = synthetic.description, synthetic.description.gates
     lines = [
-        f"name: {LABEL}",
+        f"name: {SYNTHETIC}",
         "description: made by latlab.synthetic, not measured",
         "hosts:",
         f"  {TALKER}: {{kind: netns}}",
@@ -134,7 +133,7 @@ def _cell(synthetic: Synthetic) -> RecordedCell:
         for host, verb, totals in ((TALKER, "talk", talked), (LISTENER, "listen", heard))
     ]
     return RecordedCell(
-        format="latlab.cell/1", cell={}, slug=SLUG, repeat=1, order=1, status="ok", reason=None, label=LABEL,
+        format="latlab.cell/1", cell={}, slug=SLUG, repeat=1, order=1, status="ok", reason=None, label=SYNTHETIC,
         instructions_per_ns=None, qemu=None, run_id=_run_id(synthetic), start_tai_ns=description.start_tai_ns,
         warmup_ns=description.warmup * description.period_ns, duration_ns=_span_ns(synthetic), streams=[stream],
         agents=agents, loads=[], clocks=list(_clocks(synthetic)), ptp=list(_ptp_ports(synthetic)), bridges=[],
@@ -185,7 +184,7 @@ def _facts(synthetic: Synthetic, when: str) -> Facts:
 
 
 def _write_ptp(cell: CellFolder, rows: pl.DataFrame, run_id: str) -> None:
-    said = {"latlab.format": FORMAT, "latlab.table": "ptp", "latlab.run_id": run_id, "latlab.agent": LABEL}
+    said = {"latlab.format": FORMAT, "latlab.table": "ptp", "latlab.run_id": run_id, "latlab.agent": SYNTHETIC}
     schema = SCHEMAS["ptp"].with_metadata(said)
     table = rows.select(schema.names).to_arrow().cast(SCHEMAS["ptp"])
     path = cell.recording("ptp", f"{LISTENER}.{PORT}", "ptp")

@@ -6,14 +6,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from math import comb
-from typing import Final
 
 from latlab.analysis.repetitions import Pooled, pooled
-from latlab.model.part import Keys, Verdict
+from latlab.model.part import VERDICTS, Keys, Verdict
 from latlab.result.types import Cell, Interval, Metric, Result
 
 Figure = int | float
-_WORSE: Final[tuple[Verdict, ...]] = ("trusted", "suspect", "untrusted")
 
 
 @dataclass(frozen=True)
@@ -38,7 +36,7 @@ class Configuration:
     @property
     def verdict(self) -> Verdict:
         """The worst of the repetitions' verdicts."""
-        return max((one.verdict for one in self.repetitions.values()), key=_WORSE.index, default="untrusted")
+        return max((one.verdict for one in self.repetitions.values()), key=VERDICTS.index, default=VERDICTS[-1])
 
     @property
     def streams(self) -> tuple[str, ...]:

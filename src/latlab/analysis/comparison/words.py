@@ -9,10 +9,9 @@ from typing import Final, Literal
 
 from latlab.analysis.comparison.compare import LABELS, TIMESTAMPS, Difference
 from latlab.analysis.comparison.effect import ALPHA
+from latlab.model.labels import VIRTUAL
 from latlab.model.metrics import METRICS_BY_NAME
 from latlab.model.units import MICROSECOND_NS, in_us
-
-VIRTUAL: Final = "virtual time"
 
 _AT: Final = {
     "p50": "at the median",

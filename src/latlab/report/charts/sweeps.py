@@ -14,6 +14,7 @@ from latlab.analysis.axis import log_axis
 from latlab.analysis.words import plural
 from latlab.model.errors import LatlabError
 from latlab.model.metrics import METRICS_BY_NAME
+from latlab.model.part import VERDICTS
 from latlab.recordings.run_folder import RunFolder
 from latlab.report import rows
 from latlab.report.charts.sheet import ANY_COLOUR, COLOURS, DASHES, Look
@@ -33,7 +34,6 @@ BESIDE: Final = 3
 """Lines of cells in one panel: with more, it is not clear which maximum belongs to which median."""
 _OF_SEVERAL: Final = ("p50", "max")
 """The figures that are drawn of several probes: more lines could not be distinguished."""
-_VERDICTS: Final = ("trusted", "suspect", "untrusted")
 
 Rooms = Callable[[str, str], Room | None]
 """(cell's slug, stream) → what of it goes in one frame."""
@@ -259,7 +259,7 @@ def _point(at: int, key: str, found: Sequence[_Measured]) -> SweepPoint:
         text=_text(found[0].cell, key),
         repeats=len({one.cell.key for one in found}),
         n=(min(counts), max(counts)),
-        verdict=max((one.cell.verdict for one in found), key=_VERDICTS.index),
+        verdict=max((one.cell.verdict for one in found), key=VERDICTS.index),
         label=", ".join(sorted({label_text(one.cell) for one in found})),
         reaches={name: reach for name, reach in reaches if reach is not None},
     )

@@ -19,6 +19,8 @@ from latlab.analysis.comparison.configuration import (
 from latlab.analysis.comparison.effect import ALPHA
 from latlab.analysis.comparison.words import judged
 from latlab.model.errors import EXIT_ACCEPT, EXIT_LAB, EXIT_OK, EXIT_UNTRUSTED, UsageError
+from latlab.model.labels import IMPORTED
+from latlab.model.part import distrusted
 from latlab.recordings.run_folder import RunFolder
 from latlab.report.charts.sweeps import is_swept
 from latlab.report.charts.timers import any_waits
@@ -54,7 +56,6 @@ from latlab.result.types import Result
 
 FORMAT: Final = "latlab.comparison/1"
 Question = Literal["sides", "baseline", "key"]
-IMPORTED: Final = "imported"
 """The label of what another program measured."""
 _MOST: Final = 4
 """So many cells without a pair are named in an error."""
@@ -167,12 +168,11 @@ def exit_code(document: ComparisonDocument, *, strict: bool = False, need_power:
     a regression (1). Without one: untrusted (4). strict takes `suspect` for untrusted; need_power takes what is too
     coarse for its threshold for what could not be judged.
     """
-    distrusted = {"untrusted", "suspect"} if strict else {"untrusted"}
     found = document.comparisons
     outcomes = {one.regression.outcome for one in found if one.regression}
     if document.lost:
         return EXIT_LAB
-    if distrusted & {side.verdict for one in found for side in (one.a, one.b)} or "not judged" in outcomes:
+    if {side.verdict for one in found for side in (one.a, one.b)} & {*distrusted(strict)} or "not judged" in outcomes:
         return EXIT_UNTRUSTED
     if need_power and coarse(document):
         return EXIT_UNTRUSTED

@@ -9,10 +9,10 @@ from typing import Final
 from latlab.analysis.comparison.compare import Difference, Pair, level_to_show
 from latlab.analysis.comparison.configuration import Configuration, LossShares, PairLosses, losses
 from latlab.analysis.comparison.effect import ALPHA, critical
-from latlab.analysis.comparison.words import VIRTUAL, JudgedComparison, Names, sentence
+from latlab.analysis.comparison.words import JudgedComparison, Names, sentence
 from latlab.analysis.statistics import PERCENTILES
+from latlab.model.labels import LABELS
 from latlab.report.places import dimension_text, matrix_title, short_headings
-from latlab.report.testbed import FUNCTIONAL
 from latlab.report.text import microseconds
 from latlab.result.comparison import (
     AllRepetitions,
@@ -214,13 +214,7 @@ def _of_runs(runs: int) -> Iterator[str]:
 
 def _of_labels(found: Sequence[Difference]) -> Iterator[str]:
     labels = {label for one in found for side in (one.a, one.b) for label in side.labels}
-    if FUNCTIONAL in labels:
-        yield "functional only: a machine is emulated in software, so differences say nothing about its speed"
-    if VIRTUAL in labels:
-        yield (
-            "virtual time: in each repetition streams, load and timer ticks start at different phases; the intervals "
-            "cover these phases"
-        )
+    yield from (f"{one.name}: {one.compared}" for one in LABELS if one.name in labels and one.compared)
 
 
 def _of_repetitions(found: Sequence[Difference], family: Sequence[Difference]) -> Iterator[str]:
