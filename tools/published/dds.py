@@ -42,12 +42,12 @@ _CLEARLY: Final = 1.2
 
 
 _SENT_FRAMES: Final = (
-    "Two things weigh more, host to host, than copying 1136 bytes. The first is on which of its two CPUs the VM host's "
-    "other process is: CPU 0 also has an interrupt of received frames. The second is the interrupts of sent frames, "
-    "which igb delays by the frames' mean size (tx-usecs 3; `coalescing: 0` sets receiving alone): one for two frames "
-    "of 64 B, one for five of 1200 B, and each is instructions on the one clock. Measured apart, two repetitions each: "
-    "with the process on CPU 0 64 B takes 71.3 µs and 1200 B 68.4, on CPU 1 76.1 and 76.6, and there with tx-usecs 0, "
-    "an interrupt for each sent frame, 76.8 and 79.2."
+    "Two things weigh more, host to host, than copying 1136 bytes. The first is on which of two CPUs the scheduler "
+    "keeps the VM host's other process. The second is the interrupts of sent frames, which igb delays by the frames' "
+    "mean size (tx-usecs 3; `coalescing: 0` sets receiving alone): one for two frames of 64 B, one for five of 1200 B, "
+    "and each is instructions on the one clock. Measured apart, two repetitions each: with the process on CPU 0 64 B "
+    "takes 71.3 µs and 1200 B 68.4, on CPU 1 76.1 and 76.6, and there with tx-usecs 0, an interrupt for each sent "
+    "frame, 76.8 and 79.2."
 )
 
 
