@@ -19,7 +19,7 @@ from latlab.analysis.comparison.configuration import (
     streams_of_both,
 )
 from latlab.analysis.comparison.words import Names, sentence
-from latlab.result.types import Result
+from latlab.result.types import Cell, Result
 
 NAMES = Names("tap", "xdp")
 TAP = (812_000, 845_000, 901_000, 830_000, 822_000)
@@ -96,6 +96,21 @@ def test_figures_of_other_timestamps_are_not_compared() -> None:
         "not compared at the median: the timestamps differ: rx_soft − launch against rx_hard − launch"
     )
     assert one(medians("tap", *TAP), hard).effect is None
+
+
+def launching(ns: int, early_ns: int | None) -> Cell:
+    metric = {"from": "launch", "to": "rx_soft", "uncertainty_ns": 0, "p50": ns, "stddev": ns}
+    return repetition({"control": {"metrics": {"latency": metric}, "early_ns": early_ns}})
+
+
+def test_latencies_from_launch_times_before_which_only_one_etf_sends_are_not_compared_but_their_spread_is() -> None:
+    plain, launched = (
+        Configuration("r", name, {"bridge": name}, repetitions, {})
+        for name, values, early_ns in (("tap", TAP, None), ("xdp", XDP, 200_000))
+        for repetitions in [{n: launching(ns, early_ns) for n, ns in enumerate(values)}]
+    )
+    assert said(plain, launched) == f"not compared at the median: {compare.LAUNCHES}"
+    assert said(plain, launched, "stddev").startswith("xdp is 18.4 µs narrower than tap")
 
 
 def test_figures_of_other_labels_are_not_compared() -> None:

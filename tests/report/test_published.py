@@ -27,6 +27,7 @@ PUBLISHED = [
     NONE | {"source": "one", "row": "launched", "metric": "arrival_offset", "min": 472},
     NONE | {"source": "other", "row": "theirs", "metric": "latency", "p99": 40_000},
 ]
+ALL: dict[str, Any] = {"stream": None, "cells": []}
 MARK = "published, not measured here"
 
 
@@ -93,7 +94,7 @@ def test_they_come_from_the_scenario_and_stand_on_the_page(new_run: Callable[...
         "published: [{source: theirs, row: of theirs, metric: latency, max: 40us}]\n"
     )
     (one,) = make_result(folder).document()["published"]
-    assert one == NONE | {"source": "theirs", "row": "of theirs", "metric": "latency", "max": 40_000}
+    assert one == NONE | ALL | {"source": "theirs", "row": "of theirs", "metric": "latency", "max": 40_000}
     page = render(folder, {}).before
     assert f"latency, {MARK}, µs · theirs" in page and "of theirs" in page
 
@@ -138,6 +139,32 @@ def test_the_headline_comes_first_with_its_published_figures_in_one_table(new_ru
     assert page.index(table.title) < page.index("arrival_offset = rx_soft")
     written = result_markdown(typed(result), default_metrics(typed(result)))
     assert written.index("### arrival\\_offset: measured, and published") < written.index("arrival\\_offset = rx")
+
+
+def test_a_published_row_stands_below_the_last_of_those_that_it_is_compared_with(
+    new_run: Callable[..., Path],
+) -> None:
+    folder = RunFolder.open(str(new_run()))
+    row = "- {source: theirs, metric: latency, max: 40us, row: "
+    folder.scenario_path.write_text(
+        "name: first\nhosts: {sensor: {kind: netns}, ecu: {kind: netns}}\nlinks: [{ends: [sensor.eth0, ecu.eth0]}]\n"
+        "streams: {control: {talker: sensor, listener: ecu, period: 1ms, size: 64B}}\nduration: 8s\n"
+        "loads: {flood1: {kind: flood, from: sensor, to: ecu}, iperf3: {kind: flood, from: sensor, to: ecu}}\n"
+        "matrix: {loads: [none, flood1, iperf3]}\nheadline: latency\npublished:\n"
+        f"{row}of none}}\n{row}loaded, when: {{loads: flood1}}}}\n{row}every, stream: control}}\n"
+        f"{row}quiet, when: {{loads: none}}, stream: control}}\n{row}quiet too, when: {{loads: none}}}}\n"
+    )
+    result = make_result(folder).document()
+    assert [one["cells"] for one in result["published"]] == [
+        *([], ["loads=flood1"], []),
+        *(["loads=none"], ["loads=none"]),
+    ]
+    (table,) = headline_tables(typed(result), "latency")
+    told = [row[0].removeprefix("published: ") for row in table.rows]
+    assert told == [
+        *("control, idle", "quiet", "control, flood1", "every"),
+        *("status, idle", "quiet too", "status, flood1", "loaded", "of none"),
+    ]
 
 
 def test_a_headline_that_was_not_measured_changes_nothing(result: dict[str, Any]) -> None:

@@ -219,3 +219,33 @@ def test_an_override_that_applies_in_no_cell_is_a_mistake(said: Said) -> None:
 
 def test_an_override_that_applies_in_excluded_cells_only_is_none(said: Said) -> None:
     assert not said({"matrix": MATRIX, "overrides": [override()], "exclude": [{"links.0.mtu": 9000}]})
+
+
+PUBLISHED = {"source": "theirs", "row": "of theirs", "metric": "latency", "max": "9us"}
+
+
+def test_a_cell_knows_the_published_rows_that_name_it(with_: With) -> None:
+    whens = ({"loads": "same"}, {}, {"loads": "none", "links.0.mtu": 1500})
+    found = cells(with_({"matrix": MATRIX, "published": [PUBLISHED | {"when": when} for when in whens]}))
+    assert {cell.slug: sorted(cell.published) for cell in found} == {
+        "links.0.mtu=1500,loads=none": [1, 2],
+        "links.0.mtu=1500,loads=same": [0, 1],
+        "links.0.mtu=9000,loads=none": [1],
+        "links.0.mtu=9000,loads=same": [0, 1],
+    }
+
+
+@pytest.mark.parametrize(
+    ("row", "what"),
+    [
+        ({"when": {"load": "same"}}, "published[0].when.load: unknown key of the matrix 'load'; "),
+        ({"when": {"loads": "back"}}, "published[0].when.loads: unknown value 'back' of matrix.loads; "),
+        ({"when": {"links.0.mtu": 9000}}, "published[0].when: no cell has these values; "),
+        ({"stream": "other"}, "published[0].stream: "),
+    ],
+)
+def test_a_published_row_is_compared_with_cells_and_streams_that_are_measured(
+    said: Said, row: dict[str, Any], what: str
+) -> None:
+    (found,) = said({"matrix": MATRIX, "exclude": [{"links.0.mtu": 9000}], "published": [PUBLISHED | row]})
+    assert found.startswith(what)

@@ -64,7 +64,8 @@ def made_up(path: Path, scenario: str, value: Value, *, repeats: int = 3, uncert
     order = [{"slug": one["slug"], "repeat": one["repeat"]} for one in documents]
     times = {"started": "2026-11-25T10:00:00+00:00", "ended": "2026-11-25T10:12:00+00:00"}
     run = {"format": "latlab.run/1", "run": path.name, "name": scenario, "order": order}
-    folder.write_run(run | times | {"versions": {"latlab": "0.2.0"}})
+    versions = {"latlab": "0.2.0", "commit": "0123456789ab", "images": {"debian-rt-board": "fedcba9876543210"}}
+    folder.write_run(run | times | {"versions": versions})
     result = {"format": "latlab.result/1", "run": path.name, "scenario": scenario, "cells": documents}
     folder.write_result(result | {"label": "virtual time", "verdict": "trusted", "reasons": []})
     return load(path)
@@ -361,6 +362,9 @@ def test_a_stall_is_one_of_five_packets_outside_af_xdp(
     assert f"not through AF_XDP | {measured} | **{agrees}** |" in text
 
 
+HOW = ("beyond", "within")
+
+
 @pytest.mark.parametrize(("beyond_ns", "agrees"), [(-5, "no"), (0, "no"), (20, "yes")])
 def test_dds_grows_faster_beyond_the_mtu_only_if_a_byte_costs_more(tmp_path: Path, beyond_ns: int, agrees: str) -> None:
     def value(slug: str, _: str, repeat: int) -> float:
@@ -373,8 +377,11 @@ def test_dds_grows_faster_beyond_the_mtu_only_if_a_byte_costs_more(tmp_path: Pat
     # Half of 20 ns × 6000 B and more.
     more = 60 + 3 * beyond_ns
     assert f"hosts 2kB to 8kB +{more}.0 ± 0.0 µs" in text
-    # 64 and 1200 bytes are one frame each.
-    assert "1200B to 2kB" in text and "64B to 1200B" not in text
+    # 64 and 1200 bytes are one frame each: a claim of their own, half of 20 ns × 1136 B.
+    beyond, within = (re.search(rf"^\| \"the latency.*{how} one frame \|.*$", text, re.MULTILINE) for how in HOW)
+    assert beyond and within
+    assert "1200B to 2kB" in beyond[0] and "64B" not in beyond[0]
+    assert "hosts +11.4 ± 0.0 µs<br>guests +11.4 ± 0.0 µs | **yes** |" in within[0]
 
 
 @pytest.mark.parametrize(
@@ -556,7 +563,7 @@ def test_an_image_that_cannot_be_built_is_an_error_of_its_scenario_and_the_next_
 def test_a_run_without_figures_is_an_error_and_writes_no_page(
     measure: Callable[..., tuple[int, list[str]]], capfd: pytest.CaptureFixture[str], code: int, ends: int
 ) -> None:
-    assert measure("txtime", ends="arrival_offset", code=code)[0] == ends
+    assert measure("txtime", ends="latency", code=code)[0] == ends
     output = capfd.readouterr()
     assert ("runs/1-txtime-0" in output.out) == (ends == 0)
     said = f"txtime: latlab run exited with {code}; its page is unchanged"
@@ -629,12 +636,19 @@ def test_the_stages_of_an_interrupt_are_a_table_of_typical_and_latest(tmp_path: 
     assert "| all | 17.3 / 99.0 |" in text
 
 
-def test_ours_with_launch_times_counts_from_when_etf_sends(tmp_path: Path) -> None:
-    """Its `delta` before the launch time, as the scenario has it."""
+def test_ours_with_launch_times_is_the_latency_of_the_run_and_the_picture_adds_the_scenario_s_delta(
+    tmp_path: Path,
+) -> None:
     assert "delta: 200us" in (ROOT / "scenarios/txtime.yaml").read_text(encoding="utf-8")
+    assert load_scenario(ROOT / "scenarios/txtime.yaml").scenario.headline == chosen(["txtime"])[0].metric == "latency"
     text = written(tmp_path / "run", "txtime", lambda *_: -190_000, uncertainty_ns=0)
-    assert "| min | 19,408 | −190,009 | −190,009 | 472 | 9,991 | 472 | 9,991 |" in text
-    assert "| stddev | 6,515 | −23,750 | −23,750 | 13 | −23,750 |" in text
+    assert "| min | 19,408 | −190,009 | −190,009 | 472 | −190,009 | 472 | −190,009 |" in text
+
+
+def test_a_section_says_with_what_its_run_was_made(tmp_path: Path) -> None:
+    text = written(tmp_path / "run", "txtime", by_bridge())
+    made = "latlab 0.2.0, commit 0123456789ab; images debian-rt-board fedcba987654; kernels "
+    assert re.search(rf"^- Run `run`: {made}.*; QEMU 10.0.2$", text, re.MULTILINE)
 
 
 def names(experiment: Experiment) -> list[Claim]:

@@ -19,14 +19,11 @@ class Published:
 
 @dataclass(frozen=True)
 class Ours:
-    """What was measured, over all repetitions. scale: 0.5 where a latency is half of a round trip. plus_ns: added to
-    extremes and means, which then count from another instant.
-    """
+    """What was measured, over all repetitions. scale: 0.5 where a latency is half of a round trip."""
 
     of: Of
     figures: Sequence[str] = ("min", "mean", "max", "stddev")
     scale: float = 1
-    plus_ns: int = 0
 
 
 Drawn = Callable[[Figures], Plotted | None]

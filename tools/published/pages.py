@@ -207,7 +207,6 @@ def _ours(entry: Ours, table: Table, figures: Figures) -> str:
             words.append("–")
             continue
         value, half = found
-        value = value + entry.plus_ns if figure in ("min", "mean", "max") else value
         scale = 1 if figure == "n" else entry.scale
         error = f" ±{_number(half * scale, figure, table)}" if half is not None and figure == "mean" else ""
         words.append(_number(value * scale, figure, table) + error)
@@ -247,12 +246,26 @@ def _measured(part: Part, figures: Figures) -> Iterator[str]:
     others = [f"{n} {reason}" for reason, n in reasons.items()]
     each = f"{slugs} cells × {times} repetitions" if times != "1" else f"{slugs} cells"
     yield "; ".join([f"{each}: {len(cells) - len(bad)} of {len(run['order'])} ok", *others])
-    qemu = dict.fromkeys(cell["qemu"] for cell in figures.cells if cell.get("qemu"))
-    yield f"QEMU {', '.join(qemu)}; kernels: {', '.join(_kernels(figures))}"
+    yield _made_with(figures)
     took = datetime.fromisoformat(run["ended"]) - datetime.fromisoformat(run["started"])
-    yield f"Wall time: {round(took.total_seconds() / 60)} min, latlab {run['versions']['latlab']}, run `{run['run']}`"
+    yield f"Wall time: {round(took.total_seconds() / 60)} min"
     if changed := _changed(part, figures.run):
         yield f"The scenario has changed since this run: {', '.join(f'`{one}`' for one in changed)}"
+
+
+def _made_with(figures: Figures) -> str:
+    """The run, and with which latlab, images, kernels and QEMU it was made, as its folder has them."""
+    run = figures.run.folder.run()
+    versions = run["versions"]
+    qemu = dict.fromkeys(cell["qemu"] for cell in figures.cells if cell.get("qemu"))
+    images = [f"{name} {digest[:12]}" for name, digest in versions.get("images", {}).items()]
+    parts = (
+        f"Run `{run['run']}`: latlab {versions['latlab']}, commit {versions.get('commit', 'not recorded')}",
+        f"images {', '.join(images) or 'not recorded'}",
+        f"kernels {', '.join(_kernels(figures))}",
+        f"QEMU {', '.join(qemu)}",
+    )
+    return "; ".join(parts)
 
 
 def _changed(part: Part, run: Run) -> list[str]:

@@ -70,6 +70,10 @@ class UnreachedError(LabError):
     """A host was not reached, so nothing was done there."""
 
 
+class UnavailableError(LabError):
+    """What the cell needs is not there, which only its running test bed could say: it is not measured."""
+
+
 class StartError(LabError):
     """A machine did not get ready, but may if all is made again.
 

@@ -43,7 +43,9 @@ def headline(result: Result) -> str | None:
 
 
 def headline_tables(result: Result, metric: str) -> Iterator[Table]:
-    """Where the metric is the headline one table: its measured rows, then the published ones, marked as such."""
+    """Where the metric is the headline one table: its measured rows, and the published ones, marked as such, each below
+    those that it is compared with, or at the end.
+    """
     if metric != headline(result):
         return
     tables = rows.summaries(result, metric)
@@ -57,16 +59,20 @@ def headline_tables(result: Result, metric: str) -> Iterator[Table]:
     several, labels = (len({getattr(row, key) for row in every}) > 1 for key in ("stream", "label"))
     sources = dict.fromkeys(one.source for one in published)
     shared, names = _shared([one.row for one in published])
+    published_rows = [
+        (f"published{f', {one.source}' if len(sources) > 1 else ''}: {name}", *_row(one, figures))
+        for one, name in zip(published, names, strict=True)
+    ]
+    below = [_last_compared(one, list(measured.values())) for one in published]
     found = []
-    for (number, _), repeats in measured.items():
+    for place, ((number, _), repeats) in enumerate(measured.items()):
         row, table = repeats[0], tables[number]
         named = filter(None, (row.stream if several else "", *table.dimensions(row)))
         name = ", ".join(dict.fromkeys((*named, *((row.label,) if labels else ())))) or row.stream
         each = [row.measured for row in repeats if row.measured]
         found.append((name, *(_over(each, key) for key, _ in figures), whole(sum(one.n or 0 for one in each))))
-    for one, name in zip(published, names, strict=True):
-        by = f", {one.source}" if len(sources) > 1 else ""
-        found.append((f"published{by}: {name}", *_row(one, figures)))
+        found += [row for at, row in zip(below, published_rows, strict=True) if at == place]
+    found += [row for at, row in zip(below, published_rows, strict=True) if at is None]
     which = f"measured, and published ({'; '.join(filter(None, (*sources, shared)))})" if published else "measured"
     times = max(map(len, measured.values()), default=1)
     if times > 1:
@@ -80,8 +86,24 @@ def headline_tables(result: Result, metric: str) -> Iterator[Table]:
         headings=("what", *(heading for _, heading in figures), *(["n"] if counted else [])),
         rows=found if counted else [row[:-1] for row in found],
         figures=range(1, len(figures) + 1 + counted),
-        remarks=[*_remarks(metric, published), *([f"{rows.off_by(tables)}: ± {clocks} µs"] if clocks else [])],
+        remarks=[
+            *_remarks(metric, published),
+            *dict.fromkeys(note for one in tables for note in one.notes),
+            *([f"{rows.off_by(tables)}: ± {clocks} µs"] if clocks else []),
+        ],
     )
+
+
+def _last_compared(one: Published, measured: Sequence[Sequence[rows.StreamRow]]) -> int | None:
+    """The last of the measured rows, each with its repetitions, that a published one is compared with; None: none."""
+    if not (one.stream or one.cells):
+        return None
+    compared = [
+        place
+        for place, (row, *_) in enumerate(measured)
+        if one.stream in (None, row.stream) and (row.slug in one.cells or not one.cells)
+    ]
+    return max(compared, default=None)
 
 
 def published_tables(result: Result, metric: str) -> Iterator[Table]:

@@ -98,7 +98,7 @@ def make_result(folder: RunFolder, later: Sequence[Named] = ()) -> Result:
         found = _with_copies(found)
     about = About(
         headline=loaded.scenario.headline if loaded else None,
-        published=[Published(**one.model_dump()) for one in loaded.scenario.published] if loaded else [],
+        published=list(_published(loaded)) if loaded else [],
         repeats=list(_differences(folder)) if folder.run().get("check_repeat") else None,
     )
     result = judged_result(folder.run(), found, limits, _absent(loaded, scenarios), about)
@@ -110,6 +110,13 @@ def make_result(folder: RunFolder, later: Sequence[Named] = ()) -> Result:
     result = result.model_copy(update=more)
     folder.write_result(result.document())
     return result
+
+
+def _published(loaded: Loaded) -> Iterator[Published]:
+    """The published rows, each with the cells that it is compared with."""
+    for number, row in enumerate(loaded.scenario.published):
+        named = [cell.slug for cell in cells(loaded) if number in cell.published] if row.when else []
+        yield Published(**row.model_dump(exclude={"when"}), cells=named)
 
 
 def _refuse_copies(folder: RunFolder) -> None:

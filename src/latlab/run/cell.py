@@ -14,7 +14,7 @@ from typing import Any
 
 from latlab.hosts import Host
 from latlab.hosts.turns import fine_us
-from latlab.model.errors import LabError, LatlabError, StartError, after_that, system_error
+from latlab.model.errors import LabError, LatlabError, StartError, UnavailableError, after_that, system_error
 from latlab.model.labels import VIRTUAL
 from latlab.model.part import Facts, Failure
 from latlab.model.units import SECOND_NS
@@ -102,10 +102,11 @@ async def run_cell(
 ) -> RecordedCell:
     """The cell's cell.json, which has been written, with its recordings and its packet table.
 
-    A cell that this machine cannot build is `unavailable`, and nothing is begun. A LatlabError makes the cell `failed`;
-    a cancellation makes it `interrupted` and is raised again, after the test bed is down and everything recorded is on
-    disk. bed: the test bed that it shares with other cells. live: its agents say more to the listener while they
-    measure.
+    A cell that this machine cannot build is `unavailable`, and nothing is begun; so is one whose test bed turns out not
+    to have what the cell needs. Another LatlabError makes the cell `failed`; a cancellation makes it `interrupted` and
+    is raised again, after the test bed is down and everything recorded is on disk.
+
+    bed: the test bed that it shares with other cells. live: its agents say more to the listener while they measure.
     """
     outcome = Outcome(run, order, live=live)
     scenario = run.cell.scenario
@@ -129,6 +130,8 @@ async def run_cell(
         outcome.status = "interrupted"
         what = "; ".join(("a signal ended the run", *getattr(cancelled, "__notes__", ())))
         outcome.reason = Failure(what=what, where="", remedy="run it again")
+    except UnavailableError as error:
+        outcome.refuse([error])
     except LatlabError as error:
         outcome.fail(error)
     except OSError as error:
@@ -371,6 +374,7 @@ class _Cell:
     async def get_ready(self) -> None:
         """Start listeners first, then talkers and clocks: cells that differ in their loads alone do the same here."""
         scenario, outcome = self._scenario, self._outcome
+        await self._tools.look()
         at = await look_at_interfaces(scenario, self._bed, self._places, emulated_of(outcome.guests))
         facts = await self._facts("before")
         for host in listeners(scenario):

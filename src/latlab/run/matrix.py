@@ -9,6 +9,7 @@ import platform
 import random
 import secrets
 import signal
+import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -60,7 +61,7 @@ from latlab.scenario.watched import parse_flow
 from latlab.testbed.agent_binary import find_agent, find_agents
 from latlab.testbed.bridges.joints import mac_of
 from latlab.testbed.guests.qemu import acceleration
-from latlab.testbed.guests.start import TAG, images_in_use, planned_site
+from latlab.testbed.guests.start import TAG, image_names, images_in_use, planned_site
 from latlab.testbed.images import Image
 from latlab.testbed.journal import Journal
 from latlab.testbed.loads import plan_loads
@@ -159,7 +160,7 @@ async def _run(
             "check_repeat": check_repeat,
             "live": live,
             "order": [{"slug": one.cell.slug, "repeat": one.repeat} for one in order],
-            "versions": {"latlab": latlab.__version__, "python": platform.python_version()},
+            "versions": _versions(found, images),
             "started": _now(),
             "ended": None,
             "status": "running",
@@ -179,6 +180,31 @@ async def _run(
             raise
         folder.write_run(document | {"ended": _now(), "status": status})
     return folder
+
+
+def _versions(found: Sequence[MatrixCell], images: Mapping[str, Image]) -> dict[str, Any]:
+    """What the run is made with: latlab, from which commit, Python, and the digests of the images that it uses."""
+    used = {name for cell in found for name in image_names(cell.scenario)} & images.keys()
+    commit = source_commit()
+    return {
+        "latlab": latlab.__version__,
+        **({"commit": commit} if commit else {}),
+        "python": platform.python_version(),
+        "images": {name: images[name].digest for name in sorted(used)},
+    }
+
+
+def source_commit() -> str | None:
+    """The commit of the repository that latlab runs from, with `-dirty` where a file differs; None: it is installed."""
+    source = Path(latlab.__file__).parents[2]
+    if not (source / ".git").exists():
+        return None
+    git = ("git", "--no-optional-locks", "-C", str(source), "describe", "--always", "--dirty", "--exclude=*")
+    try:
+        said = subprocess.run([*git, "--abbrev=12"], capture_output=True, text=True, check=False)
+    except OSError:
+        return None
+    return said.stdout.strip() or None
 
 
 def check_comparable(found: Sequence[MatrixCell]) -> None:

@@ -66,12 +66,14 @@ class MatrixCell:
     slug: the label as a name for files, unique in the scenario.
     scenario: with the values put in; its `loads` and `probes` are the active ones only, and it has neither a matrix nor
     overrides. sources: path of each value put in → where the file has it, below `matrix` or `overrides`.
+    published: which rows of `published` name the cell.
     """
 
     label: Keys
     slug: str
     scenario: Scenario
     sources: Mapping[tuple[str, ...], Path] = field(default_factory=dict)
+    published: frozenset[int] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -169,16 +171,16 @@ def expand(raw: Raw, base: Parsed) -> tuple[list[MatrixCell], list[Mistake]]:
     of the matrix or of an override, that brings it about.
     """
     written = raw.get("matrix", {})
-    rest = {key: value for key, value in raw.items() if key not in ("matrix", "overrides", "exclude")}
+    rest = {key: value for key, value in raw.items() if key not in ("matrix", "overrides", "exclude", "published")}
     lists = written.items() if isinstance(written, dict) else ()
     matrix = {key: _Values.of(values) for key, values in lists if isinstance(values, dict | list)}
     shapers = tuple(map(str, base.sketch.names.get("shapers", ())))
     paths = {key: path_of(key, shapers) for key in matrix}
     findings, usable = _judge(base.sketch, matrix, paths)
-    overrides, wrong = _overrides(base.sketch, matrix, paths, shapers)
-    excluded, unlike = _excluded(base.sketch, matrix)
-    findings += [*wrong, *unlike]
-    if wrong or any(finding.path[:1] == ("overrides",) for finding in base.findings):
+    conditions, unlike = _conditions(base.sketch, matrix)
+    overrides, wrong = _overrides(base.sketch, conditions, paths, shapers)
+    findings += [*unlike, *wrong]
+    if wrong or any(finding.path[:1] == ("overrides",) for finding in (*unlike, *base.findings)):
         usable = []  # what else is set in the cells of a value is not known
     size = prod(len(values) for values in matrix.values())
     if size > CELLS_MAX:
@@ -186,7 +188,7 @@ def expand(raw: Raw, base: Parsed) -> tuple[list[MatrixCell], list[Mistake]]:
     findings += _twice(rest, matrix, paths, usable)
     told = set(base.findings)
     if base.scenario is not None and not findings:
-        return _every_cell(rest, matrix, paths, overrides, excluded)
+        return _every_cell(rest, matrix, paths, overrides, conditions)
     for key, index in usable:
         beside = [one for one in overrides if one.when.get(key) == index]
         led = all(_leads_somewhere(base.sketch, setting.path) for one in beside for setting in one.settings)
@@ -205,20 +207,21 @@ def _every_cell(
     matrix: Mapping[str, _Values],
     paths: Mapping[str, tuple[str, ...]],
     overrides: Sequence[_Override],
-    excluded: Sequence[Mapping[str, int]],
+    conditions: Mapping[Path, Mapping[str, int]],
 ) -> tuple[list[MatrixCell], list[Mistake]]:
     cells: list[MatrixCell] = []
     findings: dict[Mistake, Mistake] = {}
     slugs: set[str] = set()
-    asked: dict[Path, Mapping[str, int]] = {("exclude", number): when for number, when in enumerate(excluded)}
-    asked |= {("overrides", number, "when"): one.when for number, one in enumerate(overrides)}
     matched: set[Path] = set()
     seen: set[frozenset[tuple[str, int]]] = set()
     for combination in _combinations(matrix, paths):
         picked, data, sources, absent = _of_combination(rest, combination, matrix, paths, overrides)
-        matched.update(path for path, when in asked.items() if when.items() <= picked.items())
-        if frozenset(picked.items()) in seen or any(one.items() <= picked.items() for one in excluded):
+        meets = [path for path, when in conditions.items() if when.items() <= picked.items()]
+        # What is set in excluded cells only is no mistake; what is compared with them is compared with nothing.
+        matched.update(path for path in meets if path[0] != "published")
+        if frozenset(picked.items()) in seen or any(path[0] == "exclude" for path in meets):
             continue
+        matched.update(meets)
         seen.add(frozenset(picked.items()))
         data = _without(data, absent)
         label = {
@@ -230,12 +233,13 @@ def _every_cell(
         varied = [("matrix", key, matrix[key].at(index)) for key, index in picked.items() if key not in CHOSEN]
         parsed = parse(data)
         if parsed.scenario is not None:
-            cells.append(MatrixCell(label, slug, parsed.scenario, sources))
+            compared = frozenset(int(path[1]) for path in meets if path[0] == "published")
+            cells.append(MatrixCell(label, slug, parsed.scenario, sources, compared))
         for finding in parsed.findings:
             path = _cause(finding, sources, varied[0] if len(varied) == 1 else ("matrix",))
             # The same mistake is in other cells too: it is reported for the first one.
             findings.setdefault(_retold(finding, path, ""), _retold(finding, path, f"in cell {slug}"))
-    unmatched = [path for path in asked if path not in matched]
+    unmatched = [path for path in conditions if path not in matched]
     found = [Mistake(path, "no cell has these values", "values that one cell has together") for path in unmatched]
     if not seen:
         found.append(Mistake(("exclude",), "every cell is excluded", "one cell that is measured"))
@@ -369,21 +373,38 @@ def _judge(
     return findings, usable
 
 
+def _conditions(sketch: Sketch, matrix: Mapping[str, _Values]) -> tuple[dict[Path, dict[str, int]], list[Mistake]]:
+    """{its path: the values of cells} of each condition that is right, and what is wrong with any."""
+    asked: dict[Path, Mapping[str, Any]] = {}
+    for key in ("exclude", "overrides", "published"):
+        for number, one in enumerate(getattr(sketch.top, key, ())):
+            asked |= {(key, number): one} if isinstance(one, dict) else {(key, number, "when"): one.when}
+    found: dict[Path, dict[str, int]] = {}
+    findings: list[Mistake] = []
+    for path, when in asked.items():
+        places = {key: _place(key, value, matrix.get(key)) for key, value in when.items()}
+        known = {key: index for key, index in places.items() if index is not None}
+        if len(known) == len(places):
+            found[path] = known
+        wrong = [key for key in places if key not in known]
+        findings += [_not_in_matrix((*path, key), key, when[key], matrix) for key in wrong]
+    return found, findings
+
+
 def _overrides(
-    sketch: Sketch, matrix: Mapping[str, _Values], paths: Mapping[str, tuple[str, ...]], shapers: Sequence[str]
+    sketch: Sketch,
+    conditions: Mapping[Path, Mapping[str, int]],
+    paths: Mapping[str, tuple[str, ...]],
+    shapers: Sequence[str],
 ) -> tuple[list[_Override], list[Mistake]]:
-    """The scenario's overrides whose conditions are right, and what is wrong with conditions and paths of any."""
+    """The scenario's overrides whose conditions are right, and what is wrong with paths of any."""
     found: list[_Override] = []
     findings: list[Mistake] = []
     for number, written in enumerate(getattr(sketch.top, "overrides", ())):
         at = ("overrides", number)
-        when = {key: _place(key, value, matrix.get(key)) for key, value in written.when.items()}
-        known = {key: index for key, index in when.items() if index is not None}
-        if len(known) == len(when):
+        if (when := conditions.get((*at, "when"))) is not None:
             settings = (_Setting(path_of(key, shapers), one, (*at, "set", key)) for key, one in written.set_.items())
-            found.append(_Override(known, tuple(settings)))
-        unlike = [key for key, index in when.items() if index is None]
-        findings += [_not_in_matrix((*at, "when", key), key, written.when[key], matrix) for key in unlike]
+            found.append(_Override(when, tuple(settings)))
     # What chooses loads sets nothing in them.
     others = [(path, ("matrix", key)) for key, path in paths.items() if key not in CHOSEN]
     varied = _Override({}, tuple(_Setting(path, None, place) for path, place in others))
@@ -392,20 +413,6 @@ def _overrides(
         for one in override.settings:
             findings += _set_findings(sketch, one, [other for earlier, other in before if earlier.meets(override)])
             before.append((override, one))
-    return found, findings
-
-
-def _excluded(sketch: Sketch, matrix: Mapping[str, _Values]) -> tuple[list[dict[str, int]], list[Mistake]]:
-    """Of each entry of `exclude` the values of cells that are not measured, and what is wrong with any."""
-    found: list[dict[str, int]] = []
-    findings: list[Mistake] = []
-    for number, written in enumerate(getattr(sketch.top, "exclude", ())):
-        places = {key: _place(key, value, matrix.get(key)) for key, value in written.items()}
-        known = {key: index for key, index in places.items() if index is not None}
-        if len(known) == len(places):
-            found.append(known)
-        wrong = [key for key in places if key not in known]
-        findings += [_not_in_matrix(("exclude", number, key), key, written[key], matrix) for key in wrong]
     return found, findings
 
 

@@ -64,6 +64,11 @@ class Published(Part):
     source: Annotated[str, Field(min_length=1)] = Field(description="where it was published, by whom and when")
     row: Annotated[str, Field(min_length=1)] = Field(description="what was measured, in the words of the source")
     metric: Annotated[str, AfterValidator(known_metric)] = Field(description="the metric here that it is compared with")
+    stream: str | None = Field(default=None, description="the stream, leg or probe that it is compared with")
+    when: dict[str, Any] = Field(
+        default_factory=dict,
+        description="the cells that it is compared with: key of the matrix → one of its values, or its name",
+    )
     n: Annotated[int, Field(ge=1)] | None = Field(default=None, description="how many packets")
     min: Figure = Field(default=None, description="the smallest")
     mean: Figure = Field(default=None, description="the mean")

@@ -58,6 +58,7 @@ def within(a: float, of_a: Interval, b: float, of_b: Interval) -> Interval:
 # Pairs of configurations compared: the main figure's comparisons judged as one family, all others as another.
 
 
+SPREADS: Final = ("stddev", "pk_pk")
 STATISTICS: Final = ("p50", "p99_9", "max", "stddev")
 """What is compared unless something else is asked for. Each more makes every other one harder to show."""
 
@@ -68,6 +69,7 @@ ONE_REPETITION: Final = "one repetition: the spread of repetitions is unknown"
 NO_COMMON: Final = "fewer than two repetitions in common: the spread of repetitions is unknown"
 TIMESTAMPS: Final = "the timestamps differ"
 LABELS: Final = "the labels differ"
+LAUNCHES: Final = "etf sends its delta before the launch time on one side: the two count from different instants"
 
 Pair = tuple[Configuration, Configuration]
 
@@ -173,7 +175,7 @@ def _one(pair: Pair, names: tuple[str, str], metric: str, statistic: str) -> Dif
         of_a, of_b = ({n: value for n, value in of.items() if n in of_a and n in of_b} for of in (of_a, of_b))
     found = Difference(a, b, *names, metric, statistic, blocked, of_a, of_b)
     why_not = _why_not(found)
-    if not of_a or not of_b or why_not in (LABELS, TIMESTAMPS):
+    if not of_a or not of_b or why_not in (LABELS, TIMESTAMPS, LAUNCHES):
         return replace(found, why_not=why_not)
     bounds = tuple(one.clocks_ns(name, metric, of) for one, name, of in zip(pair, names, (of_a, of_b), strict=True))
     clocks = sum(bound for bound in bounds if bound is not None) if None not in bounds else None
@@ -200,6 +202,9 @@ def _why_not(one: Difference) -> str | None:
         return LABELS
     if all(ends) and len({*ends[0], *ends[1]}) > 1:
         return TIMESTAMPS
+    early = one.a.early_ns(one.stream, one.metric) | one.b.early_ns(one.stream_b, one.metric)
+    if one.statistic not in SPREADS and len(early) > 1:
+        return LAUNCHES
     if not one.of_a or not one.of_b:
         return _why_blank(one)
     if min(len(one.of_a), len(one.of_b)) == 1:

@@ -57,6 +57,15 @@ class Configuration:
         """The (from, to) timestamps that the metric was computed from: one pair, unless repetitions differ."""
         return tuple(dict.fromkeys((one.from_, one.to) for one in self._metrics(stream, metric).values()))
 
+    def early_ns(self, stream: str, metric: str) -> frozenset[int]:
+        """How long before the launch times that the metric counts from etf sent; 0 where a card or nothing launched."""
+        found = self._metrics(stream, metric)
+        return frozenset(
+            self.repetitions[repeat].streams[stream].early_ns or 0
+            for repeat, one in found.items()
+            if one.from_ == "launch"
+        )
+
     def clocks_ns(self, stream: str, metric: str, repeats: Iterable[int]) -> int | None:
         """By how much clocks may make the metric wrong in any of these repetitions, ± ns; None if nothing bounds it."""
         found = self._metrics(stream, metric)

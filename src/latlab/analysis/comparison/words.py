@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from math import ceil
 from typing import Final, Literal
 
-from latlab.analysis.comparison.compare import LABELS, TIMESTAMPS, Difference
+from latlab.analysis.comparison.compare import LABELS, SPREADS, TIMESTAMPS, Difference
 from latlab.analysis.comparison.effect import ALPHA
 from latlab.model.labels import VIRTUAL
 from latlab.model.metrics import METRICS_BY_NAME
@@ -26,7 +26,6 @@ _AT: Final = {
     "pk_pk": "peak to peak",
 }
 _SPREAD: Final = ("wider", "narrower")
-_SPREADS: Final = ("stddev", "pk_pk")
 
 
 @dataclass(frozen=True)
@@ -84,7 +83,7 @@ def direction(one: Difference) -> str:
 
 def directions(metric: str, statistic: str) -> tuple[str, str]:
     """What a figure that is more is, and one that is less: ("slower", "faster")."""
-    return _SPREAD if statistic in _SPREADS else METRICS_BY_NAME[metric].more_less
+    return _SPREAD if statistic in SPREADS else METRICS_BY_NAME[metric].more_less
 
 
 def signed(ns: float, half_ns: float) -> str:

@@ -78,8 +78,9 @@ class ToolKind:
     version: the command that prints the client's version. version_of: that, out of what it printed; ValueError: too
     old, or not that tool, with what is needed. writes_log: what the client measured is in the plan's log, not in what
     it prints. failed: what an exit status of the client other than 0 means, with what it printed and wrote to stderr;
-    None: nothing is known. lacking: why the machine that it runs on cannot do that, with programs. dropped_s: of what
-    the client measures this is dropped, from its beginning on. unready: what it means that the server runs and is not
+    None: nothing is known. lacking: why the machine that it runs on cannot do that, with programs. unbuilt: what of
+    the plan this build does not do, by what `version` printed. dropped_s: of what the client measures this is dropped,
+    from its beginning on. unready: what it means that the server runs and is not
     ready in time; None: nothing is known.
     """
 
@@ -93,5 +94,6 @@ class ToolKind:
     writes_log: bool = False
     failed: Callable[[ToolPlan, int, str, str], LabError] | None = None
     lacking: Callable[[Machine], LabError | None] = lambda machine: None
+    unbuilt: Callable[[ToolPlan, str], LabError | None] = lambda plan, printed: None
     dropped_s: int = 0
     unready: Callable[[ToolPlan], LabError] | None = None

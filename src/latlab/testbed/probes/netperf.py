@@ -18,7 +18,7 @@ SELECTORS = (
 """What it is to print, as NAME=VALUE; latencies in µs. Not SOCKET_TYPE: of `-T UDP` 2.7 says Stream, and sends UDP."""
 
 UNPACED = "Packet rate control is not compiled in."
-"""What a netperf that was built without --enable-intervals prints of -w (src/netsh.c)."""
+"""What a netperf that was built without --enable-intervals prints of -w, as soon as it reads it (src/netsh.c)."""
 
 
 def server(plan: ToolPlan) -> LoadProcess:
@@ -39,15 +39,15 @@ def client(plan: ToolPlan) -> LoadProcess:
     return LoadProcess("source", plan.asker, argv, ending="itself", towards=towards)
 
 
-def require_paced(plan: ToolPlan, printed: str) -> None:
-    """Raise a LabError if netperf ignored the period: a build without intervals reports it, and runs a closed loop."""
-    if plan.period_ns is not None and UNPACED in printed:
-        raise LabError(
-            f"netperf on {plan.asker} ignores the period: {UNPACED}",
-            where=f"probes.{plan.name}",
-            remedy="build netperf with `./configure --enable-intervals`, or leave out `period`; ping keeps a period "
-            "without netperf",
-        )
+def unbuilt(plan: ToolPlan, printed: str) -> LabError | None:
+    """That a period would be ignored: a build without intervals runs a closed loop."""
+    if plan.period_ns is None or UNPACED not in printed:
+        return None
+    return LabError(
+        f"ignores the period: {UNPACED}",
+        remedy="build netperf with `./configure --enable-intervals`, or leave out `period`; ping keeps a period "
+        "without netperf",
+    )
 
 
 def version_of(printed: str) -> str:
@@ -66,6 +66,8 @@ NETPERF = ToolKind(
     ("netserver",),
     server,
     client,
-    ("netperf", "-V"),
+    # -V prints the version and ends it; of what precedes it, it prints first what it was built without.
+    ("netperf", "-w", "1ms", "-V"),
     version_of,
+    unbuilt=unbuilt,
 )

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from latlab.hosts.tools import PACKAGES, install_remedy
-from latlab.model.errors import LabError
+from latlab.model.errors import LabError, UnavailableError
 from latlab.testbed.apply import TestBed
 from latlab.testbed.loads.base import LoadProcess, Output
 from latlab.testbed.loads.runner import END_S, NotReadyError, RunningProcess
@@ -38,11 +38,15 @@ class ToolRunner:
         self._clients: dict[str, RunningProcess] = {}
         self._ran: list[ToolRan] = []
 
+    async def look(self) -> None:
+        """Read the clients' versions. UnavailableError: a tool is not there, or not what is needed."""
+        for plan in self.plans:
+            self._versions[plan.name] = await self._version(plan)
+
     async def start(self) -> None:
-        """Start the servers until each answers. LabError, with all processes ended: a tool is not what is needed."""
+        """Start the servers until each answers. LabError, with all processes ended: one does not."""
         try:
             for plan in self.plans:
-                self._versions[plan.name] = await self._version(plan)
                 if server := TOOLS[plan.kind].server:
                     self._servers[plan.name] = await self._server(plan, server(plan))
         except BaseException:
@@ -99,17 +103,21 @@ class ToolRunner:
             raise meant(plan) if meant else error from None
 
     async def _version(self, plan: ToolPlan) -> str:
-        """The client's version. LabError: the tool is not there, or not one whose words are known."""
+        """The client's version. UnavailableError: the tool is not there, or not one that does what the plan asks."""
         kind = TOOLS[plan.kind]
         host, where = self._bed.hosts[plan.asker], f"probes.{plan.name}"
         said = await host.run(kind.version, check=False)
+        printed = said.stdout + said.stderr
         try:
-            return kind.version_of(said.stdout + said.stderr)
+            version = kind.version_of(printed)
         except ValueError as error:
             program = kind.asks[0]
             package = PACKAGES.get(program, program)
-            raise LabError(
+            raise UnavailableError(
                 f"{plan.kind} on {plan.asker} cannot be used: {error}",
                 where=where,
                 remedy=f"another version of {package}: {install_remedy(program)}",
             ) from None
+        if lack := kind.unbuilt(plan, printed):
+            raise UnavailableError(f"{plan.kind} on {plan.asker} {lack.what}", where=where, remedy=lack.remedy)
+        return version
