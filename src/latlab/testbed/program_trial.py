@@ -16,9 +16,7 @@ OF_PROGRAMS: Final = "timestamps by eBPF, places of losses, watch"
 KERNEL_TYPES: Final = "/sys/kernel/btf/vmlinux"
 """Without these no program is loaded."""
 WITH_TYPES: Final = "a kernel with CONFIG_DEBUG_INFO_BTF"
-PROGRAMS_REMEDY: Final = (
-    "let root load BPF programs; without them sockets take the timestamps, and losses have no place"
-)
+PROGRAMS_REMEDY: Final = "let root load them; without them sockets take the timestamps, and losses have no place"
 LOADED: Final = "BPF programs can be loaded"
 TRIED_S: Final = 60.0
 FOLDER: Final = "/var/lib"
