@@ -35,7 +35,8 @@ def compare(
             "--metric",
             metavar="NAME",
             rich_help_panel=FIGURES,
-            help="Compare this metric (repeatable); latency if not given.",
+            help="Compare this metric (repeatable); if not given, those that the run's page compares: latency, "
+            "latency_user, round trips, and of timers wakeup and interrupt, the scenario's headline first.",
             autocompletion=complete_metric,
         ),
     ] = None,

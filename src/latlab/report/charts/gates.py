@@ -229,7 +229,8 @@ class _LanesPlace:
                 sheet.lines([[(self.x(0), down), (self.x(cycle_ns), down)]], LOST_COLOUR, 1.2)
                 return
             for start, last in _stretches(openings, accepted, flow, cycle_ns):
-                length_ns = last - start + promised.frame_ns
+                # Those that all leave as a window opens would be too narrow to be seen.
+                length_ns = max(last - start + promised.frame_ns, cycle_ns // 250)
                 self.box(start, length_ns, down - 0.055, 0.11, on.INK, alpha=_MANY_ALPHA, name="frames")
             return
         waits: list[tuple[int, int]] = []
