@@ -8,7 +8,7 @@ import typer
 from latlab.cli.completion import complete_metric, complete_run
 from latlab.cli.options import RUNS, Full, Json, JUnit, Runs, Strict
 from latlab.cli.output import open_console, print_json, write
-from latlab.model.errors import UsageError, making_sense_of
+from latlab.model.errors import UsageError, making_sense_of, writing
 
 FIGURES: Final = "What is compared"
 BASELINE: Final = "Regression"
@@ -116,7 +116,8 @@ def compare(
         found = comparing.compare(sides or (), runs, asked, baseline=baseline, by=by)
     code = comparing.exit_code(found, strict=strict, need_power=need_power)
     if junit is not None:
-        junit.write_text(comparison_junit(found, need_power=need_power), encoding="utf-8")
+        with writing(junit):
+            junit.write_text(comparison_junit(found, need_power=need_power), encoding="utf-8")
     if as_json:
         print_json(found.document() | {"exit_status": code})
     elif markdown:
