@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import io
 import os
 from pathlib import Path
 
@@ -11,10 +12,11 @@ import pytest
 
 import latlab.cli
 from latlab.model.errors import EXIT_LAB, file_remedy, rejection_remedy, system_error
+from latlab.report.charts.sheet import FORMATS
 
 REMEDIES = {
-    errno.ENOSPC: "free space, or choose another folder for the runs",
-    errno.EROFS: "the file system is mounted read-only: choose another folder for the runs",
+    errno.ENOSPC: "free space, or choose another folder",
+    errno.EROFS: "the file system is mounted read-only: choose another folder",
     errno.EMFILE: "raise the limit of open files: `ulimit -n`",
     errno.EISDIR: "there is a folder where a file is expected: remove it, or rename it",
     errno.EIO: "",
@@ -59,5 +61,63 @@ def test_a_refusal_that_a_library_reports_in_its_own_words_is_no_fault_of_ours(
         latlab.cli.main()
     assert ended.value.code == EXIT_LAB
     assert capsys.readouterr().err == (
-        "latlab: this machine: No space left on device (free space, or choose another folder for the runs)\n"
+        "latlab: this machine: No space left on device (free space, or choose another folder)\n"
     )
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "doctor --help",
+        "explain",
+        "explain preempt-rt",
+        "list",
+        "plan first",
+        "gates tsn-bridges",
+        "validate first --json",
+    ],
+)
+def test_standard_output_that_takes_no_more_is_named_and_nothing_else(
+    words: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("sys.argv", ["latlab", *words.split()])
+    error = io.StringIO()
+    with Path("/dev/full").open("w", encoding="utf-8") as full:
+        monkeypatch.setattr("sys.stdout", full)
+        monkeypatch.setattr("sys.stderr", error)
+        with pytest.raises(SystemExit) as ended:
+            latlab.cli.main()
+    assert ended.value.code == EXIT_LAB
+    assert error.getvalue() == (
+        "latlab: standard output: cannot be written: No space left on device (free space, or redirect it elsewhere)\n"
+    )
+
+
+@pytest.mark.parametrize("kind", FORMATS)
+def test_a_picture_that_cannot_be_written_is_named(
+    kind: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    path = tmp_path / f"gates.{kind}"
+    path.symlink_to("/dev/full")
+    assert _refused(["gates", "tsn-bridges", "--picture", str(path)], monkeypatch, capsys) == (
+        f"latlab: {path}: No space left on device (free space, or choose another folder)\n"
+    )
+
+
+def test_a_scenario_that_cannot_be_written_is_named(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["init", "/dev/full", "--force", "--bridge", "tap"]
+    assert _refused(words, monkeypatch, capsys) == (
+        "latlab: /dev/full: No space left on device (free space, or choose another folder)\n"
+    )
+
+
+def _refused(words: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> str:
+    """What the command line prints on standard error, with the exit code of a machine that refuses."""
+    monkeypatch.setattr("sys.argv", ["latlab", *words])
+    with pytest.raises(SystemExit) as ended:
+        latlab.cli.main()
+    assert ended.value.code == EXIT_LAB
+    return capsys.readouterr().err

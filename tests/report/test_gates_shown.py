@@ -17,8 +17,8 @@ from latlab.gates_listing import BAR_COLUMNS, bars, print_gates
 from latlab.model.errors import UsageError
 from latlab.model.part import Keys
 from latlab.report.charts.gates import gates_chart
-from latlab.report.charts.sheet import COLOURS, DrawnLines
-from latlab.report.gates import Promised, as_document, scenario_ports, schedules
+from latlab.report.charts.sheet import COLOURS, LOST_COLOUR, QUIET, DrawnLines
+from latlab.report.gates import Promised, as_document, departs_when, scenario_ports, schedules
 from latlab.report.places import matrix_titles
 from latlab.scenario import MatrixCell, load_scenario
 
@@ -280,7 +280,7 @@ MANY = {
 
 
 def test_each_open_gate_is_drawn_in_its_colour(tmp_path: Path) -> None:
-    (piece,) = [one for one in gates_chart("gates", shown(tmp_path)).pieces() if one.told]
+    (piece,) = [one for one in gates_chart("gates", shown(tmp_path), {}).pieces() if one.told]
     width = max(x for path in lines(piece, "lane") for x, _ in path) - min(lines(piece, "lane")[0])[0]
     windows = [part for part, _ in piece.parts if isinstance(part, DrawnLines) and part.name == "window"]
     for traffic_class, share in {0: 101 / 503, 1: 1.0, 2: 109 / 503, 3: 190 / 503}.items():
@@ -292,7 +292,7 @@ def test_each_open_gate_is_drawn_in_its_colour(tmp_path: Path) -> None:
 @pytest.mark.parametrize("parts", [{}, {"streams": MANY, "shapers": {"sensor.eth0": ASSISTED}}], ids=["plain", "full"])
 @pytest.mark.parametrize("wide", [True, False])
 def test_no_text_overlaps_another_or_leaves_the_chart(tmp_path: Path, parts: Any, wide: bool) -> None:
-    chart = gates_chart("gates", shown(tmp_path, loads={"netperf": NETPERF}, **parts))
+    chart = gates_chart("gates", shown(tmp_path, loads={"netperf": NETPERF}, **parts), {})
     pieces = chart.pieces(wide=wide)
     assert sum(len(texts(piece)) for piece in pieces) > 15
     assert [overlapping(piece) for piece in pieces] == [[]] * len(pieces)
@@ -300,11 +300,55 @@ def test_no_text_overlaps_another_or_leaves_the_chart(tmp_path: Path, parts: Any
 
 def test_windows_of_txtime_assist_are_drawn_early_too(tmp_path: Path) -> None:
     (piece,) = [
-        one for one in gates_chart("gates", shown(tmp_path, shapers={"sensor.eth0": ASSISTED})).pieces() if one.told
+        one for one in gates_chart("gates", shown(tmp_path, shapers={"sensor.eth0": ASSISTED}), {}).pieces() if one.told
     ]
     (left, _), *_, (right, _) = sorted(lines(piece, "lane")[0])
     starts = sorted((min(path)[0] - left) / (right - left) * 503_000 for path in lines(piece, "as-they-appear"))
     assert starts == pytest.approx([0, 453_000], abs=1)
+
+
+LAUNCHED = STREAM | {"launch_time": True}
+WITH_ETF = TAPRIO | {"children": {0: {"kind": "etf", "delta": "200us"}}}
+
+
+def spans(piece: Any, name: str, fill: str = "") -> list[tuple[float, float]]:
+    """From where to where in the cycle what has this name and this colour reaches, in µs."""
+    (left, _), *_, (right, _) = sorted(lines(piece, "lane")[0])
+    drawn = [part for part, _ in piece.parts if isinstance(part, DrawnLines) and part.name == name]
+    paths = [path for part in drawn if fill in ("", part.fill) for path in part.paths]
+    ends = [(min(x for x, _ in path), max(x for x, _ in path)) for path in paths]
+    return sorted(((one - left) / (right - left) * 503, (other - left) / (right - left) * 503) for one, other in ends)
+
+
+def test_launch_times_of_many_phases_are_drawn_where_they_are_taken_and_their_frames_where_they_leave(
+    tmp_path: Path,
+) -> None:
+    shapers, streams = {"sensor.eth0": WITH_ETF}, {"drifting": LAUNCHED | {"period": "1006001ns"}}
+    found = shown(tmp_path, shapers=shapers, streams=streams)
+    ((_, (one,)),) = found
+    (piece,) = [piece for piece in gates_chart("gates", found, {}).pieces() if piece.told]
+    # taprio takes those of its window, 0 to 101 µs. Its etf hands each on 200 µs ahead, while the gate is closed: they
+    # leave as it opens, up to 101 µs before their launch times.
+    assert spans(piece, "launches", QUIET) == [pytest.approx((0.001, 101), abs=0.1)]
+    assert spans(piece, "launches", LOST_COLOUR) == [
+        pytest.approx((0, 0), abs=0.01),
+        pytest.approx((101, 503), abs=0.2),
+    ]
+    assert [start for start, _ in spans(piece, "frames")] == pytest.approx([0], abs=0.01)
+    assert departs_when(one.promises[0]).endswith(" ns before launch")
+
+
+def test_frames_of_launch_times_leave_as_early_as_an_etf_without_gates_hands_them_on(tmp_path: Path) -> None:
+    shapers = {"sensor.eth0": TAPRIO | {"mode": "txtime-assist", "delta": "200us"}}
+    found = shown(tmp_path, shapers=shapers, streams={"drifting": LAUNCHED | {"period": "1006001ns"}})
+    (piece,) = [piece for piece in gates_chart("gates", found, {}).pieces() if piece.told]
+    assert spans(piece, "frames") == [pytest.approx((303, 404), abs=0.2)]
+
+
+def test_waits_that_end_together_are_one_dashed_line(tmp_path: Path) -> None:
+    found = shown(tmp_path, streams={"odd": STREAM | {"period": "50300ns", "priority": 0}})
+    (piece,) = [piece for piece in gates_chart("gates", found, {}).pieces() if piece.told]
+    assert [span for span in spans(piece, "waits") if span[1] - span[0] > 1] == [pytest.approx((0, 313), abs=0.1)]
 
 
 @pytest.mark.parametrize("kind", ["png", "svg", "pdf"])
@@ -312,13 +356,13 @@ def test_the_same_schedules_make_the_same_file(tmp_path: Path, kind: str) -> Non
     found = shown(tmp_path)
     paths = [tmp_path / f"{name}.{kind}" for name in ("one", "other")]
     for path in paths:
-        gates_chart("gates", found).save(path)
+        gates_chart("gates", found, {}).save(path)
     assert paths[0].read_bytes() == paths[1].read_bytes()
 
 
 def test_a_picture_of_an_unknown_kind_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"end it in \.png, \.svg or \.pdf"):
-        gates_chart("gates", shown(tmp_path)).save(tmp_path / "gates.jpeg")
+        gates_chart("gates", shown(tmp_path), {}).save(tmp_path / "gates.jpeg")
 
 
 def test_groups_of_cells_are_named_by_their_values_or_one_by_one() -> None:

@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 import yaml
-from drawn_parts import lines, points
+from drawn_parts import lines, points, texts
 
+from latlab.model.part import Keys
 from latlab.recordings.run_folder import RunFolder
 from latlab.report.build import write_report
 from latlab.report.charts.gates import gates_chart, port_chart, run_schedules
@@ -59,7 +60,12 @@ def test_lanes_have_their_gates_their_launches_and_words(tmp_path: Path) -> None
 def test_cells_with_schedules_of_their_own_are_drawn_apart(tmp_path: Path) -> None:
     other = TAPRIO | {"gates": [{"open": [0, 1, 2], "for": "250us"}]}
     folder = gated(tmp_path, matrix={"shapers.sensor.eth0": [TAPRIO, other]})
-    first, second = [one.told for one in gates_chart("gated", run_schedules(folder)).pieces() if one.told]
+    found = run_schedules(folder)
+    labels: dict[str, Keys] = {slugs[0]: {"gates": number} for number, (slugs, _) in enumerate(found)}
+    pieces = gates_chart("gated", found, labels).pieces()
+    named = [text for piece in pieces for text in texts(piece) if "1 cell" in text]
+    assert named == ["1 cell, gates 0", "1 cell, gates 1"]
+    first, second = [one.told for one in pieces if one.told]
     assert "cycle 500 µs" in first and "cycle 250 µs" in second
     assert second.count("its gate never closes") == 3
 

@@ -279,6 +279,7 @@ def test_an_agent_that_is_not_this_labs_is_replaced_and_recordings_need_no_progr
 
 
 def test_the_doctor_examines_a_machine_and_changes_nothing_there(bench: Bench) -> None:
+    has_types = Path("/sys/kernel/btf/vmlinux").exists()
     before = bench.traces()
     config = bench.place.folder / "boards" / "config"
     ended = bench.latlab("doctor", "--on", "board1", "--ssh-config", config, "--json")
@@ -287,6 +288,9 @@ def test_the_doctor_examines_a_machine_and_changes_nothing_there(bench: Bench) -
     assert found["latlab-agent"]["ok"] and found["ip"]["ok"]
     assert found["agents: /var/lib/latlab/agents"]["found"] == "/var/lib is mounted for programs and files"
     assert found["gate schedules (taprio)"]["found"]
+    assert found["timestamps by eBPF, places of losses, watch"]["found"] == (
+        "BPF programs can be loaded" if has_types else "missing: /sys/kernel/btf/vmlinux"
+    )
     assert bench.traces() == before
     bench.boards["board1"].lose()
     lost = bench.latlab("doctor", "--on", "board1", "--ssh-config", config)

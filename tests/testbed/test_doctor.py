@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from lab_machine import dump
 
 from latlab.hosts import MACHINE, LocalMachine
 from latlab.testbed import doctor as doctors
+from latlab.testbed.agent_binary import find_agent
 from latlab.testbed.bridges.table import BRIDGES
 from latlab.testbed.doctor import (
     WORTH,
@@ -24,6 +26,7 @@ from latlab.testbed.doctor import (
 from latlab.testbed.images import Image
 from latlab.testbed.journal import Journal
 from latlab.testbed.machine import Machine
+from latlab.testbed.program_trial import KERNEL_TYPES, OF_PROGRAMS, PROGRAMS_REMEDY, no_programs
 
 pytestmark = [pytest.mark.real, pytest.mark.usefixtures("machine")]
 
@@ -47,11 +50,59 @@ def test_it_knows_what_this_machine_can_do() -> None:
     assert findings["ip"].ok
 
 
-def test_a_kernel_without_btf_is_named_with_what_it_cannot_do(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    assert found()["timestamps by eBPF, places of losses, watch"].ok
-    monkeypatch.setattr(doctors, "BTF", {str(tmp_path / "vmlinux"): "a kernel with CONFIG_DEBUG_INFO_BTF"})
-    limited = found()["timestamps by eBPF, places of losses, watch"]
-    assert (limited.ok, limited.remedy) == (None, "a kernel with CONFIG_DEBUG_INFO_BTF")
+class Limited(LocalMachine):
+    """This machine, for programs that are started by `before`. is_far: as if its files were not here."""
+
+    def __init__(self, before: Sequence[str], is_far: bool = False) -> None:
+        super().__init__(MACHINE)
+        self.before = tuple(before)
+        self.files_are_here = not is_far
+
+    def command(self, argv: Sequence[str]) -> tuple[str, ...]:
+        return (*self.before, *argv)
+
+
+UNPRIVILEGED = ("setpriv", "--bounding-set", "-sys_admin,-bpf,-perfmon")
+SECURITY = "/sys/kernel/security"
+LOCKED = f"mount -t tmpfs none {SECURITY} && echo '[confidentiality]' >{SECURITY}/lockdown"
+NO_BTF = "mount -t tmpfs none /sys/kernel/btf"
+
+
+def mounted(script: str) -> tuple[str, ...]:
+    return ("unshare", "--mount", "sh", "-c", f'{script} && exec "$@"', "sh")
+
+
+@pytest.mark.skipif(not Path(KERNEL_TYPES).exists(), reason="this kernel has no BTF, so no BPF program is loaded")
+@pytest.mark.parametrize(
+    ("before", "why"),
+    [
+        ((), ""),
+        (UNPRIVILEGED, "it takes root, or CAP_BPF and CAP_PERFMON"),
+        ((*mounted(LOCKED), *UNPRIVILEGED), "this kernel is locked down (lockdown=confidentiality)"),
+        (mounted(NO_BTF), "this kernel has no BTF (CONFIG_DEBUG_INFO_BTF)"),
+    ],
+)
+@pytest.mark.parametrize("is_far", [False, True])
+def test_whether_the_kernel_takes_bpf_programs_is_tried_and_nothing_stays(
+    before: Sequence[str], why: str, is_far: bool, tmp_path: Path
+) -> None:
+    refused = asyncio.run(no_programs(Limited(before, is_far), str(find_agent()), str(tmp_path)))
+    assert refused == (f"no tx_sched, tx_soft by eBPF: {why}" if why else "")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_kernel_that_takes_no_bpf_programs_is_named_with_what_it_cannot_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def refused(*_: object) -> str:
+        return "this kernel is locked down"
+
+    monkeypatch.setattr(doctors, "no_programs", refused)
+    limited = found()[OF_PROGRAMS]
+    assert (limited.ok, limited.found, limited.remedy) == (None, "this kernel is locked down", PROGRAMS_REMEDY)
+
+
+def test_where_the_agent_cannot_be_run_it_is_said_that_nothing_was_tried(tmp_path: Path) -> None:
+    not_there = asyncio.run(no_programs(LocalMachine(MACHINE), str(tmp_path / "agent"), str(tmp_path)))
+    assert not_there.startswith("not tried: ") and "agent: not found" in not_there
 
 
 def test_whatever_is_not_well_comes_with_a_remedy() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ from latlab.scenario import parse
 from latlab.testbed.guests.start import TAG, planned_site
 from latlab.testbed.loads import plan_loads
 from latlab.testbed.places import Places
-from latlab.testbed.plan import Command, PlannedCell, plan_text
+from latlab.testbed.plan import UNTIL_READY, Command, PlannedCell, plan_text
 from latlab.testbed.site import Site
 from latlab.testbed.tuning.cpus import HALT_POLL
 
@@ -40,6 +41,38 @@ def test_what_cells_share_stands_once_and_what_differs_by_its_cell() -> None:
     assert "iperf3" not in common + idle
     assert "ip netns exec latlab-RUN-sensor iperf3 --client" in busy
     assert "# sensor: SCHED_FIFO 90\nip netns exec latlab-RUN-sensor latlab-agent talk &" in idle
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("process", "ready", "says"),
+    [
+        (
+            "sleep 60",
+            'sh -c "echo not yet; exit 1"',
+            "start vm1: 'sh -c echo not yet; exit 1' expected 'answers' within 3 s",
+        ),
+        ("sleep 60", "sleep 50", "start vm1: 'sleep 50' expected 'answers' within 3 s, actual ''"),
+        ("true", "false", "start vm1: it ended"),
+        ("sleep 60", "rm once", ""),
+    ],
+    ids=["refuses", "hangs", "ended", "ready"],
+)
+def test_a_pasted_service_is_waited_for_as_long_as_by_a_run_and_what_it_printed_is_shown(
+    tmp_path: Path, process: str, ready: str, says: str
+) -> None:
+    (tmp_path / "vm1.log").write_text("its last words\n")
+    script = f"""{UNTIL_READY}
+        {process} >/dev/null 2>&1 & service=$!
+        (sleep 0.5; touch once) &
+        status=0; until_ready 3 $service 'start vm1' vm1.log answers {ready} || status=$?
+        kill $service 2>/dev/null
+        exit $status"""
+    began = time.monotonic()
+    ended = subprocess.run(["sh", "-c", script], cwd=tmp_path, capture_output=True, text=True, check=False, timeout=60)
+    assert time.monotonic() - began < 20
+    assert (ended.returncode, ended.stderr.startswith(says)) == (1 if says else 0, True), ended.stderr
+    assert ("its last words" in ended.stderr) == bool(says)
 
 
 def test_a_cell_with_another_test_bed_has_its_own_commands() -> None:

@@ -42,7 +42,7 @@ def test_a_disk_that_fills_up_is_reported_with_a_remedy_whenever_it_happens(
     ended = run_while_it_fills(place, phase, left)
     assert ended.status == 3
     assert "No space left on device" in ended.out + ended.err
-    assert "free space, or choose another folder for the runs" in ended.out + ended.err
+    assert "free space, or choose another folder" in ended.out + ended.err
     assert place.trace() == before
     (place.runs / "other").unlink()
     for folder in RunFolder(place.only_run()).cells():

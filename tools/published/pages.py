@@ -20,7 +20,7 @@ from PIL import Image
 
 from latlab.model.errors import LabError
 from latlab.notebook import Run
-from latlab.report.charts.sheet import Plotted, write_figure
+from latlab.report.charts.sheet import Plotted, figure_bytes
 from latlab.scenario import load_scenario
 from published import FIVE
 from published.claims import US, Agrees, Claim, Figures, Finding, number
@@ -317,9 +317,7 @@ def write_pictures(part: Part, figures: Figures, folder: Path) -> list[str]:
 
 
 def _write_picture(chart: Plotted, said: str, path: Path) -> None:
-    file = io.BytesIO()
-    write_figure(chart.figure(said), file, "png")
-    with Image.open(file) as drawn:
+    with Image.open(io.BytesIO(figure_bytes(chart.figure(said), "png"))) as drawn:
         # By how often they occur, as by default, a thin line would get the colour of a wide one.
         drawn.convert("RGB").quantize(_COLOURS, Image.Quantize.MAXCOVERAGE, kmeans=1).save(path, optimize=True)
     if path.stat().st_size > MOST_BYTES:

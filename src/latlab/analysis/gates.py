@@ -155,6 +155,18 @@ class Openings:
         cycle, number = np.divmod(np.asarray(index, dtype=np.int64), np.int64(len(self.start_ns)))
         return cycle * np.int64(self.cycle_ns) + self.start_ns[number]
 
+    def departures(self, first_ns: int, last_ns: int) -> Iterator[tuple[int, int]]:
+        """The first and last instants, opening by opening, at which packets that are there from first_ns to last_ns
+        may start. ValueError: never.
+        """
+        if self.always:
+            yield first_ns, last_ns
+            return
+        for number in range(int(self.index(first_ns)), int(self.index(last_ns)) + 1):
+            opens = int(self.opens_ns(number))
+            over = opens + int((self.last_ns - self.start_ns)[number % len(self.start_ns)])
+            yield max(first_ns, opens), max(min(last_ns, over), opens)
+
     def departs(self, at_ns: ArrayLike) -> Int64:
         """When a packet that is there at each instant may start: then, or as the next window opens. int64, as at_ns.
 

@@ -8,7 +8,7 @@ import typer
 from latlab.cli.completion import complete_metric, complete_run
 from latlab.cli.options import RUNS, Full, Json, JUnit, Runs, Strict
 from latlab.cli.output import open_console, print_json, write
-from latlab.model.errors import UsageError, making_sense_of
+from latlab.model.errors import UsageError, making_sense_of, writing
 
 FIGURES: Final = "What is compared"
 BASELINE: Final = "Regression"
@@ -35,7 +35,8 @@ def compare(
             "--metric",
             metavar="NAME",
             rich_help_panel=FIGURES,
-            help="Compare this metric (repeatable); latency if not given.",
+            help="Compare this metric (repeatable); if not given, those that the run's page compares: latency, "
+            "latency_user, round trips, and of timers wakeup and interrupt, the scenario's headline first.",
             autocompletion=complete_metric,
         ),
     ] = None,
@@ -115,7 +116,8 @@ def compare(
         found = comparing.compare(sides or (), runs, asked, baseline=baseline, by=by)
     code = comparing.exit_code(found, strict=strict, need_power=need_power)
     if junit is not None:
-        junit.write_text(comparison_junit(found, need_power=need_power), encoding="utf-8")
+        with writing(junit):
+            junit.write_text(comparison_junit(found, need_power=need_power), encoding="utf-8")
     if as_json:
         print_json(found.document() | {"exit_status": code})
     elif markdown:

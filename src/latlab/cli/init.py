@@ -12,7 +12,7 @@ import typer
 from latlab.cli.options import FILES, Json
 from latlab.cli.output import print_json, write
 from latlab.model.bridges import KINDS
-from latlab.model.errors import UsageError
+from latlab.model.errors import UsageError, writing
 
 if TYPE_CHECKING:
     from latlab.scenario.draft import Draft, DraftMachine
@@ -233,7 +233,8 @@ def init(
     if ask or (not given and sys.stdin.isatty()):
         given = _asked(given, file)
     draft, text = _drafted(given, file)
-    file.write_text(text, encoding="utf-8")
+    with writing(file):
+        file.write_text(text, encoding="utf-8")
     commands = next_commands(draft, file)
     if as_json:
         print_json({"scenario": str(file), "next": commands})

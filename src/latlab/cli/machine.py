@@ -36,7 +36,7 @@ def doctor(
     """Show what a machine can measure, and what is missing.
 
     For each missing prerequisite it says how to get it. It exits with 3 if runs would fail. A machine over ssh needs a
-    shell and BusyBox's programs to be examined; nothing is copied there.
+    shell and BusyBox's programs to be examined. The agent is copied there to try BPF programs, and removed again.
 
     Examples:
         # Before the first run; some checks need root

@@ -56,10 +56,28 @@ def write(text: str) -> None:
         sys.stdout.write(text)
         sys.stdout.flush()
     except OSError as error:
-        from latlab.console import write_to_nobody
+        refused = _no_more(error)
+        if not isinstance(error, BrokenPipeError):
+            raise refused from None
 
-        write_to_nobody(sys.stdout)
-        if isinstance(error, BrokenPipeError):
-            return
-        remedy = "free space, or redirect it elsewhere" if error.errno == errno.ENOSPC else ""
-        raise LabError(f"cannot be written: {error.strerror}", where="standard output", remedy=remedy) from None
+
+def refused_output(error: OSError) -> LabError | None:
+    """That standard output takes no more, where that is what the error says; None of another error."""
+    if error.filename is not None or isinstance(error, BrokenPipeError):
+        return None
+    try:
+        # Who printed does not say where to: what takes nothing takes no empty line either.
+        sys.stdout.write("\n")
+        sys.stdout.flush()
+    except OSError as again:
+        return _no_more(again)
+    return None
+
+
+def _no_more(error: OSError) -> LabError:
+    """That standard output takes no more; what is printed after that goes nowhere."""
+    from latlab.console import write_to_nobody
+
+    write_to_nobody(sys.stdout)
+    remedy = "free space, or redirect it elsewhere" if error.errno == errno.ENOSPC else ""
+    return LabError(f"cannot be written: {error.strerror}", where="standard output", remedy=remedy)

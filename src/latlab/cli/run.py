@@ -35,7 +35,7 @@ from latlab.cli.options import (
     Windows,
 )
 from latlab.cli.output import open_console, print_json, write
-from latlab.model.errors import making_sense_of, reads_files
+from latlab.model.errors import making_sense_of, reads_files, writing
 
 if TYPE_CHECKING:
     from latlab.analysis.windows import Named
@@ -143,7 +143,9 @@ def report(
         from latlab.result import load_result
 
         with making_sense_of(folder.path):
-            junit.write_text(result_junit(load_result(folder), strict=strict), encoding="utf-8")
+            text = result_junit(load_result(folder), strict=strict)
+        with writing(junit):
+            junit.write_text(text, encoding="utf-8")
     raise typer.Exit(code)
 
 

@@ -120,14 +120,15 @@ def gates(
 
     loaded = load_scenario(scenario_path(scenario, "gates", as_json=as_json))
     found = promised_groups(loaded.combinations)
+    labels = {cell.slug: cell.label for cell in loaded.combinations}
     if picture is not None:
         from latlab.report.charts.gates import gates_chart
 
-        gates_chart(loaded.scenario.name, found).save(picture)
+        gates_chart(loaded.scenario.name, found, labels).save(picture)
     if as_json:
         listed = [{"cells": cells, "ports": [as_document(port) for port in ports]} for cells, ports in found]
         print_json({"scenario": loaded.scenario.name, "schedules": listed})
     else:
-        print_gates(found, {cell.slug: cell.label for cell in loaded.combinations}, open_console())
+        print_gates(found, labels, open_console())
         if picture is not None:
             open_console().print(f"Picture: {picture.resolve()}", highlight=False, markup=False, soft_wrap=True)

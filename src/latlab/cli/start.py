@@ -10,7 +10,7 @@ from contextlib import suppress
 from typing import Final
 
 from latlab.cli.app import app
-from latlab.cli.output import print_json, replace_characters
+from latlab.cli.output import print_json, refused_output, replace_characters
 from latlab.model.errors import EXIT_LAB, LatlabError, as_system_error, is_panic, own_fault, system_error
 
 INTERRUPTED: Final = 130
@@ -32,7 +32,7 @@ def main() -> None:
     except LatlabError as error:
         sys.exit(_failed(error))
     except OSError as error:
-        sys.exit(_failed(system_error(error)))
+        sys.exit(_failed(refused_output(error) or system_error(error)))
     except SystemExit as end:
         # What the command line library makes of Ctrl-C is none of our exit codes.
         if end.code != INTERRUPTED:

@@ -122,9 +122,9 @@ def file_remedy(error: OSError, path: Path | str | None = None) -> str:
     path = Path(str(path or error.filename or "."))
     match error.errno:
         case errno.ENOSPC | errno.EDQUOT:
-            return "free space, or choose another folder for the runs"
+            return "free space, or choose another folder"
         case errno.EROFS:
-            return "the file system is mounted read-only: choose another folder for the runs"
+            return "the file system is mounted read-only: choose another folder"
         case errno.ENOENT:
             return "" if path.parent.is_dir() else f"make the folder first: mkdir -p {path.parent}"
         case errno.EISDIR:
@@ -165,6 +165,16 @@ def system_error(error: OSError) -> LabError:
         where=str(error.filename or "this machine"),
         remedy=file_remedy(error),
     )
+
+
+@contextmanager
+def writing(path: Path) -> Iterator[None]:
+    """A context in which this file is written. OSError: that failed, and names it: the system names no open file."""
+    try:
+        yield
+    except OSError as error:
+        error.filename = error.filename or str(path)
+        raise
 
 
 @contextmanager

@@ -12,10 +12,10 @@ from latlab.analysis.gates import GateEntry, Schedule
 from latlab.analysis.promise import GatedStream, Handover, Launch, LaunchQueue, Promise
 from latlab.analysis.words import duration
 from latlab.model.errors import UsageError
-from latlab.model.part import Document
+from latlab.model.part import Document, Keys
 from latlab.report import rows
 from latlab.report.document import bad_if
-from latlab.report.places import cell_title
+from latlab.report.places import cell_title, matrix_titles
 from latlab.report.text import exact
 from latlab.result.types import Gates, Result, Statistics
 from latlab.scenario import End, Etf, Flow, MatrixCell, Route, Scenario, Taprio, format_rate
@@ -90,6 +90,11 @@ KEPT_BY = {
 def promised_groups(every: Sequence[MatrixCell]) -> Scheduled:
     """The cells' schedules, those of a group with their bounds. UsageError: no cell has one."""
     return [(group.cells, [Promised.of(port) for port in group.ports]) for group in schedules(every)]
+
+
+def titles_of(cells: Sequence[str], labels: Mapping[str, Keys]) -> str:
+    """What a group of cells is called. labels: by slug, of the cells that there are: a run may not have come to all."""
+    return matrix_titles([slug for slug in cells if slug in labels], labels)
 
 
 def port_title(port: GatePort) -> str:
@@ -183,7 +188,21 @@ def departs(promised: Promise) -> str:
     """When its packets depart after their launch, for people: "0 to 405 µs"; "never"."""
     if promised.earliest_ns is None or promised.latest_ns is None:
         return "never"
-    first, last = short(promised.earliest_ns), short(promised.latest_ns)
+    return _from_to(promised.earliest_ns, promised.latest_ns)
+
+
+def departs_when(promised: Promise) -> str:
+    """The same in words: "at launch", "0 to 405 µs after launch", "100 µs to 1 µs before launch", "never"."""
+    first, last = promised.earliest_ns, promised.latest_ns
+    if first is None or last is None:
+        return "never"
+    if first == last == 0:
+        return "at launch"
+    return f"{_from_to(-first, -last)} before launch" if last <= 0 else f"{_from_to(first, last)} after launch"
+
+
+def _from_to(first_ns: int, last_ns: int) -> str:
+    first, last = short(first_ns), short(last_ns)
     return first if first == last else f"{first} to {last}"
 
 

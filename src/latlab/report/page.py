@@ -34,7 +34,7 @@ from latlab.report.document import (
     bad_if,
     filled,
 )
-from latlab.report.gates import ENTRY_HEADINGS, Scheduled, entry_rows, port_title
+from latlab.report.gates import ENTRY_HEADINGS, Scheduled, entry_rows, port_title, titles_of
 from latlab.report.places import cell_title
 from latlab.report.published import headline
 from latlab.report.sections import (
@@ -261,9 +261,9 @@ def _testbed(shown: Shown) -> Iterator[Part]:
 def _schedules(shown: Shown, scheduled: Scheduled) -> Iterator[Part]:
     if scheduled:
         yield Lines([f"What was requested, and what was read back before and after each cell · {shown.label}."])
-    titles = {cell.slug: cell_title(cell) for cell in rows.ordered_cells(shown.result)}
+    labels = {cell.slug: cell.cell for cell in rows.ordered_cells(shown.result)}
     for slugs, ports in scheduled:
-        where = "" if len(scheduled) == 1 else ", ".join(titles[slug] for slug in slugs if slug in titles)
+        where = "" if len(scheduled) == 1 else titles_of(slugs, labels)
         for one in ports:
             yield Chart("drawn", port_chart(one, where))
             title = f"Entries of {port_title(one.port)}"

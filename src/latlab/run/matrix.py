@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import latlab
-from latlab.model.errors import UsageError
+from latlab.model.errors import UsageError, writing
 from latlab.model.units import SECOND_NS
 from latlab.recordings.run_folder import RunFolder
 from latlab.run.beds import Beds
@@ -148,7 +148,8 @@ async def _run(
     folder = RunFolder.create(root, loaded.scenario.name)
     folder.write_scenario(loaded.text)
     with folder.alive():
-        folder.plan_path.write_text(plan(loaded), encoding="utf-8")
+        with writing(folder.plan_path):
+            folder.plan_path.write_text(plan(loaded), encoding="utf-8")
         document = {
             "format": RUN_FORMAT,
             "run": folder.id,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import secrets
 import shutil
+import tempfile
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -42,6 +43,7 @@ from latlab.testbed.machine import (
     read_machine,
 )
 from latlab.testbed.probes import PROBE_TOOLS
+from latlab.testbed.program_trial import LOADED, OF_PROGRAMS, PROGRAMS_REMEDY, no_programs
 from latlab.testbed.shapers import KINDS as SHAPERS
 from latlab.testbed.site import Site
 from latlab.testbed.step import Argv, Step
@@ -55,10 +57,6 @@ OPTIONAL_TOOLS = (
     *("hwstamp_ctl", "ptp4l", "phc2sys", "phc_ctl"),
 )
 
-
-BTF = {"/sys/kernel/btf/vmlinux": "a kernel with CONFIG_DEBUG_INFO_BTF"}
-OF_PROGRAMS = "timestamps by eBPF, places of losses, watch"
-"""What takes BPF programs, which take BTF."""
 
 WORTH = (
     "journals",
@@ -91,7 +89,7 @@ async def doctor() -> list[DoctorFinding]:
     machine = read_machine()
     findings += guest_findings(machine)
     findings += bridge_findings(machine, {kind: finding async for kind, finding in tried_bridges()})
-    findings.append(await _fifo())
+    findings += [await _fifo(), await _programs()]
     areas = [finding.area for finding in findings]
     return sorted(findings, key=lambda finding: areas.index(finding.area))
 
@@ -111,10 +109,6 @@ def _kernel() -> Iterator[DoctorFinding]:
     kernel = f"linux-image-rt-{debian_name(os.uname().machine)}"
     remedy = "" if realtime else f"a kernel with PREEMPT_RT, such as Debian's {kernel}"
     yield DoctorFinding("kernel", "PREEMPT_RT", realtime or None, "yes" if realtime else "no", remedy)
-    for path, remedy in BTF.items():
-        there = Path(path).exists()
-        found = "the kernel has BTF" if there else "the kernel has no BTF"
-        yield DoctorFinding("kernel", OF_PROGRAMS, there or None, found, "" if there else remedy)
 
 
 def _tools() -> Iterator[DoctorFinding]:
@@ -200,6 +194,16 @@ async def _fifo() -> DoctorFinding:
         remedy = forbidden.remedy if forbidden else error.remedy or privilege_remedy(missing)
         return DoctorFinding("latency", "SCHED_FIFO", False, error.what, remedy)
     return DoctorFinding("latency", "SCHED_FIFO", True, "permitted")
+
+
+async def _programs() -> DoctorFinding:
+    """Whether BPF programs can be loaded, tried out."""
+    try:
+        agent = str(find_agent())
+    except LabError as error:
+        return DoctorFinding("kernel", OF_PROGRAMS, None, f"not tried: {error.what}", error.remedy)
+    why = await no_programs(LocalMachine(MACHINE), agent, tempfile.gettempdir())
+    return DoctorFinding("kernel", OF_PROGRAMS, None if why else True, why or LOADED, PROGRAMS_REMEDY if why else "")
 
 
 def _read(path: str | Path) -> str:

@@ -1,7 +1,8 @@
 """What a machine over ssh can and cannot do for a measurement: asked by one command that any POSIX shell runs.
 
-BusyBox's shell and programs are enough to ask, and nothing is copied or changed there. A BusyBox shell may run its own
-programs whatever is on the PATH: it then names them without a path.
+BusyBox's shell and programs are enough to ask, and nothing is changed there. A BusyBox shell may run its own programs
+whatever is on the PATH: it then names them without a path. To try whether its kernel takes BPF programs, the agent is
+copied into a new folder, which is removed again.
 """
 
 from __future__ import annotations
@@ -19,11 +20,20 @@ from latlab.model.errors import LabError
 from latlab.scenario import Guest
 from latlab.testbed.agent_binary import AGENT, find_agent, find_agents, no_agent
 from latlab.testbed.bridges.vf import CARD_WITH_SRIOV, COUNT_SRIOV, HAS_SRIOV, SWITCH_ON, SYMBOL
-from latlab.testbed.doctor import BTF, OF_PROGRAMS, DoctorFinding
+from latlab.testbed.doctor import DoctorFinding
 from latlab.testbed.kernel_parts import kernel_parts, load_remedy
 from latlab.testbed.loads import LOAD_TOOLS
 from latlab.testbed.machines.ssh import AGENTS, USER
 from latlab.testbed.probes import PROBE_TOOLS
+from latlab.testbed.program_trial import (
+    FOLDER,
+    KERNEL_TYPES,
+    LOADED,
+    OF_PROGRAMS,
+    PROGRAMS_REMEDY,
+    WITH_TYPES,
+    no_programs,
+)
 from latlab.testbed.shapers import KINDS as SHAPERS
 from latlab.testbed.ssh_steps import CLOCK_S, TOOLS, clock_apart, mount_of
 from latlab.testbed.tuning.cpus import cpu_list
@@ -109,7 +119,7 @@ USES: Final = (
     *(Use(f"{shaper.use} ({kind})", ("tc",), kernel_parts(f"sch_{kind}")) for kind, shaper in SHAPERS.items()),
     Use("VLANs", ("ip",), kernel_parts("8021q")),
     Use("PTP (clock.ptp)", ("ptp4l", "phc_ctl", "phc2sys")),
-    Use(OF_PROGRAMS, (), {}, BTF),
+    Use(OF_PROGRAMS, (), {}, {KERNEL_TYPES: WITH_TYPES}),
     Use("guests", (), kernel_parts("vhost_net"), KVM | TUN),
     Use("bridge macvtap", ("ip",), kernel_parts("macvtap")),
     Use("bridge ovs", ("ovs-vsctl", "ovs-vswitchd"), kernel_parts("openvswitch")),
@@ -168,7 +178,15 @@ async def doctor_there(destination: str, ssh_config: str | None = None) -> list[
         agents: Mapping[str, str] = find_agents(find_agent())
     except LabError:
         agents = {}
-    return list(findings(read(said), agents, time.time()))
+    found = list(findings(read(said), agents, time.time()))
+    fit = {one.name for one in found if one.ok}
+    if {OF_PROGRAMS, AGENT, "user"} <= fit:
+        why = await no_programs(host, agents[read(said).one["architecture"]], FOLDER)
+        tried = DoctorFinding(
+            "scenarios", OF_PROGRAMS, None if why else True, why or LOADED, PROGRAMS_REMEDY if why else ""
+        )
+        found = [tried if one.name == OF_PROGRAMS else one for one in found]
+    return found
 
 
 def question() -> tuple[str, ...]:

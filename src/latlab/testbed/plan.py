@@ -27,6 +27,21 @@ LOGS = "LOGS"
 SNAPSHOTS = """\
 # A run boots a guest of an image once, keeps it (QMP migrate), and starts it with -incoming from then on:
 # here it is booted every time."""
+UNTIL_READY = """\
+# until_ready SECONDS PID TITLE LOG EXPECTED COMMAND...: run COMMAND until it succeeds, while the process runs.
+until_ready() {
+    seconds=$1 pid=$2 title=$3 log=$4 expected=$5 end=$(($(date +%s) + $1 + 1))
+    shift 5
+    while left=$((end - $(date +%s))); do
+        said=$(timeout "$((left > 1 ? left : 1))" "$@" 2>&1) && return
+        kill -0 "$pid" 2>/dev/null || { echo "$title: it ended"; break; }
+        [ "$left" -gt 1 ] || { echo "$title: '$*' expected '$expected' within $seconds s, actual '$said'"; break; }
+        sleep 1
+    done >&2
+    echo "  the last lines of its log, $log:" >&2
+    tail -n 12 "$log" >&2
+    return 1
+}"""
 LONG = 400
 IN_TURNS = """\
 # A board in virtual time runs in lockstep with the lab, so its lines cannot be pasted: they only show what is done."""
@@ -77,7 +92,7 @@ def plan_text(cells: Sequence[PlannedCell], problems: Sequence[str] = (), warned
     texts = ["#!/bin/sh -e", *(f"# this machine cannot run it yet: {problem}" for problem in problems)]
     texts += [f"# warning: {warning}" for warning in warned]
     if any(bed.has_services for bed in beds):
-        texts += [SNAPSHOTS, f"mkdir -p {LOGS}"]
+        texts += [SNAPSHOTS, f"mkdir -p {LOGS}", UNTIL_READY]
     if common:
         texts += [_heading("The test bed"), *beds[0].set_up(common)]
     for cell, bed in zip(cells, beds, strict=True):
@@ -197,10 +212,9 @@ class _Bed:
         lines.append(f"{line} & PID_{name}=$!")
         if service.ready:
             read = self._line(service.ready.at or service.host, service.ready.argv)
-            seconds = max(1, service.ready.within_ms // 1000)
-            lines.append(
-                f"for second in $(seq {seconds}); do {read} && break; sleep 1; done  # expect: {service.ready.expected}"
-            )
+            seconds, expected = max(1, service.ready.within_ms // 1000), service.ready.expected
+            said = shlex.join((service.title, service.log, expected))
+            lines.append(f'until_ready {seconds} "$PID_{name}" {said} \\\n    {read}')
         return lines
 
     def _line(self, host: str, argv: Argv) -> str:

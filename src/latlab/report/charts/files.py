@@ -104,7 +104,8 @@ class Charts:
         if ranges := timer_ranges(result):
             yield "timers", ("", ""), partial(_alone, timer_chart, ranges)
         if scheduled := run_schedules(self.folder):
-            yield "gates", ("", ""), partial(_alone, gates_chart, result.scenario, scheduled)
+            labels = {cell.slug: cell.cell for cell in result.cells}
+            yield "gates", ("", ""), partial(_alone, gates_chart, result.scenario, scheduled, labels)
 
 
 def _plotted(name: str) -> Callable[[View], Chart]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Final
@@ -12,11 +12,22 @@ import numpy as np
 from latlab.analysis.gate_port import GateLoad, GatePort
 from latlab.analysis.gates import Int64, Openings
 from latlab.analysis.promise import GatedStream, Promise, accepted_launches, lattice_of, openings_of, survive
+from latlab.analysis.words import plural
+from latlab.model.part import Keys
 from latlab.model.units import TIMES_SHOWN
 from latlab.recordings.run_folder import RunFolder
 from latlab.report.charts import sheet as on
 from latlab.report.charts.sheet import COLOURS, LOST_COLOUR, Drawing, Sheet, round_values, text_in
-from latlab.report.gates import Promised, Scheduled, departs, load_titles, promised_groups, scenario_ports, short
+from latlab.report.gates import (
+    Promised,
+    Scheduled,
+    departs_when,
+    load_titles,
+    promised_groups,
+    scenario_ports,
+    short,
+    titles_of,
+)
 from latlab.report.result import read_scenario
 from latlab.report.text import exact, plain
 from latlab.scenario import cells, format_rate
@@ -29,7 +40,8 @@ _LAUNCHES_MAX: Final = 16
 _TICKS_MAX: Final = 400
 _WINDOW_ALPHA: Final = 0.30
 _MANY_ALPHA: Final = 0.45
-_LANE: Final = "#f2f2f2"
+_NONE: Final = (np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64))
+"""Of launches that are taken."""
 
 
 @dataclass(frozen=True)
@@ -49,10 +61,17 @@ def run_schedules(folder: RunFolder) -> Scheduled:
     return promised_groups(every) if any(scenario_ports(cell.scenario) for cell in every) else []
 
 
-def gates_chart(name: str, found: Scheduled) -> Drawing:
-    """A panel for each port of each group of cells, below each other. found: the cells' slugs, and their ports."""
+def gates_chart(name: str, found: Scheduled, labels: Mapping[str, Keys]) -> Drawing:
+    """A panel for each port of each group of cells, below each other.
+
+    found: the cells' slugs, and their ports. labels: of every cell, by slug.
+    """
     several = len([cells for cells, ports in found if ports]) > 1
-    panels = [(f"in {', '.join(cells)}" if several else "", one) for cells, ports in found for one in ports]
+    panels = [
+        (f"{plural(len(cells), 'cell')}, {titles_of(cells, labels)}" if several else "", one)
+        for cells, ports in found
+        for one in ports
+    ]
     return Drawing("gates", f"{name}: gates" if name else "Gates", partial(_pieces, panels))
 
 
@@ -180,7 +199,7 @@ class _LanesPlace:
         for window in port.schedule.windows(traffic_class):
             length_ns = self.cycle_ns if window.length_ns is None else window.length_ns
             self.box(window.start_ns, length_ns, top, height, colour, alpha=_WINDOW_ALPHA, name="window")
-            if early_ns:
+            if early_ns and window.length_ns is not None:
                 style: on.Style = {"edge": colour, "line": 1.1, "dash": (4, 2), "name": "as-they-appear"}
                 self.box(window.start_ns - early_ns, length_ns, top, height, "none", **style)
             if guard_ns and window.length_ns is not None:
@@ -195,31 +214,37 @@ class _LanesPlace:
         launches = list(lattice.phases(cycle_ns)) if promised.phases <= _TICKS_MAX else []
         few = promised.phases <= _LAUNCHES_MAX
         up, down = middle - 0.09, middle + 0.07
-        if launches and not few:
-            sheet.lines([[(self.x(at), up - 0.03), (self.x(at), up + 0.03)] for at in launches], on.QUIET, 0.5)
-        elif not few:
-            self.box(0, cycle_ns, up - 0.015, 0.03, on.QUIET, alpha=_MANY_ALPHA)
         _, openings = openings_of(port.schedule, port.mode, flow, port.speed_bps)
         accepted = accepted_launches(port.schedule, flow, port.speed_bps)
+        kept = survive(accepted, np.array(launches, dtype=np.int64)) & promised.departs
         if not few:
+            if launches:
+                for colour, those in ((LOST_COLOUR, ~kept), (on.QUIET, kept)):
+                    ticks = np.array(launches)[those].tolist()
+                    sheet.lines([[(self.x(at), up - 0.03), (self.x(at), up + 0.03)] for at in ticks], colour, 0.5)
+            else:
+                for first, last, colour in _launches(accepted if promised.departs else _NONE, cycle_ns):
+                    self.box(first, last - first + 1, up - 0.015, 0.03, colour, alpha=_MANY_ALPHA, name="launches")
             if not promised.departs:
                 sheet.lines([[(self.x(0), down), (self.x(cycle_ns), down)]], LOST_COLOUR, 1.2)
                 return
             for start, last in _stretches(openings, accepted, flow, cycle_ns):
-                length_ns = last - start + promised.frame_ns
+                # Those that all leave as a window opens would be too narrow to be seen.
+                length_ns = max(last - start + promised.frame_ns, cycle_ns // 250)
                 self.box(start, length_ns, down - 0.055, 0.11, on.INK, alpha=_MANY_ALPHA, name="frames")
             return
-        kept = survive(accepted, np.array(launches, dtype=np.int64)) & promised.departs
+        waits: list[tuple[int, int]] = []
         for launch, survives in zip(launches, kept.tolist(), strict=True):
             if survives:
                 leaves = launch + _departure_ns(openings, flow, launch)
-                parts = _wrapped(min(launch, leaves), abs(leaves - launch), cycle_ns)
-                waits = [[(self.x(start), down), (self.x(end), down)] for start, end in parts]
-                sheet.lines(waits, on.INK, 0.9, dash=(1.8, 1.35), name="waits")
+                waits += _wrapped(min(launch, leaves), abs(leaves - launch), cycle_ns)
                 sheet.lines([[(self.x(launch), up), (self.x(launch), down)]], on.INK, 0.7)
                 self.frame(leaves, promised.frame_ns, down, on.INK)
             else:
                 _cross(sheet, self.x(launch), down)
+        # Dashes that overlap would be a solid line.
+        dashed = [[(self.x(start), down), (self.x(end), down)] for start, end in _united(waits)]
+        sheet.lines(dashed, on.INK, 0.9, dash=(1.8, 1.35), name="waits")
         sheet.marks([(self.x(at), up) for at in launches], "v", 6.5, on.INK, inside=on.PAPER, name="launch")
 
     def load(self, load: GateLoad, middle: float) -> None:
@@ -281,8 +306,7 @@ def _note(promised: Promise) -> str:
     if not promised.departs:
         return "no packet departs"
     dropped = f", {promised.dropped} of {promised.phases} dropped" if promised.dropped else ""
-    when = "at launch" if promised.earliest_ns == promised.latest_ns == 0 else f"{departs(promised)} after"
-    return f"departs {when}{dropped}\nframe {short(promised.frame_ns)}, phases: {promised.phases}"
+    return f"departs {departs_when(promised)}{dropped}\nframe {short(promised.frame_ns)}, phases: {promised.phases}"
 
 
 def _load_note(port: GatePort, load: GateLoad) -> str:
@@ -321,16 +345,49 @@ def _stretches(
 ) -> Iterator[tuple[int, int]]:
     """From when to when packets of any phase depart; of launch times, those that are taken."""
     if accepted is not None:
-        ahead_ns = flow.handover.early_ns - flow.handover.ready_ns
-        for first, last in zip(*(ends.tolist() for ends in accepted), strict=True):
-            if first <= last:
-                yield first - ahead_ns, last - ahead_ns
+        handover = flow.handover
+        for first, last in _taken(accepted):
+            ready = first + handover.ready_ns, last + handover.ready_ns
+            for start, end in openings.departures(*ready) if handover.gated else (ready,):
+                yield start - handover.early_ns, end - handover.early_ns
         return
     if openings.always or not flow.handover.gated:
         yield 0, cycle_ns - 1
         return
     for start, last in zip(openings.start_ns.tolist(), openings.last_ns.tolist(), strict=True):
         yield start - flow.handover.early_ns, last - flow.handover.early_ns
+
+
+def _taken(accepted: tuple[Int64, Int64]) -> list[tuple[int, int]]:
+    """The first and last phases of launches that are taken, of each window that takes any."""
+    each = zip(*(ends.tolist() for ends in accepted), strict=True)
+    return [(first, last) for first, last in each if first <= last]
+
+
+def _launches(accepted: tuple[Int64, Int64] | None, cycle_ns: int) -> Iterator[tuple[int, int, str]]:
+    """The first and last phases of launches, and the colour of those: of dropped ones another."""
+    if accepted is None:
+        yield 0, cycle_ns - 1, on.QUIET
+        return
+    begin = 0
+    for first, last in _taken(accepted):
+        if begin < first:
+            yield begin, first - 1, LOST_COLOUR
+        yield first, last, on.QUIET
+        begin = last + 1
+    if begin < cycle_ns:
+        yield begin, cycle_ns - 1, LOST_COLOUR
+
+
+def _united(parts: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+    """The intervals, in order, those that meet as one."""
+    united: list[tuple[int, int]] = []
+    for start, end in sorted(parts):
+        if united and start <= united[-1][1]:
+            united[-1] = united[-1][0], max(end, united[-1][1])
+        else:
+            united.append((start, end))
+    return united
 
 
 def _wrapped(start_ns: int, length_ns: int, cycle_ns: int) -> Iterator[tuple[int, int]]:
@@ -361,9 +418,12 @@ def _key(shown: Sequence[Promised], width_in: float) -> Sheet:
     add(lambda x, y: sheet.lines([[(x, y), (x + 0.2, y)]], on.INK, 0.9, dash=(1.8, 1.35)), "until it departs", when=few)
     add(partial(box, on.INK), "frame on the wire", when=few)
     many = any(promised.phases > _LAUNCHES_MAX for promised in promises)
-    add(partial(box, on.INK, alpha=_MANY_ALPHA), "frames, many phases", when=many)
-    dropped = any(promised.dropped or not promised.departs for promised in promises)
-    add(lambda x, y: _cross(sheet, x + 0.1, y), "never departs", when=dropped)
+    launches = partial(sheet.box, width=0.2, height=0.03, alpha=_MANY_ALPHA)
+    add(lambda x, y: launches(x, y - 0.015, fill=on.QUIET), "launches, many phases", when=many)
+    add(partial(box, on.INK, alpha=_MANY_ALPHA), "frames of these", when=many)
+    never = [one.phases <= _LAUNCHES_MAX for one in promises if one.dropped or not one.departs]
+    add(lambda x, y: _cross(sheet, x + 0.1, y), "never departs", when=any(never))
+    add(lambda x, y: launches(x, y - 0.015, fill=LOST_COLOUR), "never depart", when=not all(never))
     add(lambda x, y: _hatch(sheet, (x, x + 0.2), y - 0.055, 0.11, grey), "guard", when=bool(promises))
     early = any(flow.handover.early_ns for one in shown for flow in one.port.flows)
     add(partial(box, "none", edge=grey, line=1.1, dash=(4, 2)), "windows as they appear", when=early)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from markupsafe import Markup, escape
 
-from latlab.model.errors import UsageError
+from latlab.model.errors import UsageError, writing
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -312,9 +312,7 @@ class Plotted:
 
     def _repr_png_(self) -> bytes:
         """What a notebook shows."""
-        file = io.BytesIO()
-        write_figure(self.figure(), file, "png")
-        return file.getvalue()
+        return figure_bytes(self.figure(), "png")
 
 
 @dataclass(frozen=True)
@@ -389,12 +387,22 @@ def save(figure: Figure, path: Path) -> None:
     write_figure(figure, path, kind)
 
 
-def write_figure(figure: Figure, path: Path | io.BytesIO, kind: str) -> None:
+def write_figure(figure: Figure, path: Path, kind: str) -> None:
     """Write the figure. kind: of FORMATS."""
+    # What cannot be written then fails here, and not in the middle of a library.
+    drawn = figure_bytes(figure, kind)
+    with writing(path):
+        path.write_bytes(drawn)
+
+
+def figure_bytes(figure: Figure, kind: str) -> bytes:
+    """A file of the figure. kind: of FORMATS."""
     import matplotlib as mpl
 
+    file = io.BytesIO()
     with mpl.rc_context(cast(Any, STYLE)):
-        figure.savefig(path, format=kind, metadata=_METADATA[kind], **_OWN.get(kind, {}))
+        figure.savefig(file, format=kind, metadata=_METADATA[kind], **_OWN.get(kind, {}))
+    return file.getvalue()
 
 
 def file_stem(text: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal
 
@@ -136,11 +136,7 @@ def compare_baseline(baseline: Side, new: Side, wanted: Wanted) -> ComparisonDoc
 
 
 def compare_key(side: Side, key: str, wanted: Wanted) -> ComparisonDocument:
-    """The document of every two cells of a run that differ in this matrix key alone. UsageError: there are none.
-
-    What does not name metrics asks of those that the run's own page compares: the same figures, judged alike.
-    """
-    wanted = wanted if wanted.metrics else replace(wanted, metrics=tuple(compared_by(side.result)))
+    """The document of every two cells of a run that differ in this matrix key alone. UsageError: there are none."""
     keys = dimension_keys(side.result)
     # As tables head it: `bridge` of guests.vm1.bridge, where no other ends alike.
     key = dict(zip(short_headings(keys), keys, strict=True)).get(key, key)
@@ -208,7 +204,7 @@ def _document(asked: _Asked, wanted: Wanted) -> ComparisonDocument:
     members = [one for pair in asked.pairs for one in pair]
     check_streams(wanted, members)
     _refuse_labels(asked)
-    figures = wanted.figures(members)
+    figures = wanted.figures(_metrics_of_pages(asked.sides))
     # What fails a build is judged as one family: it is to be wrong in 5 % of builds, whatever is looked at.
     main = (figures[0][0], MEDIAN) if asked.question != "baseline" else None
     found = compared(asked.pairs, figures, wanted.streams, main=main)
@@ -243,6 +239,12 @@ def _document(asked: _Asked, wanted: Wanted) -> ComparisonDocument:
         differs=list(_differing(asked)),
         notes=notes(found, runs=len(asked.runs)),
     )
+
+
+def _metrics_of_pages(sides: Sequence[Side]) -> list[str]:
+    """The metrics that every run's own page compares: the same figures, judged alike."""
+    first, *others = (compared_by(side.result) for side in sides)
+    return [name for name in first if all(name in other for other in others)]
 
 
 def _few(lines: Sequence[str]) -> str:

@@ -20,7 +20,6 @@ from latlab.recordings.run_folder import CellFolder, RunFolder
 from latlab.report.testbed import flatten
 from latlab.result import Result, load_result
 from latlab.result.comparison import Differing
-from latlab.result.types import Cell
 from latlab.scenario import format_duration, format_size, limits, load_scenario, parse_duration
 from latlab.scenario.matrix import CHOSEN
 
@@ -234,11 +233,7 @@ def _steady(group: ComparedCells) -> dict[str, str]:
 
 
 METRIC: Final = "latency"
-"""What is compared unless something else is asked for: each further metric makes every other one harder to show."""
-ROUND_TRIP: Final = "round_trip"
-"""The same of probes."""
-WAKEUP: Final = "wakeup"
-"""The same of timers."""
+"""What is compared where runs have no metric in common."""
 METRICS: Final = tuple(METRICS_BY_NAME)
 
 _SHARE: Final = re.compile(r"([0-9]+(?:\.[0-9]+)?) ?%")
@@ -253,17 +248,11 @@ class Wanted:
     streams: tuple[str, ...] = ()
     thresholds: Mapping[FigurePath, Tolerance] = field(default_factory=dict)
 
-    def figures(self, found: Sequence[Configuration]) -> tuple[tuple[str, str], ...]:
-        """Every (metric, statistic) to compare: those asked for, else four of `latency`, of probes of `round_trip`, of
-        timers of `wakeup`;
-        and those with a threshold.
-
-        If no cell has either, the first metric that there is.
+    def figures(self, usual: Sequence[str]) -> tuple[tuple[str, str], ...]:
+        """Every (metric, statistic) to compare: those asked for, else four of the usual metrics; and those with a
+        threshold.
         """
-        there = {metric for one in found for cell in one.repetitions.values() for metric in _metrics(cell)}
-        waited = (WAKEUP,) if any(all(one.probed(name)) for one in found for name in one.streams) else ()
-        usual: tuple[str, ...] = tuple(name for name in (ROUND_TRIP, METRIC, *waited) if name in there)
-        usual = usual or tuple(name for name in METRICS if name in there)[:1] or (METRIC,)
+        usual = usual or (METRIC,)
         asked = [(metric, one) for metric in self.metrics or usual for one in self.statistics or STATISTICS]
         return tuple(dict.fromkeys((*asked, *((metric, one) for _, metric, one in self.thresholds))))
 
@@ -331,7 +320,3 @@ def _statistic(name: str, where: str) -> str:
 def _check(kind: str, name: str, known: Sequence[str], where: str) -> None:
     if name not in known:
         raise UsageError(f"there is no {kind} {name!r}", where=where, remedy=f"one of {', '.join(known)}")
-
-
-def _metrics(cell: Cell) -> set[str]:
-    return {metric for stream in cell.streams.values() for metric in stream.metrics}
