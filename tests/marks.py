@@ -56,8 +56,13 @@ def alone_last(items: list[pytest.Item]) -> None:
 
 def called(item: Any) -> set[str]:
     """The functions and classes, as `module.name`, that the test may call, as far as the tests' own functions show."""
-    fixtures = [found[-1].func for found in item._fixtureinfo.name2fixturedefs.values()]
-    waiting, seen = [item.function, *fixtures], set[FunctionType]()
+    return _called(item.function, frozenset(found[-1].func for found in item._fixtureinfo.name2fixturedefs.values()))
+
+
+@cache
+def _called(test: FunctionType, fixtures: frozenset[FunctionType]) -> set[str]:
+    """The same of a test with these fixtures, once for all its parameters."""
+    waiting, seen = [test, *fixtures], set[FunctionType]()
     names = set[str]()
     while waiting:
         function = waiting.pop()

@@ -78,7 +78,7 @@ def test_virtual_time_that_nearly_repeats_is_reported_in_nanoseconds() -> None:
     [
         ("max", "xdp is 18.4 µs faster than tap at the maximum"),
         ("p99_9", "xdp is 18.4 µs faster than tap at p99.9"),
-        ("mean", "xdp is 18.4 µs faster than tap on average"),
+        ("mean", "xdp is 18.4 µs faster than tap in the mean"),
         ("stddev", "xdp is 18.4 µs narrower than tap in standard deviation"),
     ],
 )

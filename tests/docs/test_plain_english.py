@@ -197,3 +197,19 @@ def test_ready_made_scenarios_have_the_terms_of_the_field(path: Path) -> None:
 def test_code_and_output_are_not_scanned() -> None:
     assert re.search("knock", prose("a knock `knock`\n```\nknock\n```\n"))
     assert not re.search("knock", prose("a `knock`\n\n```json\nknock\n```\n    knock = 1\n[it](knock.md)\n"))
+
+
+def test_a_mean_is_called_so_in_all_output_and_in_examples_of_it() -> None:
+    """Other programs' files are read with their own words."""
+    ours = [path for path in modules() if "imports" not in path.parts]
+    assert len(ours) > 100
+    wrong = [f"{path.name}: {ast.unparse(node)}" for path in ours for node in nodes(path) if _is_avg(node)]
+    wrong += [path.name for path in PAGES if AVG.search(path.read_text(encoding="utf-8"))]
+    assert wrong == []
+
+
+AVG = re.compile(r"\bavg\b", re.IGNORECASE)
+
+
+def _is_avg(node: ast.AST) -> bool:
+    return isinstance(node, ast.Constant) and isinstance(node.value, str) and AVG.search(node.value) is not None

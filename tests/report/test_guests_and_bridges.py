@@ -82,7 +82,7 @@ def test_each_direction_has_a_table_of_bridges_and_loads_that_fits(matrix: dict[
     begin = next(number for number, line in enumerate(lines) if line.startswith("up, vm1 → sensor: latency = "))
     table = lines[begin:]
     head = next(number for number, line in enumerate(table) if line.startswith("bridge "))
-    assert table[head].split()[:7] == ["bridge", "loads", "repeat", "min", "avg", "max", "stddev"]
+    assert table[head].split()[:7] == ["bridge", "loads", "repeat", "min", "mean", "max", "stddev"]
     labels = [tuple(line.split()[:3]) for line in table[head + 2 : head + 2 + 27]]
     loads = ("none", "load-down", "load-up")
     assert labels == [(b, load, str(r)) for b in ("tap", "macvtap", "xdp") for load in loads for r in (1, 2, 3)]

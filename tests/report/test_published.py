@@ -48,7 +48,7 @@ def test_what_all_rows_begin_with_is_in_the_title_and_the_mean_between_the_extre
     published = [NONE | of_theirs | {"row": row} for row in rows]
     (table,) = published_tables(typed(result | {"published": published}), "latency")
     assert table.title == f"latency, {MARK}, µs · one; VM, tap"
-    assert table.headings == ("published", "min", "avg", "max", "stddev", "n")
+    assert table.headings == ("published", "min", "mean", "max", "stddev", "n")
     assert [row[0] for row in table.rows] == ["idle: up", "loaded: up", "loaded"]
     assert table.rows[0][1:] == ("1", "2", "9", "0.5", "")
     published[2]["row"] = "VM, tap"
@@ -117,7 +117,7 @@ def test_the_headline_comes_first_with_its_published_figures_in_one_table(new_ru
         list(headline_tables(typed(result), "latency")) == list(published_tables(typed(result), "arrival_offset")) == []
     )
     assert table.title.startswith("arrival_offset: measured, and published (theirs), over 2 repetitions: ")
-    assert table.headings == ("what", "min", "max", "pk-pk", "avg", "stddev", "n")
+    assert table.headings == ("what", "min", "max", "pk-pk", "mean", "stddev", "n")
     assert list(table.rows[-1]) == ["published: of theirs", "", "0.568", "0.096", "", "", "600000"]
     measured = [row for row in table.rows if not row[0].startswith("published")]
     first = [cell for cell in result["cells"] if cell["slug"] == result["cells"][0]["slug"]]

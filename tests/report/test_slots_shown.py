@@ -53,7 +53,7 @@ def test_missed_slots_are_counted_with_their_packets_and_the_others_latency(resu
     (row,) = slot_rows(typed(with_gates(result, GATES)))
     assert row.promised == "0 to 394 µs" and row.left == "12.81 µs to 1.413 ms (tx_soft)"
     assert row.missed == "22 of 987, 1 to 10 windows late, packets 1 to 935"
-    assert row.in_slot == "avg 169.7 µs, max 401.9 µs"
+    assert row.in_slot == "mean 169.7 µs, max 401.9 µs"
     assert row.texts[2:4] == ("control", "2")
 
 

@@ -61,7 +61,7 @@ def test_a_percentile_that_n_cannot_support_is_blank(result: dict[str, Any]) -> 
 def test_eighty_columns_are_enough_for_every_statistic(result: dict[str, Any]) -> None:
     output = printed(result, width=80, force_terminal=True)
     assert max(len(line) for line in output.splitlines()) <= 80
-    for heading in ("min", "avg", "max", "stddev", "p50", "p90", "p99", "p99.9", "p99.99", "lost"):
+    for heading in ("min", "mean", "max", "stddev", "p50", "p90", "p99", "p99.9", "p99.99", "lost"):
         assert heading in output.split()
     assert not re.search(r"\S…|…\S", output), "a figure is cut short"
 

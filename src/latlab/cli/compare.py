@@ -35,8 +35,7 @@ def compare(
             "--metric",
             metavar="NAME",
             rich_help_panel=FIGURES,
-            help="Compare this metric (repeatable); if not given, those that the run's page compares: latency, "
-            "latency_user, round trips, and of timers wakeup and interrupt, the scenario's headline first.",
+            help="Compare this metric (repeatable); those that the run's page compares if not given.",
             autocompletion=complete_metric,
         ),
     ] = None,
@@ -95,6 +94,8 @@ def compare(
     """Compare runs, or cells of runs.
 
     It compares their repetitions, and prints each difference with its 95 % interval, or that no difference is shown.
+    The metrics are those that the run's page compares: latency, latency_user, round trips, and of timers wakeup and
+    interrupt, as far as all runs have them.
 
     Examples:
         # Two runs

@@ -30,6 +30,7 @@ def validate(scenario: ScenarioName = None, as_json: Json = False) -> None:
     from latlab.analysis.words import counted
     from latlab.console import runs_of_cells
     from latlab.foreseen import as_line, facts_of_this_machine, foreseen
+    from latlab.report.columns import print_sentence
     from latlab.testbed.machine import read_machine
     from latlab.testbed.preflight import preflight_cells, warnings
     from latlab.testbed.unavailable import summed_up, unavailable_here
@@ -47,26 +48,24 @@ def validate(scenario: ScenarioName = None, as_json: Json = False) -> None:
         document |= {"warnings": [warning.as_dict() for warning in warned]}
         print_json(document | {"problems": [], "machine": machine})
         return
+    console = open_console()
     for problem in lacking:
-        open_console().print(f"it cannot run on this machine: {problem}", highlight=False, markup=False, soft_wrap=True)
+        print_sentence(f"it cannot run on this machine: {problem}", console)
     measured = {"stream": len(loaded.scenario.streams), "probe": len(loaded.scenario.probes)}
     how_many = ", ".join(counted(count, what) for what, count in measured.items() if count)
-    open_console().print(
+    print_sentence(
         f"{loaded.path}: {'valid, but it cannot run on this machine' if lacking else 'valid'}. "
         f"{runs_of_cells(len(found) * loaded.scenario.repeat, len(found))}, {how_many}:",
-        highlight=False,
-        markup=False,
-        soft_wrap=True,
+        console,
     )
     for cell in found:
         reason = not_here.get(cell.slug)
         said = f"  {cell.slug}" + (f": unavailable on this machine: {reason}" if reason else "")
-        open_console().print(said, highlight=False, markup=False, soft_wrap=True)
+        print_sentence(said, console)
     for warning in warned:
-        open_console().print(f"warning: {warning}", highlight=False, markup=False, soft_wrap=True)
+        print_sentence(f"warning: {warning}", console)
     for doubt in doubts:
-        said = f"always {doubt.severity} on this machine: {as_line(doubt)}"
-        open_console().print(said, highlight=False, markup=False, soft_wrap=True)
+        print_sentence(f"always {doubt.severity} on this machine: {as_line(doubt)}", console)
 
 
 def plan(scenario: ScenarioName = None, as_json: Json = False) -> None:

@@ -26,7 +26,7 @@ WINDOW_TITLE: Final = (
     "Whole run and clean windows side by side: latency, µs, in brackets 95 % intervals; cuts and their reasons"
 )
 _FIGURES: Final = (
-    *(("min", "min"), ("mean", "avg"), ("p50", "p50"), ("p99", "p99"), ("p99_9", "p99.9"), ("max", "max")),
+    *(("min", "min"), ("mean", "mean"), ("p50", "p50"), ("p99", "p99"), ("p99_9", "p99.9"), ("max", "max")),
     ("stddev", "stddev"),
 )
 WINDOW_HEADINGS: Final = ("cell", "repeat", "stream", "of", "n", *(heading for _, heading in _FIGURES), "cut because")

@@ -36,7 +36,7 @@ STATISTICS: tuple[tuple[str, str], ...] = (
         "handed over after their launch time, with it or with a later one; not handed over because too late",
     ),
     (
-        "min, avg, max",
+        "min, mean, max",
         "smallest value, arithmetic mean, largest value; with ≥ if packets without a timestamp may be above it: their "
         "other timestamps give a lower bound",
     ),

@@ -440,8 +440,8 @@ def _missed(gates: Gates) -> str:
 
 
 def _in_slot(metrics: Mapping[str, Statistics]) -> str:
-    """`avg 14.2 µs, max 19.1 µs` of latency."""
+    """`mean 14.2 µs, max 19.1 µs` of latency."""
     latency = metrics.get("latency")
     if not latency or latency.mean is None:
         return ""
-    return f"avg {short(round(latency.mean))}, max {short(latency.max or 0)}"
+    return f"mean {short(round(latency.mean))}, max {short(latency.max or 0)}"

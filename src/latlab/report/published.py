@@ -16,7 +16,7 @@ FIGURES = (
     ("min", "min"),
     ("max", "max"),
     ("pk_pk", "pk-pk"),
-    ("mean", "avg"),
+    ("mean", "mean"),
     ("stddev", "stddev"),
     ("p50", "p50"),
     ("p99", "p99"),
@@ -31,7 +31,7 @@ _WIDER: Final = {"interrupt": "wakeup", "round_trip_sent": "round_trip"}
 _COMPARED: Final = {
     "arrival_offset": (
         "arrival_offset counts from the first arrival, and published figures may count from the schedule: of the "
-        "two, pk-pk and stddev compare, and min, max and avg do not"
+        "two, pk-pk and stddev compare, and min, max and mean do not"
     )
 }
 """Of a metric that others count from elsewhere, which of its figures compare with theirs."""

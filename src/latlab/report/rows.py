@@ -42,7 +42,7 @@ class Column:
 
 MOMENTS = (
     Column("min", "min", True),
-    Column("mean", "avg", True),
+    Column("mean", "mean", True),
     Column("max", "max", True),
     Column("stddev", "stddev", True),
 )

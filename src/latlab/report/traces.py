@@ -31,7 +31,7 @@ MISSING_TITLE: Final = "Incomplete breakdowns: the first missing stage and the r
 MISSING_HEADINGS: Final = ("cell", "repeat", "stream", "n", "of", "reason", "what it means")
 INTERVAL_TITLE: Final = "From the interrupt to the thread, µs, warm-up left out"
 INTERVAL_HEADINGS: Final = (
-    *("cell", "repeat", "stream", "interval", "from", "to", "n", "min", "avg", "p50", "p99", "max"),
+    *("cell", "repeat", "stream", "interval", "from", "to", "n", "min", "mean", "p50", "p99", "max"),
 )
 FLIGHT_TITLE: Final = "Flight recorder: kept parts of traces"
 FLIGHT_HEADINGS: Final = (

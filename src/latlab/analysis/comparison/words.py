@@ -21,7 +21,7 @@ _AT: Final = {
     "p99_99": "at p99.99",
     "min": "at the minimum",
     "max": "at the maximum",
-    "mean": "on average",
+    "mean": "in the mean",
     "stddev": "in standard deviation",
     "pk_pk": "peak to peak",
 }
