@@ -1,5 +1,5 @@
 """Writes the tables of the documentation that the code declares, each between two marks of its page, the JSON
-Schemas of scenarios and results, and the columns of recordings.
+Schemas of scenarios and results, the columns of recordings, and the agent's limits.
 
     tools/reference.py
 
@@ -23,6 +23,7 @@ from latlab.analysis.interrupt_way import REASONS
 from latlab.cli.app import ENVIRONMENT, EXIT_CODES
 from latlab.cli.help import HelpEntry, HelpPage
 from latlab.model.bridges import KINDS
+from latlab.model.limits import LIMITS_FILE
 from latlab.model.metrics import METRICS, POPULATIONS, PROBE_METRICS, TIMER_METRICS, MetricKind
 from latlab.model.rules import OTHERS, RULES
 from latlab.recordings.arrow import TABLES_FILE
@@ -51,6 +52,7 @@ def pages() -> Iterator[tuple[Path, str]]:
     """Each page with such tables, the JSON Schemas, and the recordings' columns; each with its text as it is to be."""
     declared = json.loads(subprocess.run([find_agent(), "schema"], check=True, capture_output=True).stdout)
     yield TABLES_FILE, columns_text(declared["recordings"])
+    yield LIMITS_FILE, json.dumps(declared["limits"], indent=1) + "\n"
     yield SCHEMA_FILE, schema_text()
     yield DOCS / "reference/result.schema.json", store.schema_text()
     for path in sorted(DOCS.rglob("*.md")):

@@ -21,7 +21,7 @@ from agent_rounds import assert_no_faster_than_recorded
 from agent_streams import ECU, MS, ORDINARY, SENSOR, new_run_id, recording
 from lab_machine import run
 
-from latlab.scenario.probes import ONE_DATAGRAM_MAX
+from latlab.model.limits import LIMITS
 from latlab.testbed.probes.dds import Cyclone, DdsPlan, DdsSide, ping_spec, pong_spec
 
 pytestmark = pytest.mark.real
@@ -136,7 +136,7 @@ def test_in_a_closed_loop_each_answer_starts_the_next_question(bed: Bed, tmp_pat
 
 
 @pytest.mark.parametrize(("how", "mode"), [(LOOP, "listener"), (LOOP, "spin"), (RATE, "block")], ids=str)
-@pytest.mark.parametrize("size", [40, 41, IN_ONE_PACKET, IN_ONE_PACKET + 1, 8_000, ONE_DATAGRAM_MAX])
+@pytest.mark.parametrize("size", [40, 41, IN_ONE_PACKET, IN_ONE_PACKET + 1, 8_000, LIMITS.dds_datagram_bytes])
 def test_programs_stamp_each_sample_where_it_enters_the_qdisc_layer_leaves_and_comes_in(
     bed: Bed, tmp_path: Path, how: dict[str, Any], mode: str, size: int
 ) -> None:
@@ -193,13 +193,13 @@ def test_samples_that_go_in_several_datagrams_have_no_timestamps_of_the_kernel_a
     bed: Bed, tmp_path: Path
 ) -> None:
     probe, asked, answered = measured(
-        bed, tmp_path, plan(tmp_path, size=ONE_DATAGRAM_MAX + 1, stamps_by="auto", **RATE)
+        bed, tmp_path, plan(tmp_path, size=LIMITS.dds_datagram_bytes + 1, stamps_by="auto", **RATE)
     )
     assert assert_whole(probe, asked, answered) > 1
     (why,) = probe.found["stamps_by"]["missing"]
     assert why.endswith("a sample of 64505 bytes is sent in several datagrams; of 64504 in one")
     with pytest.raises(AssertionError, match="is sent in several datagrams"):
-        Probe(bed, tmp_path, plan(tmp_path, size=ONE_DATAGRAM_MAX + 1, stamps_by="ebpf"))
+        Probe(bed, tmp_path, plan(tmp_path, size=LIMITS.dds_datagram_bytes + 1, stamps_by="ebpf"))
 
 
 def test_cyclones_sockets_keep_no_timestamps(bed: Bed, tmp_path: Path) -> None:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import subprocess
+from dataclasses import asdict
 from typing import Any
 
 import pytest
 
+from latlab.model.limits import LIMITS
 from latlab.recordings.arrow import TABLES_FILE
 from latlab.testbed.agent_binary import find_agent
 
@@ -22,6 +24,10 @@ def declared() -> dict[str, Any]:
 
 def test_the_columns_that_are_read_are_those_that_are_recorded(declared: dict[str, Any]) -> None:
     assert json.loads(TABLES_FILE.read_text(encoding="utf-8")) == declared["recordings"]
+
+
+def test_the_limits_that_scenarios_are_held_to_are_the_agents(declared: dict[str, Any]) -> None:
+    assert asdict(LIMITS) == declared["limits"]
 
 
 def test_a_column_may_be_empty_only_where_a_packet_may_lack_it(declared: dict[str, Any]) -> None:

@@ -147,7 +147,7 @@ def test_clocks_that_nothing_bounds_have_no_uncertainty_to_show() -> None:
 
 
 def test_the_result_has_the_worst_verdict_and_says_where_each_reason_was_found() -> None:
-    reason = reason_of("sends-succeeded", "control.latency", "0", "1", "send again")
+    reason = reason_of("counts-agree", "control.latency", "0", "1", "send again")
     good, bad = (summarise_cell(recorded_cell(repeat=repeat), PACKETS) for repeat in (1, 2))
     result = result_of(RUN, [JudgedCell(good), JudgedCell.of(bad, [reason])]).document()
     assert [cell["verdict"] for cell in result["cells"]] == ["trusted", "untrusted"]

@@ -8,6 +8,8 @@ from graphlib import TopologicalSorter
 
 from sources import SOURCE, modules
 
+from latlab.model.labels import LABELS
+
 UNITS = SOURCE / "model/units.py"
 SECOND_NS = 10**9
 IN_FORMATS = {
@@ -39,6 +41,17 @@ def test_how_many_ns_a_second_has_is_written_in_one_file() -> None:
         (path, line) for path, nodes in modules().items() for line, value in numbers(nodes) if value == SECOND_NS
     ]
     assert {path for path, _ in written} == {UNITS}, written
+
+
+def test_what_figures_are_labelled_with_is_written_in_one_file() -> None:
+    texts = {one.name for one in LABELS if " " in one.name}
+    written = [
+        (path, node.value)
+        for path, nodes in modules().items()
+        for node in nodes
+        if isinstance(node, ast.Constant) and node.value in texts
+    ]
+    assert sorted(text for _, text in written) == sorted(texts), written
 
 
 def test_what_all_packages_share_imports_nothing_else_of_latlab() -> None:

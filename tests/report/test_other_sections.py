@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import inspect
+import re
+from collections.abc import Iterator
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import cast
 from unittest import mock
 
 from latlab.report import page, sections
 from latlab.report.document import Lines, Part
-from latlab.report.sections import SECTIONS, Shown
+from latlab.report.sections import SECTIONS, ReportSection, Shown
 
 
 def test_a_section_without_a_place_of_its_own_is_shown_by_its_name() -> None:
@@ -17,13 +19,13 @@ def test_a_section_without_a_place_of_its_own_is_shown_by_its_name() -> None:
         yield Lines(["dry and warm"])
 
     shown = cast(Shown, SimpleNamespace(label="measured"))
-    placed = {name: of for name, of in SECTIONS.items() if name in page._PLACED}
-    more: Mapping[str, Any] = {**placed, "weather": said}
+    more = {**SECTIONS, "weather": ReportSection(said)}
     with mock.patch.object(sections, "SECTIONS", more), mock.patch.object(page, "SECTIONS", more):
         (found,) = page.other_sections(shown)
     assert (found.name, found.title, found.label) == ("weather", "Weather", "measured")
     assert found.parts == [Lines(["dry and warm"])]
 
 
-def test_every_place_is_of_a_section_that_there_is() -> None:
-    assert set(SECTIONS) >= page._PLACED
+def test_a_section_is_within_one_that_the_page_has() -> None:
+    of_page = set(re.findall(r'Section\("(\w+)"', inspect.getsource(page.page_sections)))
+    assert {one.within for one in SECTIONS.values()} <= of_page

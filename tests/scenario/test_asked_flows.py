@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import re
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from latlab.scenario import End, parse
-from latlab.scenario.watched import LEAST_JUDGED_SNAP, LEAST_PAYLOAD, LEAST_SNAP, FlowPoint
+from latlab.scenario.watched import LEAST_JUDGED_SNAP, FlowPoint
 
 BASE: dict[str, Any] = {
     "name": "small",
@@ -94,12 +92,6 @@ def test_a_trigger_of_what_cannot_be_judged_is_one_finding(more: dict[str, Any],
     (finding,) = parse(BASE | {"flows": {"seen": flow | more}}).findings
     assert finding.path == ("flows", "seen", "trigger")
     assert what in finding.what and expected in finding.expected
-
-
-def test_the_least_snap_is_the_agents() -> None:
-    source = Path(__file__).parents[2] / "agent" / "wire" / "src" / "spec" / "watch.rs"
-    constants = dict(re.findall(r"^const (\w+): usize = (\d+);", source.read_text(encoding="utf-8"), re.MULTILINE))
-    assert [int(constants[name]) for name in ("LEAST_SNAP", "LEAST_PAYLOAD")] == [LEAST_SNAP, LEAST_PAYLOAD]
 
 
 def test_a_trigger_of_a_flow_is_in_real_time() -> None:

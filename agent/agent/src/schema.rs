@@ -4,6 +4,7 @@ use schemars::{JsonSchema, SchemaGenerator, generate::SchemaSettings};
 use serde_json::{Map, Value, json};
 use std::process::ExitCode;
 use wire::event::Event;
+use wire::limits::limits;
 use wire::record::tables;
 use wire::spec::{
     Bridge, Busy, Clock, Command, Dds, Drops, Flood, Listen, Ping, Pong, Ptp, Talk, Timer, Tracing, Watch,
@@ -17,6 +18,7 @@ pub fn run() -> ExitCode {
 
 /// `specs`: by verb, what it reads on standard input first; `command`: what it reads after that; `event`: a line that it
 /// tells; each JSON Schema, draft 2020-12. `recordings`: by table, its columns ([`tables`]).
+/// `limits`: what the lab keeps within, too ([`limits`]).
 fn whole() -> Value {
     let mut specs = Map::new();
     let mut spec = |verb: &str, schema: Value| specs.insert(verb.into(), schema);
@@ -35,7 +37,7 @@ fn whole() -> Value {
     spec("trace", read::<Tracing>());
     spec("watch", read::<Watch>());
     let event = schema::<Event>(SchemaSettings::draft2020_12().for_serialize());
-    json!({"specs": specs, "command": read::<Command>(), "event": event, "recordings": tables()})
+    json!({"specs": specs, "command": read::<Command>(), "event": event, "recordings": tables(), "limits": limits()})
 }
 
 fn read<T: JsonSchema>() -> Value {

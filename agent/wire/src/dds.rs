@@ -5,6 +5,11 @@ use serde::Serialize;
 
 /// The sequence of a sample that only asks whether there is anybody: answered like a question, recorded by nobody.
 pub const HELLO: u64 = u64::MAX;
+/// MaxMessageSize of the lab's configuration of Cyclone: as much as a datagram carries, as in its own latency-test.
+pub const MESSAGE_BYTES: usize = 65_500;
+/// Larger samples go in several datagrams, by DATA_FRAG: as many fragments (`fragment_size` of Cyclone's defconfig.c) as are in
+/// the largest datagram, less encapsulation and length (transmit_sample_lgmsg_unlocks_wr() in ddsi_transmit.c).
+pub const LARGEST_IN_ONE: usize = MESSAGE_BYTES / 1344 * 1344 - 8;
 
 /// Of `ready`: what runs, and who was found.
 #[derive(Clone, Debug, JsonSchema, Serialize)]

@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// A window begins no longer before its packet arrived, but for the margin: a packet may be late by more than events are held.
-const LONGEST_NS: i64 = 1_000_000_000;
+pub(crate) const LONGEST_NS: i64 = 1_000_000_000;
 /// Windows that may wait to be reported. They overlap where packets are many, and are then one.
 const WAITING: usize = 256;
 

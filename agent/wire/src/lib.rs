@@ -18,6 +18,7 @@ pub mod flight;
 pub mod iec61850;
 pub mod lateness;
 pub mod launch;
+pub mod limits;
 pub mod live;
 pub mod pace;
 pub mod page;

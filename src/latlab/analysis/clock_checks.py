@@ -7,8 +7,9 @@ from typing import Final
 
 import numpy as np
 
-from latlab.analysis.evidence import Broken, Evidence, checks, fact, same_kernel, totals
+from latlab.analysis.evidence import Broken, Evidence, checks, same_kernel, totals
 from latlab.analysis.words import duration, plural
+from latlab.model.facts import fact
 from latlab.model.part import Failure
 from latlab.model.units import WHOLE_PPM
 from latlab.recordings.cell import RecordedCell, Totals

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from latlab.analysis.evidence import MEASURING, Broken, Evidence, checks, fact, listed, same_kernel, speed_counts, vcpus
+from latlab.analysis.evidence import MEASURING, Broken, Evidence, checks, listed, same_kernel, speed_counts, vcpus
 from latlab.analysis.words import percent
-from latlab.model.part import Facts
+from latlab.model.facts import Facts, cpus_in, threads_in
 from latlab.recordings.cell import RecordedAgent
 from latlab.result.types import CoresUsed, CoreUse
 
@@ -59,7 +59,7 @@ def kinds_of(facts: Facts) -> list[CoreKind]:
 
     Speed is the capacity where the kernel states it, else the highest frequency.
     """
-    each: Mapping[str, Facts] = fact(facts, "cpu", "cpus") or {}
+    each = cpus_in(facts)
     alike: dict[tuple[str, int | None], list[str]] = {}
     for number, one in each.items():
         alike.setdefault((one.get("core_type") or "", one.get("capacity")), []).append(number)
@@ -81,7 +81,7 @@ def threads_of(evidence: Evidence) -> Iterator[MeasuredThread]:
         for agent in evidence.cell.agents:
             if agent.host in alike and agent.verb in MEASURING and agent.realtime.cpus:
                 yield _agent(agent, kinds)
-        later = fact(evidence.facts_after.get(host, {}), "processes", "threads") or {}
+        later = threads_in(evidence.facts_after.get(host))
         for name, thread in vcpus(evidence, host):
             last = (one.get("last_cpu") for one in (thread, later.get(name, {})))
             cpus = frozenset(thread.get("cpus") or ())

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, Literal, Protocol
+from typing import Final, Literal, Protocol
 
 import polars as pl
 
+from latlab.model.facts import Facts, ThreadFacts, fact, threads_in
 from latlab.model.labels import MEASURED
-from latlab.model.part import Facts
 from latlab.model.thresholds import DEFAULTS, Thresholds
 from latlab.recordings.cell import RecordedCell, RecordedStream, Totals
 from latlab.result.types import Metric, PtpPort, Stage, Stream
@@ -247,13 +247,6 @@ def counters(evidence: Evidence, *path: str) -> Iterator[tuple[str, int, int]]:
             yield host, before, after
 
 
-def fact(facts: Any, *path: str) -> Any:
-    """The fact at a path of keys; None if an older agent or another kernel does not have it."""
-    for key in path:
-        facts = facts.get(key) if isinstance(facts, Mapping) else None
-    return facts
-
-
 def same_kernel(evidence: Evidence, host: str) -> frozenset[str]:
     """The hosts whose facts are of the same kernel as this one's, itself included."""
     boot = fact(evidence.facts_before.get(host, {}), "kernel", "boot_id")
@@ -287,19 +280,19 @@ def pinned(evidence: Evidence, host: str) -> list[Pinned]:
         if agent.host in alike and agent.verb in MEASURING and realtime.cpus:
             found.append(Pinned(agent.name, frozenset(realtime.cpus), realtime.priority or 0))
     for name, thread in vcpus(evidence, host):
-        if thread.get("cpus"):
-            found.append(Pinned(name, frozenset(thread["cpus"]), thread.get("priority") or 0))
+        if bound := thread.get("cpus"):
+            found.append(Pinned(name, frozenset(bound), thread.get("priority") or 0))
     return [one for one in found if one.cpus < online]
 
 
-def vcpus(evidence: Evidence, host: str) -> Iterator[tuple[str, Facts]]:
+def vcpus(evidence: Evidence, host: str) -> Iterator[tuple[str, ThreadFacts]]:
     """(name, thread) of the virtual CPUs that KVM runs on the host, by its facts; where the lab knows which are the
     guests', only theirs.
     """
     guests = [guest for guest in evidence.cell.guests if guest.host in same_kernel(evidence, host)]
     known = [guest.vcpu_threads for guest in guests]
-    ids = {thread for threads in known for thread in (threads or {}).values()}
-    for name, thread in (fact(evidence.facts_before.get(host, {}), "processes", "threads") or {}).items():
+    ids = {thread for each in known for thread in (each or {}).values()}
+    for name, thread in threads_in(evidence.facts_before.get(host)).items():
         if guests and name.endswith("/KVM") and (thread.get("id") in ids or not all(known)):
             yield name, thread
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Final
 
 from latlab.analysis.counts import counted
 from latlab.analysis.evidence import (
@@ -13,7 +13,6 @@ from latlab.analysis.evidence import (
     checks,
     counters,
     elapsed_ns,
-    fact,
     held_up,
     listed,
     pinned,
@@ -22,7 +21,17 @@ from latlab.analysis.evidence import (
     vm_hosts,
 )
 from latlab.analysis.words import duration, percent, plural
-from latlab.model.part import Facts
+from latlab.model.facts import (
+    CpuFacts,
+    Facts,
+    IdleState,
+    InterfaceFacts,
+    ThreadFacts,
+    cpu_in,
+    fact,
+    interfaces_in,
+    threads_in,
+)
 from latlab.model.units import MICROSECOND_NS, SECOND_NS
 
 _GRAVE: Final = frozenset({"oops", "out_of_memory"})
@@ -181,7 +190,7 @@ def frequencies_are_fixed(evidence: Evidence) -> Iterator[Broken]:
             then, now = _frequency(before, cpu), _frequency(after, cpu)
             if then and now and then != now:
                 alike.setdefault(f"{then} before, {now} after", []).append(cpu)
-            elif then and not _is_steady(fact(before, "cpu", "cpus", str(cpu)) or {}):
+            elif then and not _is_steady(cpu_in(before, cpu)):
                 alike.setdefault(then, []).append(cpu)
         for said, cpus in alike.items():
             yield Broken(
@@ -207,16 +216,16 @@ def no_cpu_slept_deeply(evidence: Evidence) -> Iterator[Broken]:
             continue  # the streams were cut short: it is not known how long they ran
         deep: dict[str, list[int]] = {}
         for cpu in _concerned(evidence, host):
-            states = fact(facts, "cpu", "cpus", str(cpu), "idle_states") or {}
-            now = fact(evidence.facts_after[host], "cpu", "cpus", str(cpu), "idle_states") or {}
+            states = cpu_in(facts, cpu).get("idle_states") or {}
+            now = cpu_in(evidence.facts_after[host], cpu).get("idle_states") or {}
             slow = [
                 number for number, state in states.items() if MICROSECOND_NS * (state.get("latency_us") or 0) > limit_ns
             ]
-            slept_us = sum(_grown(states[number], now.get(number, {}), "time_us") for number in slow)
+            slept_us = sum(_slept_us(states[number], now.get(number, {})) for number in slow)
             if MICROSECOND_NS * slept_us > around_ns:
-                most = max(slow, key=lambda number: _grown(states[number], now.get(number, {}), "time_us"))
+                most = max(slow, key=lambda number: _slept_us(states[number], now.get(number, {})))
                 state = states[most]
-                wakes = duration(MICROSECOND_NS * state["latency_us"])
+                wakes = duration(MICROSECOND_NS * (state.get("latency_us") or 0))
                 said = f"{state.get('name') or f'state {most}'}, {wakes} to wake from"
                 deep.setdefault(said, []).append(cpu)
         for said, cpus in deep.items():
@@ -243,15 +252,15 @@ def vcpus_are_apart(evidence: Evidence) -> Iterator[Broken]:
     """
     for host, facts in evidence.facts_before.items():
         isolated = frozenset(fact(facts, "cpu", "isolated") or ())
-        machines: dict[int, list[tuple[str, Facts]]] = {}
+        machines: dict[int, list[tuple[str, ThreadFacts]]] = {}
         for name, thread in vcpus(evidence, host):
             machines.setdefault(thread["process"], []).append((name, thread))
-        later = fact(evidence.facts_after.get(host, {}), "processes", "threads") or {}
-        for threads in machines.values():
-            allowed = frozenset(cpu for _, thread in threads for cpu in thread.get("cpus") or ())
-            ran = {one.get("last_cpu", -1) for name, thread in threads for one in (thread, later.get(name, thread))}
-            if len(threads) > 1 and len(allowed & isolated) > 1 and len(ran) == 1 and min(ran) >= 0:
-                names = ", ".join(name.partition(" ")[2] for name, _ in threads)
+        later = threads_in(evidence.facts_after.get(host))
+        for each in machines.values():
+            allowed = frozenset(cpu for _, thread in each for cpu in thread.get("cpus") or ())
+            ran = {one.get("last_cpu", -1) for name, thread in each for one in (thread, later.get(name, thread))}
+            if len(each) > 1 and len(allowed & isolated) > 1 and len(ran) == 1 and min(ran) >= 0:
+                names = ", ".join(name.partition(" ")[2] for name, _ in each)
                 expected = f"a separate CPU for each, among {listed(allowed)}"
                 yield Broken(f"{host}, {names}", expected, f"all on {listed(ran)}")
 
@@ -262,18 +271,18 @@ def ptp_leaves_their_cpus_alone(evidence: Evidence) -> Iterator[Broken]:
     if not speed_counts(evidence):
         return
     for host, facts in evidence.facts_before.items():
-        threads = fact(facts, "processes", "threads") or {}
         measured = pinned(evidence, host)
-        for name, thread in threads.items():
+        for name, thread in threads_in(facts).items():
             if not name.startswith(_PTP):
                 continue
-            shared = [one for one in measured if one.cpus & set(thread.get("cpus") or ())]
+            own = set(thread.get("cpus") or ())
+            shared = [one for one in measured if one.cpus & own]
             above = [one for one in shared if (thread.get("priority") or 0) <= one.priority]
             if above:
-                cpus = listed(cpu for one in above for cpu in one.cpus & set(thread["cpus"]))
+                cpus = listed(cpu for one in above for cpu in one.cpus & own)
                 names = ", ".join(one.name for one in above)
                 highest = max(one.priority for one in above)
-                priority = f"priority {thread['priority']}" if thread.get("priority") else "an ordinary thread"
+                priority = f"priority {thread.get('priority')}" if thread.get("priority") else "an ordinary thread"
                 expected = f"other CPUs than those of {names}, or a priority above {highest}"
                 yield Broken(f"{host}, {name.partition(' ')[2]}", expected, f"{priority} on {cpus}, too")
 
@@ -288,7 +297,7 @@ def siblings_are_quiet(evidence: Evidence) -> Iterator[Broken]:
             siblings = {
                 sibling
                 for cpu in one.cpus
-                for sibling in fact(evidence.facts_before[host], "cpu", "cpus", str(cpu), "siblings") or ()
+                for sibling in cpu_in(evidence.facts_before[host], cpu).get("siblings") or ()
             }
             for cpu in sorted(siblings - one.cpus):
                 busy = _busy_share(evidence, host, cpu, elapsed or 1)
@@ -323,24 +332,24 @@ def _concerned(evidence: Evidence, host: str) -> list[int]:
     return sorted({cpu for one in pinned(evidence, host) for cpu in one.cpus}) or online
 
 
-def _frequency(facts: Any, cpu: int) -> str:
+def _frequency(facts: Facts, cpu: int) -> str:
     """How the frequency of a CPU is chosen, in words; empty if it is fixed, or the kernel does not report it."""
-    one = fact(facts, "cpu", "cpus", str(cpu)) or {}
-    if not one.get("governor"):
+    one = cpu_in(facts, cpu)
+    if not (governor := one.get("governor")):
         return ""
     low, high = one.get("minimum_khz"), one.get("maximum_khz")
     between = f", {low / 10**6:.4g} to {high / 10**6:.4g} GHz" if low and high else ""
-    return f"governor {one['governor']}{between}"
+    return f"governor {governor}{between}"
 
 
-def _is_steady(one: Facts) -> bool:
+def _is_steady(one: CpuFacts) -> bool:
     low = one.get("minimum_khz")
     return one.get("governor") in _STEADY or (low is not None and low == one.get("maximum_khz"))
 
 
-def _grown(before: Facts, after: Facts, key: str) -> int:
-    """How much a counter grew; 0 where it is not known."""
-    then, now = before.get(key), after.get(key)
+def _slept_us(before: IdleState, after: IdleState) -> int:
+    """For how much longer a CPU was in the state; 0 where it is not known."""
+    then, now = before.get("time_us"), after.get("time_us")
     return now - then if then is not None and now is not None else 0
 
 
@@ -382,20 +391,20 @@ def interrupts_stayed(evidence: Evidence) -> Iterator[Broken]:
     """Measured interfaces whose interrupts may go to other CPUs after the cell than before it, or are others."""
     for host, name, before, after in _interfaces(evidence):
         irqs = before.get("irqs") or []
-        if after.get("irqs") is not None and after["irqs"] != irqs:
+        if (now := after.get("irqs")) is not None and now != irqs:
             yield Broken(
                 f"{host}.{name}",
                 f"interrupt{'s' if len(irqs) != 1 else ''} {_numbers(irqs)}",
-                f"{_numbers(after['irqs'])} afterwards",
+                f"{_numbers(now)} afterwards",
             )
             continue
         for irq in irqs:
-            then, now = (
+            first, last = (
                 fact(facts.get(host, {}), "interrupts", "irqs", str(irq), "affinity")
                 for facts in (evidence.facts_before, evidence.facts_after)
             )
-            if then and now and then != now:
-                yield Broken(f"{host}.{name}, interrupt {irq}", listed(then), f"{listed(now)} afterwards")
+            if first and last and first != last:
+                yield Broken(f"{host}.{name}, interrupt {irq}", listed(first), f"{listed(last)} afterwards")
 
 
 @checks("irqbalance")
@@ -403,7 +412,7 @@ def nothing_moves_interrupts(evidence: Evidence) -> Iterator[Broken]:
     """Hosts with late packets and network cards on which irqbalance runs."""
     for host, late in held_up(evidence).items():
         facts = evidence.facts_before.get(host, {})
-        cards = [name for name, one in (fact(facts, "interfaces") or {}).items() if one.get("irqs")]
+        cards = [name for name, one in interfaces_in(facts).items() if one.get("irqs")]
         if cards and fact(facts, "processes", "irqbalance"):
             yield Broken(f"{host} ({late.where})", f"the interrupts of {', '.join(cards)} not moved", "irqbalance runs")
 
@@ -473,11 +482,12 @@ def links_stayed_up(evidence: Evidence) -> Iterator[Broken]:
             yield Broken(f"{host}.{name}", "a link that is up from before the streams until after them", changes)
 
 
-def _interfaces(evidence: Evidence) -> Iterator[tuple[str, str, Facts, Facts]]:
+def _interfaces(evidence: Evidence) -> Iterator[tuple[str, str, InterfaceFacts, InterfaceFacts]]:
     """(host, name, facts before, facts after) of every measured interface that was there."""
     for host, facts in evidence.facts_before.items():
-        for name, before in (fact(facts, "interfaces") or {}).items():
-            yield host, name, before, fact(evidence.facts_after.get(host, {}), "interfaces", name) or {}
+        later = interfaces_in(evidence.facts_after.get(host))
+        for name, before in interfaces_in(facts).items():
+            yield host, name, before, later.get(name) or {}
 
 
 def _came(evidence: Evidence, host: str, irq: int, cpu: int) -> int:
@@ -491,7 +501,7 @@ def _came(evidence: Evidence, host: str, irq: int, cpu: int) -> int:
     return int(now.get(str(cpu), 0) - then.get(str(cpu), 0))
 
 
-def _received(before: Facts, after: Facts) -> int:
+def _received(before: InterfaceFacts, after: InterfaceFacts) -> int:
     """Packets that came in by an interface between the facts."""
     then, now = fact(before, "statistics", "rx_packets"), fact(after, "statistics", "rx_packets")
     return int(now - then) if then is not None and now is not None else 0

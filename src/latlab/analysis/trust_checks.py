@@ -21,7 +21,6 @@ from latlab.analysis.evidence import (
     checks,
     counters,
     counts_of,
-    fact,
     listed,
     metrics,
     said_of_some,
@@ -35,8 +34,8 @@ from latlab.analysis.words import duration, percent, plural
 from latlab.model import timestamps
 from latlab.model.bridges import KINDS
 from latlab.model.errors import rejection_remedy
+from latlab.model.facts import Facts, QdiscFacts, fact, interfaces_in
 from latlab.model.metrics import METRICS
-from latlab.model.part import Facts
 from latlab.recordings.cell import Bridge, RecordedStream
 from latlab.result.types import Gates, Metric, Stream, Unstamped
 
@@ -584,14 +583,13 @@ def _launching(stream: RecordedStream) -> str:
     return f"stream {stream.name}, {stream.talker}.{stream.queue}"
 
 
-def _qdiscs(facts: Facts, stream: RecordedStream) -> list[Facts] | None:
+def _qdiscs(facts: Facts, stream: RecordedStream) -> list[QdiscFacts] | None:
     """The qdiscs of the port a stream leaves by, as tc prints them: of a VLAN interface, its parent. None: unknown."""
-    port = stream.queue
-    qdiscs: list[Facts] | None = fact(facts.get(stream.talker), "interfaces", port, "qdiscs")
-    return qdiscs
+    port = interfaces_in(facts.get(stream.talker)).get(stream.queue or "") or {}
+    return port.get("qdiscs")
 
 
-def _told(qdisc: Facts) -> str:
+def _told(qdisc: QdiscFacts) -> str:
     """A qdisc with what it counted as dropped: "fq (10 dropped, 10 beyond its horizon)"."""
     counted_there = {"dropped": qdisc.get("drops", 0), "beyond its horizon": qdisc.get("horizon_drops", 0)}
     said = counted(counted_there)
@@ -616,8 +614,8 @@ def _is_given(evidence: Evidence, stream: RecordedStream, stamp: str) -> bool:
     needed = timestamps.BY_NAME[stamp].flag
     if not needed:
         return True
-    interfaces = fact(evidence.facts_before.get(stream.talker, {}), "interfaces")
-    flags = fact(interfaces, stream.queue, "timestamping", "flags")
+    port = interfaces_in(evidence.facts_before.get(stream.talker)).get(stream.queue or "")
+    flags = fact(port, "timestamping", "flags")
     return flags is None or needed in flags
 
 

@@ -20,8 +20,9 @@ from latlab.cli.options import (
 )
 from latlab.cli.output import open_console
 from latlab.cli.run import report_run
+from latlab.model.limits import LIMITS
 
-SNAP: Final = 128
+SNAP: Final = LIMITS.snap_usual_bytes
 RING: Final = 65_536
 EVERY: Final = 1
 
@@ -60,8 +61,8 @@ def watch(
         typer.Option(
             "--snap",
             metavar="N",
-            min=70,
-            max=256,
+            min=LIMITS.snap_least_bytes,
+            max=LIMITS.snap_most_bytes,
             rich_help_panel=MEASUREMENT,
             help="Bytes of each packet to keep; packets are recognised by them.",
         ),
@@ -72,7 +73,7 @@ def watch(
             "--ring",
             metavar="N",
             min=1,
-            max=1 << 24,
+            max=LIMITS.ring_records,
             rich_help_panel=MEASUREMENT,
             help="Size of the rings in the kernel, in packets.",
         ),
@@ -83,7 +84,7 @@ def watch(
             "--sample",
             metavar="N",
             min=1,
-            max=1_000_000,
+            max=LIMITS.sample,
             rich_help_panel=MEASUREMENT,
             help="Record one packet in N, the same ones at every point; for high rates.",
         ),

@@ -26,7 +26,7 @@ from typing import Any, Final, TextIO
 
 from qemu.qmp import ConnectError, EventListener, QMPClient, QMPError, Runstate
 
-from latlab.model.part import Facts
+from latlab.model.facts import Facts
 from latlab.model.units import SECOND_NS
 
 MAILBOX: Final = "turns"

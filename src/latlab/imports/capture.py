@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from latlab.imports.base import not_what_it_says, nothing_in, unknown_version
 from latlab.imports.frames import FoundPayload, find_payload, payload_of, untranslated
 from latlab.model.errors import UsageError
+from latlab.model.limits import LIMITS
 from latlab.model.units import MICROSECOND_NS, SECOND_NS
 from latlab.recordings.cell import LeftOut
 
@@ -321,8 +322,6 @@ def _interface(data: mmap.mmap, order: str, first: int, length: int) -> Interfac
 # One capture as a matcher needs it: of each packet when it was seen, a hash of its payload, and its flow.
 
 
-_LEAST_PAYLOAD: Final = 16
-"""Packets cut by a snap length are distinguished by what is left of their payloads, if that is so many bytes."""
 _COOKED: Final = 113
 """Of `-i any`, which does not say the interface; its successor does."""
 
@@ -395,7 +394,7 @@ def points_of(
                 (capture.odd, "of an unknown interface, or at an impossible time"),
                 (unread, f"of link type {', '.join(map(str, capture.unread))}, which is not supported"),
                 (headless, "with headers that were not captured completely"),
-                (short, f"of which less than {_LEAST_PAYLOAD} bytes of payload were captured"),
+                (short, f"of which less than {LIMITS.distinct_bytes} bytes of payload were captured"),
             )
             if count
         ]
@@ -409,7 +408,7 @@ def _cut_lengths(capture: Capture) -> Iterator[tuple[bytes, int]]:
     cut = np.flatnonzero(np.array(capture.captured) < np.array(capture.wire))
     for place in cut.tolist():
         found = _find(view, capture, place)
-        if found and found.captured < found.length and found.captured >= _LEAST_PAYLOAD:
+        if found and found.captured < found.length and found.captured >= LIMITS.distinct_bytes:
             yield found.kind, found.captured
 
 
@@ -439,7 +438,7 @@ def _point(path: Path, name: str, capture: Capture, at_most: Mapping[bytes, int]
             payload = payload_of(view, found, most)
             keys += blake2b(payload, digest_size=8).digest()
             numbered.append(_hash(found.identification + found.flow + payload) if found.identification else 0)
-            bare.append(_hash(left) if len(left := untranslated(view, found, most)) >= _LEAST_PAYLOAD else 0)
+            bare.append(_hash(left) if len(left := untranslated(view, found, most)) >= LIMITS.distinct_bytes else 0)
     cooked = _COOKED in capture.link
     point = CapturePoint(
         path,

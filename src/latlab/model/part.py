@@ -91,12 +91,3 @@ class Failure(DocumentPart):
     def of(cls, error: Told) -> Failure:
         """The error as cell.json has it."""
         return cls.model_validate(error.as_dict())
-
-
-# What a machine says of itself.
-
-
-Facts = Mapping[str, Any]
-"""What the agent's `facts` said, of one machine, of a part of it, or by the names of hosts: JSON, read where it is used
-(docs/reference/facts.md).
-"""

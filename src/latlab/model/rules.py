@@ -24,7 +24,7 @@ ALL_THE_TIME: Final[tuple[When, ...]] = ("before", "during", "after")
 
 
 @dataclass(frozen=True)
-class Case:
+class RuleCase:
     """What else may be found where a rule is broken. What is empty here is as the rule has it.
 
     finding: values that are known where it is found stand in {braces}. severity: of this case; None: the rule's.
@@ -48,7 +48,7 @@ class PlainRule:
     severity: Severity
     finding: str
     remedy: str = ""
-    cases: Mapping[str, Case] = field(default_factory=dict, kw_only=True)
+    cases: Mapping[str, RuleCase] = field(default_factory=dict, kw_only=True)
 
     def in_case(self, case: str) -> Self:
         """The rule as it is broken in this case; empty: in the usual one."""
@@ -128,12 +128,12 @@ RULES: Final[tuple[Rule, ...]] = (
             "the disk, the kernel's log"
         ),
         cases={
-            "watched": Case(
+            "watched": RuleCase(
                 "a recording is incomplete",
                 "suspect",
                 "the figures include what was recorded; watch again for the rest",
             ),
-            "unread": Case("a recording of a flow cannot be read", "suspect"),
+            "unread": RuleCase("a recording of a flow cannot be read", "suspect"),
         },
     ),
     Rule(
@@ -146,7 +146,7 @@ RULES: Final[tuple[Rule, ...]] = (
         broken_when="above 0",
         remedy="lower the rate, or give the agent's writer thread a dedicated CPU",
         cases={
-            "watched": Case(
+            "watched": RuleCase(
                 "records were lost, as a ring was full",
                 remedy=(
                     "narrow the flow (--flow), record a sample of it (--sample 100), keep less of each packet "
@@ -191,7 +191,7 @@ RULES: Final[tuple[Rule, ...]] = (
             "damaged"
         ),
         cases={
-            "woke-early": Case(
+            "woke-early": RuleCase(
                 "a thread woke before its timer was due",
                 remedy="check which program set the clock during the run; leave out --clock=1, which is a clock that "
                 "can be set",
@@ -251,8 +251,8 @@ RULES: Final[tuple[Rule, ...]] = (
         ),
         remedy="let ptp4l, phc2sys or chrony settle before the run, and configure them not to step during it",
         cases={
-            "back": Case("a clock was stepped back"),
-            "shifted": Case("a clock was stepped, or a queue remained full", "suspect"),
+            "back": RuleCase("a clock was stepped back"),
+            "shifted": RuleCase("a clock was stepped, or a queue remained full", "suspect"),
         },
     ),
     Rule(
@@ -271,8 +271,8 @@ RULES: Final[tuple[Rule, ...]] = (
             "cards and qdiscs (`ip -s link`, `tc -s qdisc show dev IF`); for a probe check that the answerer runs"
         ),
         cases={
-            "flow": Case("no packet of a flow was seen", "suspect"),
-            "point": Case(
+            "flow": RuleCase("no packet of a flow was seen", "suspect"),
+            "point": RuleCase(
                 "a point saw no packet of the flow",
                 "suspect",
                 (
@@ -280,7 +280,7 @@ RULES: Final[tuple[Rule, ...]] = (
                     "of the packets that it forwards"
                 ),
             ),
-            "sample": Case("a point has no packet of the sample", "suspect", SMALLER_SAMPLE),
+            "sample": RuleCase("a point has no packet of the sample", "suspect", SMALLER_SAMPLE),
         },
     ),
     Rule(
@@ -306,10 +306,10 @@ RULES: Final[tuple[Rule, ...]] = (
         broken_when="below −uncertainty; for latencies with launch time also below −lead",
         remedy="the clocks differ by more than their bound: synchronise them, or measure again",
         cases={
-            "flow": Case(
+            "flow": RuleCase(
                 remedy="a clock was changed while packets were watched: check what sets it (chrony, ptp4l, phc2sys)"
             ),
-            "imported": Case(
+            "imported": RuleCase(
                 remedy=(
                     "the clocks differ by more than --clock-bound: check by how much, or compare differences only; "
                     "name two captures in the order in which packets pass them"
@@ -330,13 +330,13 @@ RULES: Final[tuple[Rule, ...]] = (
             "{sync: auto}"
         ),
         cases={
-            "flow": Case(
+            "flow": RuleCase(
                 remedy=(
                     "add a stream between hosts of the two kernels (clock: {sync: auto}): their clocks are compared "
                     "then, too"
                 )
             ),
-            "imported": Case(
+            "imported": RuleCase(
                 remedy=(
                     "if you know how much they differ at most, for example from ptp4l's log: --clock-bound 1us; else "
                     "compare differences only"
@@ -589,15 +589,15 @@ RULES: Final[tuple[Rule, ...]] = (
             "are unknown: keep other traffic off that host; rows with `event` 0 in the recording mark the losses"
         ),
         cases={
-            "ended": Case(
+            "ended": RuleCase(
                 "the flight recorder ended early",
                 remedy="figures of packets are right without it; to see what that kernel did, repeat the measurement",
             ),
-            "overran": Case(
+            "overran": RuleCase(
                 "the kernel's events around late packets were no longer held",
                 remedy="keep other work off that machine, or raise the trigger's threshold",
             ),
-            "unjudged": Case(
+            "unjudged": RuleCase(
                 "the flight recorder judged too few packets",
                 remedy=(
                     "packets are not judged that have no payload or one that came again within 10 s, nor if more than "
@@ -993,7 +993,7 @@ OTHERS: Final[tuple[PlainRule, ...]] = (
         "the figures are from another program",
         "compare it only with results of the same program; otherwise measure with latlab",
         cases={
-            "made": Case(
+            "made": RuleCase(
                 "it was generated from a description, not measured",
                 "untrusted",
                 "compare the findings with truth.json in the cell's folder; they say nothing about machines",
@@ -1027,7 +1027,7 @@ OTHERS: Final[tuple[PlainRule, ...]] = (
         "untrusted",
         "rows are missing, or appear twice",
         "copy the file again, complete and unfiltered",
-        cases={"order": Case("rows are out of order, or appear twice")},
+        cases={"order": RuleCase("rows are out of order, or appear twice")},
     ),
     PlainRule(
         "unit-possible",
@@ -1035,9 +1035,9 @@ OTHERS: Final[tuple[PlainRule, ...]] = (
         "untrusted",
         "these nanoseconds are microseconds",
         cases={
-            "us": Case("these microseconds are nanoseconds"),
-            "perhaps": Case("these nanoseconds may be microseconds", "suspect"),
-            "us-perhaps": Case("these microseconds may be nanoseconds", "suspect"),
+            "us": RuleCase("these microseconds are nanoseconds"),
+            "perhaps": RuleCase("these nanoseconds may be microseconds", "suspect"),
+            "us-perhaps": RuleCase("these microseconds may be nanoseconds", "suspect"),
         },
     ),
     PlainRule(
@@ -1069,7 +1069,7 @@ OTHERS: Final[tuple[PlainRule, ...]] = (
         "packets are identical and cannot be distinguished",
         "keep more of each packet (--snap), or narrow the flow",
         cases={
-            "nowhere": Case(
+            "nowhere": RuleCase(
                 "no packet was recognised at two points",
                 remedy=(
                     "watch points that the same packets pass; packets are recognised by their payload: keep more of it "
@@ -1113,7 +1113,7 @@ OTHERS: Final[tuple[PlainRule, ...]] = (
         "events were lost",
         "give rtla separate CPUs (-H) or larger buffers (--trace-buffer-size)",
         cases={
-            "unread": Case(
+            "unread": RuleCase(
                 "a program received packets before they were read",
                 remedy=(
                     "packets are read from the socket's queue: have the program wait for them (poll, a blocking "

@@ -23,7 +23,8 @@ import polars as pl
 from pydantic import ValidationError
 
 from latlab.model.errors import SAID, LabError, UsageError, as_system_error, check_is_file, file_remedy
-from latlab.model.part import Document, Facts, Failure
+from latlab.model.facts import Facts
+from latlab.model.part import Document, Failure
 from latlab.recordings.arrow import read_recording
 from latlab.recordings.cell import RecordedCell
 

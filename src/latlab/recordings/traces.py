@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from latlab.model.units import SECOND_NS
+from latlab.model.limits import LIMITS
 from latlab.recordings.arrow import no_recording, read_recording
 from latlab.recordings.cell import JudgedPackets, KeptTotals, Ready, RecordedAgent, RecordedCell, Totals
 from latlab.recordings.clock_offset import RealToTai
@@ -19,8 +19,6 @@ from latlab.recordings.run_folder import CellFolder
 _RECEIVING: Final = ("listen", "pong")
 LOST: Final = 0
 """In a trace, the place of events that were lost."""
-_LONGEST_NS: Final = SECOND_NS
-"""As LONGEST_NS of agent/wire/src/flight.rs."""
 _WINDOW_ENDS: Final = 255
 """The number of no tracepoint: until there, all events are there."""
 
@@ -159,7 +157,7 @@ def within(kept: pl.DataFrame, received: pl.DataFrame) -> pl.Series:
     """
     spans, ends = _spans(kept), received["rx_user_tai_ns"]
     begins = received["rx_soft_tai_ns"].fill_null(ends)
-    longer = (ends - begins >= _LONGEST_NS).to_numpy()
+    longer = (ends - begins >= LIMITS.window_lead_ns).to_numpy()
     return pl.Series(_inside(spans, begins, ends) | _inside(spans, ends, ends) & longer)
 
 

@@ -57,24 +57,6 @@ _USUAL_COUNTS: Final = ("scheduled", "sent", "received", "lost")
 _FEW: Final = 12
 """A fold of so many rows is open at once."""
 _METRICS: Final = ("metric", "formula", "name")
-_PLACED: Final = frozenset(
-    (
-        *(
-            "cells",
-            "intervals",
-            "variation",
-            "comparison",
-            "stages",
-            "timers",
-            "missing",
-            "anomalies",
-            "losses",
-            "loads",
-        ),
-        *("talkers", "gates", "ptp", "clocks", "testbed", "tools", "limits", "trust"),
-    )
-)
-"""The report's sections that the page puts elsewhere."""
 
 
 def page_metrics(result: Result) -> tuple[str, ...]:
@@ -110,9 +92,9 @@ def page_sections(shown: Shown, folder: RunFolder, sweeps: Sequence[Sweep], sche
 
 
 def other_sections(shown: Shown) -> Iterator[Section]:
-    """The report's sections that the page does not put elsewhere, by their names."""
-    for name in SECTIONS:
-        if name not in _PLACED:
+    """The report's sections that none of the others shows, by their names."""
+    for name, section in SECTIONS.items():
+        if not section.within:
             yield Section(name, parts_of(name, shown), name.capitalize(), shown.label)
 
 

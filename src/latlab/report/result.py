@@ -36,8 +36,9 @@ from latlab.model.errors import (
     UsageError,
     reads_files,
 )
+from latlab.model.facts import Facts
 from latlab.model.labels import SYNTHETIC
-from latlab.model.part import Document, Facts, Failure, Keys, distrusted
+from latlab.model.part import Document, Failure, Keys, distrusted
 from latlab.model.reasons import Reason, reason_of
 from latlab.model.thresholds import Thresholds
 from latlab.recordings.cell import RecordedCell, RecordedStream

@@ -8,8 +8,8 @@ from typing import Final
 
 from latlab.analysis.evidence import listed as cpus_in_words
 from latlab.analysis.words import left_out_text, percent
+from latlab.model.facts import Facts
 from latlab.model.labels import FUNCTIONAL
-from latlab.model.part import Facts
 from latlab.model.timestamps import BY_KERNEL
 from latlab.recordings.cell import Guest, RecordedCell
 from latlab.report.flows import flow_notes

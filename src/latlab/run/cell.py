@@ -15,8 +15,9 @@ from typing import Any
 from latlab.hosts import Host
 from latlab.hosts.turns import fine_us
 from latlab.model.errors import LabError, LatlabError, StartError, UnavailableError, after_that, system_error
+from latlab.model.facts import Facts
 from latlab.model.labels import VIRTUAL
-from latlab.model.part import Facts, Failure
+from latlab.model.part import Failure
 from latlab.model.units import SECOND_NS
 from latlab.recordings.cell import RecordedCell, RecordedStep
 from latlab.recordings.packets import build_packets

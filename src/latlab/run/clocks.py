@@ -7,7 +7,7 @@ from functools import partial
 
 from latlab.hosts import Host
 from latlab.model.errors import LabError
-from latlab.model.part import Facts
+from latlab.model.facts import Facts
 from latlab.model.units import PPB
 from latlab.recordings.cell import ClockEdge, ClockWindow, Totals
 from latlab.recordings.run_folder import CellFolder

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+from latlab.model.limits import LIMITS
 from latlab.model.units import MILLISECOND_NS
 from latlab.run.entries import launch_entry
 from latlab.scenario import Route, Scenario
@@ -324,8 +325,6 @@ TIMER_INTERRUPTS: Final = ("irq_vectors:local_timer_entry", "irq_vectors:local_t
 
 NET_RX: Final = 3
 """The softirq that receives (include/linux/interrupt.h)."""
-THREADS_MOST: Final = 64
-"""That an agent takes (agent/wire/src/spec/trace.rs): the kernel's filters are a page at most."""
 KEPT_KIB: Final = 2048
 """What the kernel holds of each CPU's events where only windows are kept, KiB: more than a second's of most hosts."""
 HRTIMER: Final = 8
@@ -386,7 +385,7 @@ def entry_spec(
         "recording": str(recording),
         "realtime": {"lock_memory": False},
         "events": [*EVENTS, *TIMER_INTERRUPTS, *ENTRIES],
-        "threads": list(threads[:THREADS_MOST]),
+        "threads": list(threads[: LIMITS.traced_threads]),
         "softirqs": [NET_RX],
         "absent": "skip",
         # A timer's breakdown is of all its instants.

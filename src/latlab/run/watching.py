@@ -12,6 +12,7 @@ from typing import Any, Final
 from latlab.hosts import Host, NamespaceHost
 from latlab.model.directions import DIRECTIONS, IN, OUT, READ
 from latlab.model.errors import LabError, UsageError
+from latlab.model.limits import LIMITS
 from latlab.model.part import Failure
 from latlab.recordings.cell import RecordedAgent, Totals, WatchedBy, WatchedPoint
 from latlab.run.agent import Agent
@@ -24,7 +25,7 @@ from latlab.scenario.watched import SOCKET, Flow
 from latlab.testbed.apply import TestBed
 from latlab.testbed.step import Spec
 
-SNAP: Final = 128
+SNAP: Final = LIMITS.snap_usual_bytes
 RING: Final = 65_536
 EVERY: Final = 1
 """One packet of so many is recorded."""

@@ -9,13 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from latlab.model.limits import LIMITS
 from latlab.model.units import MICROSECOND_NS, SECOND_NS
 from latlab.scenario.findings import Mistake, Path, show_path, unknown
 from latlab.scenario.host_rules import is_placed
 from latlab.scenario.loads import Load, LoadBetween, LoadOn, StressNg
 from latlab.scenario.network import routes
 from latlab.scenario.parts import Part
-from latlab.scenario.probes import ONE_DATAGRAM_MAX, Between, DdsProbe, OnOne, PingProbe, ProbeBase, TimerProbe
+from latlab.scenario.probes import Between, DdsProbe, OnOne, PingProbe, ProbeBase, TimerProbe
 from latlab.scenario.sketch import Sketch
 from latlab.scenario.streams import (
     CARRIERS,
@@ -179,9 +180,11 @@ def timestamps_are_of_messages(sketch: Sketch, path: Path, probe: PingProbe | Dd
     if by in ("socket", "both"):
         what = f"the socket has no timestamps of {what}, and timestamps.by is {by}"
         yield Mistake((*path, "timestamps"), what, "timestamps: user, or by: auto")
-    if isinstance(probe, DdsProbe) and probe.size > ONE_DATAGRAM_MAX:
+    if isinstance(probe, DdsProbe) and probe.size > LIMITS.dds_datagram_bytes:
         what = f"a sample of {format_size(probe.size)} goes in several datagrams, which have no kernel timestamps"
-        yield Mistake((*path, "timestamps"), what, f"timestamps: user, or a size of {ONE_DATAGRAM_MAX}B or less")
+        yield Mistake(
+            (*path, "timestamps"), what, f"timestamps: user, or a size of {LIMITS.dds_datagram_bytes}B or less"
+        )
 
 
 def stream_fits_the_mtu(sketch: Sketch, path: Path, stream: Stream) -> Iterator[Mistake]:

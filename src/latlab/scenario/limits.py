@@ -10,7 +10,7 @@ from pydantic import BeforeValidator, PlainSerializer, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
 from latlab.model import metrics
-from latlab.model.units import HOUR_NS
+from latlab.model.limits import LIMITS
 from latlab.scenario.findings import Mistake, closest, shown, unknown, wrong
 from latlab.scenario.streams import PAIR
 from latlab.scenario.units import DURATION, format_duration, parse_duration
@@ -132,8 +132,6 @@ def parse_limit(path: str, value: object) -> AcceptLimit | Mistake:
 
 TRIGGERING: Final = ("latency", "latency_user", "delivery")
 """The metrics that a listener knows of a packet when it has come."""
-LONGEST_NS: Final = HOUR_NS
-"""As LONGEST_NS of agent/wire/src/spec/listen.rs."""
 EXAMPLE: Final = "METRIC > DURATION, such as latency > 500us"
 _PARTS: Final = re.compile(r"\s*([^\s<>=!]*)\s*([<>=!]*)\s*(.*?)\s*", re.DOTALL)
 _OVER: Final = (">", ">=")
@@ -169,9 +167,9 @@ def parse_trigger(given: object) -> Trigger:
         context = error.context or {}
         raise wrong(context["what"], context["expected"]) from None
     least_ns = 1 if comparison == ">=" else 0
-    if not least_ns <= limit_ns <= LONGEST_NS:
+    if not least_ns <= limit_ns <= LIMITS.trigger_ns:
         size = "small" if limit_ns < least_ns else "large"
-        expected = f"{format_duration(least_ns)} to {format_duration(LONGEST_NS)}"
+        expected = f"{format_duration(least_ns)} to {format_duration(LIMITS.trigger_ns)}"
         raise wrong(f"{format_duration(limit_ns)} is too {size}", expected)
     text = f"{metric} {comparison} {format_duration(limit_ns)}"
     return Trigger(metric, limit_ns - least_ns, text)

@@ -7,9 +7,9 @@ from typing import Annotated, ClassVar, Final, Literal, get_args
 
 from pydantic import AfterValidator, Field
 
+from latlab.model.limits import LIMITS
 from latlab.scenario.findings import shown, wrong
 from latlab.scenario.parts import EndText, ItemName, Part, Priority, Reference
-from latlab.scenario.streams import UDP_PAYLOAD_MAX
 from latlab.scenario.units import SIZE, RateOrMax, Size, within
 
 NO_LOADS = "none"
@@ -30,7 +30,7 @@ def _absolute(path: str) -> str:
 
 LoadName = Annotated[ItemName, AfterValidator(_not_reserved)]
 Instances = Annotated[int, Field(ge=1, le=32)]
-Payload = Annotated[Size, within(SIZE, 1, UDP_PAYLOAD_MAX)]
+Payload = Annotated[Size, within(SIZE, 1, LIMITS.payload_bytes)]
 WorkerSize = Annotated[Size, within(SIZE, 2**20, 2**40)]
 FolderPath = Annotated[str, AfterValidator(_absolute)]
 WORKER_SIZE = 64 * 2**20

@@ -6,12 +6,11 @@ import ctypes
 from typing import Any, Final
 
 from latlab.model.errors import UsageError
+from latlab.model.limits import LIMITS
 
 Instruction = tuple[int, int, int, int]
 """Of classic BPF (`struct sock_filter` of linux/filter.h): code, jump if true, jump if false, number."""
 
-MOST_INSTRUCTIONS: Final = 128
-"""As MAX_INSTRUCTIONS of agent/bpf/watch_filter.h."""
 SEEN_BYTES: Final = 128
 """As HEAD of agent/bpf/watch_packet.h."""
 _LIBRARIES: Final = ("libpcap.so.0.8", "libpcap.so.1")
@@ -49,8 +48,8 @@ def compiled(expression: str) -> list[Instruction]:
         library.pcap_freecode(ctypes.byref(program))
     finally:
         library.pcap_close(handle)
-    if len(found) > MOST_INSTRUCTIONS:
-        what = f"{len(found)} instructions; at most {MOST_INSTRUCTIONS} can be applied to a packet"
+    if len(found) > LIMITS.filter_instructions:
+        what = f"{len(found)} instructions; at most {LIMITS.filter_instructions} can be applied to a packet"
         raise _wrong(expression, what, "write a shorter filter")
     last = max((k + _LOADS[code] for code, _, _, k in found if code in _LOADS), default=0)
     if last > SEEN_BYTES:

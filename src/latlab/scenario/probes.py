@@ -6,12 +6,13 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
+from latlab.model.limits import LIMITS
 from latlab.model.metrics import TIMED
 from latlab.model.units import HOUR_NS, MICROSECOND_NS, MILLISECOND_NS, SECOND_NS
 from latlab.scenario.findings import Raw, shown, wrong
 from latlab.scenario.links import Pcp, VlanId
 from latlab.scenario.parts import End, EndText, ItemName, Part, Priority, Reference
-from latlab.scenario.streams import PROBE_BYTES, UDP_PAYLOAD_MAX, default_pcp
+from latlab.scenario.streams import default_pcp
 from latlab.scenario.units import DURATION, SIZE, Duration, Size, within
 
 NO_PROBES = "none"
@@ -21,13 +22,6 @@ SOCKPERF_BYTES = 14
 """The least that sockperf sends: its own header (`--msg-size`)."""
 DDSPERF_BYTES = 12
 """What is in every sample of ddsperf: sequence number, key, length."""
-DDS_BYTES_MAX = 16 << 20
-DDS_MESSAGE_MAX = 65500
-"""MaxMessageSize of Cyclone: as much as a datagram carries, as in its own latency-test. So large samples go in few."""
-ONE_DATAGRAM_MAX = DDS_MESSAGE_MAX // 1344 * 1344 - 8
-"""Larger samples Cyclone sends in several datagrams, as agent/agent/src/stages has it."""
-DDS_DOMAIN_MAX = 230
-"""The highest domain whose UDP ports, 7400 + 250 × domain and those after, are below 65536 (DDSI-RTPS 2.5, 9.6.2.1)."""
 FIRST_DDS_DOMAIN = 40
 """Probes that name no domain have one each from here on: others' programs are in low ones, 0 before all."""
 RR_BYTES_MAX = 65507
@@ -135,7 +129,7 @@ class PingProbe(QuestionProbe):
     """latlab's own question and answer over UDP, TCP or in raw frames."""
 
     probe: Literal["ping"]
-    size: Annotated[Size, within(SIZE, PROBE_BYTES, UDP_PAYLOAD_MAX)] = Field(
+    size: Annotated[Size, within(SIZE, LIMITS.probe_bytes, LIMITS.payload_bytes)] = Field(
         description="bytes of the question and of the answer, headers not counted"
     )
     priority: Priority = Field(default=0, description="socket priority (SO_PRIORITY) of both, 0 to 15")
@@ -164,7 +158,7 @@ class PingProbe(QuestionProbe):
 class OverDds(Between):
     """A probe over Cyclone DDS."""
 
-    domain: Annotated[int, Field(ge=0, le=DDS_DOMAIN_MAX)] | None = Field(
+    domain: Annotated[int, Field(ge=0, le=LIMITS.dds_domain)] | None = Field(
         default=None, description="DDS domain, not shared with another probe; one from 40 on if not given"
     )
     reliable: bool = Field(default=True, description="lost samples are sent again; false: best effort")
@@ -174,7 +168,7 @@ class DdsProbe(QuestionProbe, OverDds):
     """latlab's own question and answer over DDS."""
 
     probe: Literal["dds"]
-    size: Annotated[Size, within(SIZE, PROBE_BYTES, DDS_BYTES_MAX)] = Field(
+    size: Annotated[Size, within(SIZE, LIMITS.probe_bytes, LIMITS.dds_bytes)] = Field(
         description="bytes of the question and of the answer, a sequence of octets; headers and its length not counted"
     )
     take: Literal["listener", "waitset", "spin"] = Field(
@@ -196,7 +190,7 @@ class DdsperfProbe(OverDds):
     """Cyclone DDS's own ddsperf: ping and pong."""
 
     probe: Literal["ddsperf"]
-    size: Annotated[Size, within(SIZE, DDSPERF_BYTES, DDS_BYTES_MAX)] = Field(
+    size: Annotated[Size, within(SIZE, DDSPERF_BYTES, LIMITS.dds_bytes)] = Field(
         description="bytes of a sample, as ddsperf counts them: 12 are its own"
     )
     period: Annotated[Period, AfterValidator(_whole_rate)] | None = Field(
@@ -231,7 +225,7 @@ class SockperfProbe(Between):
 
     probe: Literal["sockperf"]
     transport: Literal["udp", "tcp"] = Field(default="udp", description="udp or tcp")
-    size: Annotated[Size, within(SIZE, SOCKPERF_BYTES, UDP_PAYLOAD_MAX)] = Field(
+    size: Annotated[Size, within(SIZE, SOCKPERF_BYTES, LIMITS.payload_bytes)] = Field(
         default=64, description="bytes of a message (--msg-size)"
     )
     period: Annotated[Period, AfterValidator(_whole_rate)] | None = Field(

@@ -9,16 +9,13 @@ from typing import Annotated, Final, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, PlainSerializer, WithJsonSchema
 
+from latlab.model.limits import LIMITS
 from latlab.model.units import MICROSECOND_NS
 from latlab.scenario.findings import Raw, shown, wrong
 from latlab.scenario.links import Pcp, VlanId
 from latlab.scenario.parts import EndText, Part, Priority, Reference
 from latlab.scenario.units import DURATION, SIZE, Duration, Size, within
 
-PROBE_BYTES = 40
-"""The probe's header (docs/reference/agent.md): the smallest probe."""
-UDP_PAYLOAD_MAX = 65507
-"""65535 − IPv4 header − UDP header."""
 UDP_OVERHEAD = 28
 """IPv4 header without options, UDP header."""
 CLOCK_PORT = 5556
@@ -26,8 +23,6 @@ CLOCK_PORT = 5556
 FIRST_PORT = 5557
 PAIR: Final = "pair"
 """What follows the name of a PRP pair's stream by LAN A in the name of the pair: of each frame its first copy."""
-PRP_TRAILER: Final = 6
-"""Bytes of PRP's redundancy control trailer (IEC 62439-3, 4.2.7)."""
 _OWN_OF_A_COPY: Final = ("via", "prp")
 _MAC: Final = re.compile("^[0-9a-fA-F]{2}(:[0-9a-fA-F]{2}){5}$")
 
@@ -45,8 +40,8 @@ class Carrier:
 
 PROBE: Final = "probe"
 CARRIERS: Final[Mapping[str, Carrier]] = {
-    "iec61850-sv": Carrier(0x88BA, (64, 64), 44),
-    "iec61850-goose": Carrier(0x88B8, (PROBE_BYTES, 1000), 132),
+    "iec61850-sv": Carrier(0x88BA, (LIMITS.samples_bytes, LIMITS.samples_bytes), 44),
+    "iec61850-goose": Carrier(0x88B8, (LIMITS.probe_bytes, LIMITS.goose_bytes), LIMITS.goose_prefix_bytes),
 }
 """By the `payload` of a stream."""
 
@@ -59,7 +54,7 @@ class LaunchTime(Part):
         default="tai", description="clock in which the launch time is handed over: tai for etf, monotonic for fq"
     )
     deadline: bool = Field(default=False, description="the launch time is a deadline: sending earlier is allowed")
-    batch: int = Field(default=1, ge=1, le=64, description="packets handed over in one call")
+    batch: int = Field(default=1, ge=1, le=LIMITS.batch, description="packets handed over in one call")
     late: Literal["report", "drop", "send"] = Field(
         default="report",
         description="a packet whose launch time has passed at hand-over: report: hand it over unchanged, and the "
@@ -126,7 +121,7 @@ class Stream(Part):
     offset: Duration = Field(
         default=0, description="launch of the first packet after the common start; less than the period"
     )
-    size: Annotated[Size, within(SIZE, PROBE_BYTES, UDP_PAYLOAD_MAX)] = Field(
+    size: Annotated[Size, within(SIZE, LIMITS.probe_bytes, LIMITS.payload_bytes)] = Field(
         description="bytes of the probe, headers not counted, such as 64B"
     )
     priority: Priority = Field(default=0, description="socket priority (SO_PRIORITY), 0 to 15")
@@ -183,7 +178,7 @@ def beside_the_probe(streams: Mapping[str, Stream], name: str) -> int:
     """
     carrier = CARRIERS.get(streams[name].payload)
     is_of_a_pair = streams[name].prp is not None or any(one.prp == name for one in streams.values())
-    return (carrier.overhead if carrier else 0) + (PRP_TRAILER if is_of_a_pair else 0)
+    return (carrier.overhead if carrier else 0) + (LIMITS.prp_trailer_bytes if is_of_a_pair else 0)
 
 
 def launches_between(offset: int, period: int, begin: int, end: int) -> int:

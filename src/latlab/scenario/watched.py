@@ -13,7 +13,7 @@ from pydantic import AfterValidator, Field, PlainSerializer, PlainValidator, Wit
 
 from latlab.model.directions import BOTH, DIRECTIONS, READ
 from latlab.model.errors import UsageError
-from latlab.model.units import SECOND_NS
+from latlab.model.limits import LIMITS
 from latlab.scenario.findings import shown, wrong
 from latlab.scenario.limits import Trigger, TriggerText
 from latlab.scenario.parts import END, End, Listed, Part, parse_end
@@ -26,8 +26,6 @@ from latlab.scenario.pcap_filter import compiled
 # which bind alike, from left to right, as in pcap-filter. `not` denies the condition that follows it.
 
 
-MOST_TESTS: Final = 48
-"""As MAX_TESTS of agent/wire/src/watch.rs."""
 _IPV4, _IPV6 = 0x0800, 0x86DD
 ETHER_TYPES: Final[Mapping[str, int]] = {
     "arp": 0x0806,
@@ -80,8 +78,8 @@ def parse_flow(text: str) -> Flow:
     flow = reader.alternatives()
     if reader.word is not None:
         raise reader.wrong(f"{reader.word!r} closes nothing")
-    if (tests := _tests(flow)) > MOST_TESTS:
-        raise reader.wrong(f"{tests} comparisons of a packet; at most {MOST_TESTS} can be made")
+    if (tests := _tests(flow)) > LIMITS.flow_tests:
+        raise reader.wrong(f"{tests} comparisons of a packet; at most {LIMITS.flow_tests} can be made")
     return flow
 
 
@@ -391,7 +389,7 @@ def not_judged(trigger: Trigger, points: Sequence[_Point], snap: int) -> tuple[s
         expected = "latency, from the first point to the last"
         return f"{trigger.metric} is not judged while packets are watched", expected
     # The least late packet takes 1 ns more than that.
-    if trigger.above_ns + 1 >= REMEMBERED_NS:
+    if trigger.above_ns + 1 >= LIMITS.remembered_ns:
         return f"no packet is found late by {trigger.text}: each is remembered for 10 s", "a duration below 10 s"
     if (first.name, first.directions) == (last.name, last.directions):
         return "a latency is between two points", "two points"
@@ -430,19 +428,11 @@ def _wrong(text: str, what: str) -> UsageError:
 
 FLOWS_MAX = 16
 POINTS_MAX = 16
-SNAP_MAX = 256
-SAMPLE_MAX = 1_000_000
 SOCKET = "socket"
 """Not an interface, but what programs send and receive."""
 TAP = "tap"
 """Of a guest: not an interface in it, but the tap of its virtual network card on its host."""
-LEAST_SNAP: Final = 70
-"""The headers of a UDP datagram over IPv6 with two VLAN tags: as in agent/wire/src/spec/watch.rs."""
-LEAST_PAYLOAD: Final = 16
-"""By so many bytes of their payload packets are distinguished by a trigger, as there."""
-LEAST_JUDGED_SNAP: Final = LEAST_SNAP + LEAST_PAYLOAD
-REMEMBERED_NS: Final = 10 * SECOND_NS
-"""So long an agent remembers a packet of the first point: as HOLD_NS of agent/wire/src/spec/watch.rs."""
+LEAST_JUDGED_SNAP: Final = LIMITS.snap_least_bytes + LIMITS.distinct_bytes
 
 
 class FlowPoint(NamedTuple):
@@ -520,14 +510,14 @@ class FlowAsked(Part):
     )
     snap: int = Field(
         default=128,
-        ge=LEAST_SNAP,
-        le=SNAP_MAX,
+        ge=LIMITS.snap_least_bytes,
+        le=LIMITS.snap_most_bytes,
         description="bytes of each packet that are kept, and by which it is recognised",
     )
     sample: int = Field(
         default=1,
         ge=1,
-        le=SAMPLE_MAX,
+        le=LIMITS.sample,
         description="of so many packets one is recorded, on average, the same ones at every point",
     )
     trigger: TriggerText | None = Field(

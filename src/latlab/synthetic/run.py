@@ -13,8 +13,8 @@ import pyarrow as pa  # type: ignore[import-untyped]
 from pyarrow import ipc
 
 from latlab.analysis.counts import reordered_sequences
+from latlab.model.facts import Facts
 from latlab.model.labels import SYNTHETIC
-from latlab.model.part import Facts
 from latlab.model.timestamps import STAMPS
 from latlab.model.units import MICROSECOND_NS
 from latlab.recordings.arrow import FORMAT, SCHEMAS

@@ -15,7 +15,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use sys::clock::{Clock, now_ns, tai_ns};
 use sys::socket::Socket;
-use wire::dds::HELLO;
+use wire::dds::{HELLO, LARGEST_IN_ONE};
 use wire::event::{Failure, StampsFound};
 use wire::iec61850::{Prefixes, prefixes_of};
 use wire::record::{Received, Stamp};
@@ -260,10 +260,6 @@ const TOO_MANY: &str = "frames of IEC 61850 have the probe at more than two plac
 /// (12), DATA without inline QoS (24), encapsulation (4), length of the sequence (4); what is sent again to one reader, or to
 /// the only one, has INFO_DST (16) in addition.
 const BEFORE_SAMPLES: [usize; 2] = [64, 80];
-/// Larger samples go in several datagrams, by DATA_FRAG: as many fragments (`fragment_size` of Cyclone's defconfig.c) as are in
-/// the largest datagram (MaxMessageSize of the lab's configuration: 65500), less encapsulation and length
-/// (transmit_sample_lgmsg_unlocks_wr() in ddsi_transmit.c).
-const LARGEST_SAMPLE: usize = 65500 / 1344 * 1344 - 8;
 
 /// The places at which packets have the probe, but for the one right behind EtherType or UDP's header; None: there are too many.
 fn prefixes<'a>(loads: impl Iterator<Item = &'a (&'a str, Load)>) -> Option<Prefixes> {
@@ -296,8 +292,8 @@ fn unseen(stage: Stage, interface: &str, load: Load) -> Option<String> {
         }
         (Stage::TxSched | Stage::TxSoft, Load::Datagrams { size, ipv6 }) => in_pages(size + headers(ipv6)),
         (_, Load::Bytes(_)) => None,
-        (_, Load::Samples { size, .. }) if size > LARGEST_SAMPLE => {
-            Some(format!("a sample of {size} bytes is sent in several datagrams; of {LARGEST_SAMPLE} in one"))
+        (_, Load::Samples { size, .. }) if size > LARGEST_IN_ONE => {
+            Some(format!("a sample of {size} bytes is sent in several datagrams; of {LARGEST_IN_ONE} in one"))
         }
         (_, Load::Samples { size, .. }) => in_pages(size + IPV4_UDP + BEFORE_SAMPLES[0]),
         (_, Load::Unrecognised(what)) => Some(format!("programs do not recognise {what}")),

@@ -98,7 +98,7 @@ pub struct Listen {
 }
 
 /// A trigger's durations are an hour at most.
-pub(super) const LONGEST_NS: i64 = 3600 * 1_000_000_000;
+pub(crate) const TRIGGER_NS: i64 = 3600 * 1_000_000_000;
 
 impl Listen {
     /// Checks what the types cannot.
@@ -118,8 +118,8 @@ impl Listen {
                 ("trigger.margin_ns", trigger.margin_ns, 0),
                 ("trigger.typical_ns", trigger.typical_ns, 1),
             ] {
-                if !(least..=LONGEST_NS).contains(&ns) {
-                    return wrong(at, format!("{ns}; expected {least} to {LONGEST_NS}"));
+                if !(least..=TRIGGER_NS).contains(&ns) {
+                    return wrong(at, format!("{ns}; expected {least} to {TRIGGER_NS}"));
                 }
             }
         }

@@ -20,6 +20,7 @@ pub use clock::{Clock, Doorbell};
 pub use dds::{Dds, DdsKind, DdsMode, DdsRole, DdsTransport, MAX_DOMAIN, MAX_SAMPLE_BYTES};
 pub use drops::Drops;
 pub use flood::Flood;
+pub(crate) use listen::TRIGGER_NS;
 pub use listen::{Listen, ListenStream, ListenTransport, Mode};
 pub use ping::{Ping, PingSide, PingTransport, Pong, PongTransport};
 pub use ptp::Ptp;
@@ -28,9 +29,10 @@ pub use talk::{
     TalkStream, TalkTransport,
 };
 pub use timer::{How, Timer, Trace};
+pub(crate) use trace::MOST_NUMBERS;
 pub use trace::{Absent, Tracing};
 pub use watch::{Flow, Macs, Network, Rule, Sight, Watch, WatchPoint, WatchTrigger};
-pub(crate) use watch::{HOLD_NS, MAX_INSTRUCTIONS, MAX_TESTS};
+pub(crate) use watch::{HOLD_NS, LEAST_PAYLOAD, LEAST_SNAP, MAX_INSTRUCTIONS, MAX_SAMPLE, MAX_TESTS, SNAP};
 
 use crate::flight::{Ahead, Window};
 use crate::probe;

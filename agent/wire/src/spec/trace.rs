@@ -63,7 +63,7 @@ fn default_buffer_kib() -> usize {
 /// Of each CPU: the memory of a small board holds those of all.
 const MOST_BUFFER_KIB: usize = 65_536;
 /// The kernel takes a filter of a page at most.
-const MOST_NUMBERS: usize = 64;
+pub(crate) const MOST_NUMBERS: usize = 64;
 
 impl Tracing {
     /// Checks what the types cannot.

@@ -1,6 +1,6 @@
 //! What `watch` is asked for.
 
-use super::listen::LONGEST_NS;
+use super::listen::TRIGGER_NS;
 use super::{Mac, Realtime, Wrong, check_ring, default_ring_records, hexadecimal, wrong};
 use crate::record::MAX_SNAP;
 use schemars::JsonSchema;
@@ -10,18 +10,18 @@ use std::net::IpAddr;
 /// Most points; as in `agent/bpf/watch.bpf.c`.
 const MAX_POINTS: usize = 64;
 /// Most packets of which one is recorded.
-const MAX_SAMPLE: u32 = 1_000_000;
+pub(crate) const MAX_SAMPLE: u32 = 1_000_000;
 /// Most tests of a packet; as in `agent/bpf/watch_tests.h`.
 pub(crate) const MAX_TESTS: usize = 48;
 /// Most instructions of a filter, and words of its memory; as in `agent/bpf/watch_filter.h`.
 pub(crate) const MAX_INSTRUCTIONS: usize = 128;
 const MEMORY_WORDS: u32 = 16;
 /// Bytes of a packet that are kept where nothing else is asked for.
-const SNAP: usize = 128;
+pub(crate) const SNAP: usize = 128;
 /// The headers of a UDP datagram over IPv6 with two VLAN tags.
-const LEAST_SNAP: usize = 70;
+pub(crate) const LEAST_SNAP: usize = 70;
 /// Of so many bytes of their payload at least packets are told apart by a trigger.
-const LEAST_PAYLOAD: usize = 16;
+pub(crate) const LEAST_PAYLOAD: usize = 16;
 /// So long, ns, a trigger remembers a packet: one that takes longer is not judged.
 pub(crate) const HOLD_NS: i64 = 10_000_000_000;
 
@@ -202,7 +202,7 @@ impl WatchTrigger {
             return wrong("trigger.to", "is where packets are seen first");
         }
         for (at, ns, most) in
-            [("trigger.above_ns", self.above_ns, HOLD_NS - 1), ("trigger.margin_ns", self.margin_ns, LONGEST_NS)]
+            [("trigger.above_ns", self.above_ns, HOLD_NS - 1), ("trigger.margin_ns", self.margin_ns, TRIGGER_NS)]
         {
             if !(0..=most).contains(&ns) {
                 return wrong(at, format!("{ns}; expected 0 to {most}"));

@@ -7,11 +7,10 @@ from typing import Any, Final
 
 import polars as pl
 
-from latlab.analysis.evidence import fact
 from latlab.analysis.gate_port import GatePort
 from latlab.analysis.promise import GatedStream
 from latlab.analysis.words import duration
-from latlab.model.part import Facts
+from latlab.model.facts import Facts, fact
 from latlab.model.timestamps import APPLICATION, DRIVER, KERNEL, PATH, QDISC, SOCKET, TALKER
 from latlab.model.units import MICROSECOND_NS
 from latlab.recordings.cell import RecordedCell, RecordedStream

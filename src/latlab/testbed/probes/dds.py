@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from typing import Final, Literal
 from xml.sax.saxutils import quoteattr
 
+from latlab.model.limits import LIMITS
 from latlab.model.units import SECOND_NS
 from latlab.scenario.models import StampsBy
-from latlab.scenario.probes import DDS_MESSAGE_MAX
 from latlab.testbed.step import Spec
 
 # Cyclone DDS's configuration, as CYCLONEDDS_URI has it and as our own agent's `dds` is given it.
@@ -46,7 +46,8 @@ class Cyclone:
 def configuration(cyclone: Cyclone) -> str:
     """The text for CYCLONEDDS_URI: fragments of XML, which Cyclone takes as well as a whole document."""
     interface = f"<Interfaces><NetworkInterface name={quoteattr(cyclone.interface)}/></Interfaces>"
-    general = f"{interface}<AllowMulticast>false</AllowMulticast><MaxMessageSize>{DDS_MESSAGE_MAX}B</MaxMessageSize>"
+    largest = f"<MaxMessageSize>{LIMITS.dds_message_bytes}B</MaxMessageSize>"
+    general = f"{interface}<AllowMulticast>false</AllowMulticast>{largest}"
     index = (
         f"<ParticipantIndex>auto</ParticipantIndex><MaxAutoParticipantIndex>{_PARTICIPANTS}</MaxAutoParticipantIndex>"
     )
