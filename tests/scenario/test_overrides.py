@@ -225,7 +225,7 @@ PUBLISHED = {"source": "theirs", "row": "of theirs", "metric": "latency", "max":
 
 
 def test_a_cell_knows_the_published_rows_that_name_it(with_: With) -> None:
-    whens = ({"loads": "same"}, {}, {"loads": "none", "links.0.mtu": 1500})
+    whens: tuple[dict[str, Any], ...] = ({"loads": "same"}, {}, {"loads": "none", "links.0.mtu": 1500})
     found = cells(with_({"matrix": MATRIX, "published": [PUBLISHED | {"when": when} for when in whens]}))
     assert {cell.slug: sorted(cell.published) for cell in found} == {
         "links.0.mtu=1500,loads=none": [1, 2],

@@ -162,7 +162,7 @@ async def _run(
             "check_repeat": check_repeat,
             "live": live,
             "order": [{"slug": one.cell.slug, "repeat": one.repeat} for one in order],
-            "versions": _versions(found, images),
+            "versions": run_versions(found, images),
             "started": _now(),
             "ended": None,
             "status": "running",
@@ -184,7 +184,7 @@ async def _run(
     return folder
 
 
-def _versions(found: Sequence[MatrixCell], images: Mapping[str, Image]) -> dict[str, Any]:
+def run_versions(found: Sequence[MatrixCell], images: Mapping[str, Image]) -> dict[str, Any]:
     """What the run is made with: latlab, from which commit, Python, and the digests of the images that it uses."""
     used = {name for cell in found for name in image_names(cell.scenario)} & images.keys()
     commit = source_commit()
