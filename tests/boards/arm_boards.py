@@ -8,9 +8,9 @@ from __future__ import annotations
 import stat
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from lab_machine import run
@@ -42,19 +42,68 @@ ip link set eth0 up
 modprobe igb
 ip addr add "$1/24" dev {CABLE}
 ip link set {CABLE} up
-dropbearkey -t ed25519 -f /etc/host-key >/dev/null 2>&1
-dropbearkey -y -f /etc/host-key
+if [ "$2" ]; then echo "$2" | base64 -d >/etc/host-key; else dropbearkey -t ed25519 -f /etc/host-key >/dev/null 2>&1; fi
+dropbearkey -y -f /etc/host-key | grep ^ssh-ed25519
+base64 -w 0 /etc/host-key
 """
-"""What a board's owner has done before latlab is used: addresses, and a host key, which is printed."""
+"""What a board's owner has it do at each boot: addresses, and a host key, which is new the first time. Its public half
+is printed, then the whole of it."""
 
 
-@dataclass(frozen=True)
+@dataclass
 class ArmBoard:
-    """config: the configuration of ssh that leads to it by its name. console: what its kernel prints."""
+    """config: the configuration of ssh that leads to it by its name. console: what its kernel prints. number: is in its
+    addresses. ports: the folder of those that lead into it without ssh.
+    """
 
     name: str
+    number: int
     config: Path
     console: Path
+    ports: Path
+    public: str = ""
+    _key: str = ""
+    _sshd: subprocess.Popen[bytes] | None = field(default=None, repr=False)
+
+    def come_up(self) -> None:
+        """It has booted and has its addresses, and its sshd, whose host key is `public`, is started."""
+        inside = (str(find_agent()), "in", "--patience", str(BOOT_S), str(self.ports))
+        prepare = ("sh", "-c", PREPARE, f"{_address(self.number)}.2", f"10.78.0.{self.number}", self._key)
+        done = subprocess.run((*inside, *prepare), capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr + self.console.read_text()
+        self.public, self._key = done.stdout.split("\n")
+        sshd = (*inside, "dropbear", "-F", "-E", "-s", "-j", "-k", "-r", "/etc/host-key", "-p", "22")
+        with self.ports.with_suffix(".sshd").open("ab") as log:
+            self._sshd = subprocess.Popen(sshd, stdout=log, stderr=log)
+
+    def answers(self) -> None:
+        """It is reached by ssh."""
+        until = time.monotonic() + BOOT_S
+        argv = ("ssh", "-F", str(self.config), "-o", "BatchMode=yes", self.name, "--", "true")
+        while (tried := subprocess.run(argv, capture_output=True, text=True, check=False)).returncode:
+            assert time.monotonic() < until, tried.stderr
+            time.sleep(0.2)
+
+    def reboot(self) -> None:
+        """It restarts at once, as by its watchdog: nothing that ran there ends in order. It is up again."""
+        boots = self._boots()
+        self.run("(sleep 0.5; echo b >/proc/sysrq-trigger) >/dev/null 2>&1 &")
+        until = time.monotonic() + BOOT_S
+        while self._boots() == boots:
+            assert time.monotonic() < until, self.console.read_text()
+            time.sleep(0.05)
+        self.end()
+        self.come_up()
+        self.answers()
+
+    def end(self) -> None:
+        """What runs its sshd has ended."""
+        if self._sshd:
+            self._sshd.terminate()
+            self._sshd.wait()
+
+    def _boots(self) -> int:
+        return self.console.read_text().count("init: serving")
 
     def run(self, *command: str, stdin: bytes | None = None) -> str:
         """What the command prints there; the test fails when the command does."""
@@ -116,33 +165,28 @@ def arm_boards(initramfs: Path, folder: Path) -> Iterator[dict[str, ArmBoard]]:
     assert parsed.scenario, parsed.findings
     site = planned_site(parsed.scenario)
     Path(site.ways).mkdir(parents=True, exist_ok=True)
-    boards = {name: ArmBoard(name, folder / "config", folder / f"{name}.console") for name in NAMES}
+    boards = {
+        name: ArmBoard(name, number, folder / "config", folder / f"{name}.console", folder / name)
+        for number, name in enumerate(NAMES, start=1)
+    }
     with ExitStack() as running:
-        for number, (name, board) in enumerate(boards.items(), start=1):
+        for name, board in boards.items():
             run("ip", "tuntap", "add", f"to-{name}", "mode", "tap")
-            run("ip", "addr", "add", f"{_address(number)}.1/24", "dev", f"to-{name}")
+            run("ip", "addr", "add", f"{_address(board.number)}.1/24", "dev", f"to-{name}")
             run("ip", "link", "set", f"to-{name}", "up")
-            ports = folder / name
-            ports.mkdir()
+            board.ports.mkdir()
             image = site.images[IMAGE]
-            argv = board_argv(parsed.scenario, name, image, site, str(ports), str(board.console), None)
-            argv = tuple(str(initramfs) if one == str(image.initramfs) else one for one in argv)
+            argv = board_argv(parsed.scenario, name, image, site, str(board.ports), str(board.console), None)
+            argv = tuple(str(initramfs) if one == str(image.initramfs) else one for one in argv if one != "-no-reboot")
             ssh: tuple[str, ...] = ("-netdev", f"tap,id=ssh,ifname=to-{name},script=no,downscript=no")
-            ssh += ("-device", f"virtio-net-pci,netdev=ssh,mac=0e:00:00:00:00:0{number},romfile=")
+            ssh += ("-device", f"virtio-net-pci,netdev=ssh,mac=0e:00:00:00:00:0{board.number},romfile=")
             running.enter_context(_ended(subprocess.Popen((*argv, *ssh))))
-        keys = []
-        for number, board in enumerate(boards.values(), start=1):
-            inside = (str(find_agent()), "in", "--patience", str(BOOT_S), str(folder / board.name))
-            prepare = ("sh", "-c", PREPARE, f"{_address(number)}.2", f"10.78.0.{number}")
-            done = subprocess.run((*inside, *prepare), capture_output=True, text=True, check=False)
-            assert done.returncode == 0, done.stderr + board.console.read_text()
-            keys += [f"{board.name} {line}\n" for line in done.stdout.splitlines() if line.startswith("ssh-ed25519")]
-            with (folder / f"{board.name}.sshd").open("wb") as log:
-                sshd = (*inside, "dropbear", "-F", "-E", "-s", "-j", "-k", "-r", "/etc/host-key", "-p", "22")
-                running.enter_context(_ended(subprocess.Popen(sshd, stdout=log, stderr=log)))
-        _configure_ssh(folder, keys)
         for board in boards.values():
-            _wait(board)
+            running.callback(board.end)
+            board.come_up()
+        _configure_ssh(folder, boards.values())
+        for board in boards.values():
+            board.answers()
         yield boards
 
 
@@ -150,23 +194,15 @@ def _address(number: int) -> str:
     return f"192.168.{77 + number}"
 
 
-def _configure_ssh(folder: Path, keys: list[str]) -> None:
+def _configure_ssh(folder: Path, boards: Collection[ArmBoard]) -> None:
     known = folder / "known_hosts"
-    known.write_text("".join(keys))
+    known.write_text("".join(f"{board.name} {board.public}\n" for board in boards))
     entries = [
-        f"Host {name}\nHostName {_address(number)}.2\nHostKeyAlias {name}\nUser root\n"
-        for number, name in enumerate(NAMES, start=1)
+        f"Host {board.name}\nHostName {_address(board.number)}.2\nHostKeyAlias {board.name}\nUser root\n"
+        for board in boards
     ]
     common = f"Host *\nIdentityFile {folder / 'key'}\nIdentitiesOnly yes\nUserKnownHostsFile {known}\n"
     (folder / "config").write_text("".join(entries) + common)
-
-
-def _wait(board: ArmBoard) -> None:
-    until = time.monotonic() + BOOT_S
-    argv = ("ssh", "-F", str(board.config), "-o", "BatchMode=yes", board.name, "--", "true")
-    while (tried := subprocess.run(argv, capture_output=True, text=True, check=False)).returncode:
-        assert time.monotonic() < until, tried.stderr
-        time.sleep(0.2)
 
 
 @contextmanager

@@ -18,7 +18,7 @@ import pytest
 import yaml
 from arm_boards import CABLE, IMAGE, ArmBoard, arm_boards, with_sshd
 from lab_machine import private_network, run
-from latlab_command import LATLAB, cells_of
+from latlab_command import LATLAB, Place, cells_of
 
 import latlab
 import package
@@ -151,6 +151,29 @@ def find_digest(cache: Path) -> str:
         image = find_image(GUEST_IMAGE)
     assert image
     return image.digest
+
+
+def test_a_board_that_reboots_fails_its_cell_and_the_next_one_is_measured(
+    arm_agent: Path, desk: dict[str, ArmBoard], tmp_path: Path
+) -> None:
+    (tmp_path / f"{AGENT}-{ARCHITECTURE}").symlink_to(arm_agent)
+    path = tmp_path / "desk.yaml"
+    scenario = on_the_desk(desk, there=("board1", "board2"), back=("board2", "board1"))
+    path.write_text(yaml.safe_dump(scenario | {"duration": "20s", "repeat": 2}))
+    before = desk["board1"].left()
+    with Place(tmp_path) as place:
+        lab = place.start("run", path, "--verbose")
+        lab.until("measuring")
+        # What it had in memory is gone: recordings, the agent, the folders of the run, its interfaces' settings.
+        desk["board2"].reboot()
+        ended = lab.ended()
+        assert ended.status == 3, ended.err + ended.out
+        first, second = sorted(cells_of(place.only_run()).values(), key=lambda cell: cell["order"])
+        assert (first["status"], second["status"]) == ("failed", "ok"), ended.err
+        assert "board2" in first["reason"]["what"] + first["reason"]["where"]
+        assert place.latlab("clean").status == 0
+        assert place.trace()["journals"] == []
+    assert desk["board1"].left() == before
 
 
 @pytest.mark.parametrize("crate", ["wire", "sys"])

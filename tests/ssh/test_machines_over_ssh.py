@@ -194,6 +194,8 @@ def test_a_machine_that_reboots_fails_its_cell_and_the_next_one_is_measured(benc
     board = bench.boards["board2"]
     # What it had in memory is gone: recordings, the agent, the folders of the run.
     board.end()
+    # It boots for longer than it takes until its cell has failed.
+    lab.until(": waiting")
     board.start()
     ended = lab.ended()
     assert ended.status == 3

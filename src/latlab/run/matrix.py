@@ -42,6 +42,7 @@ from latlab.run.events import (
 )
 from latlab.run.flows import flow_kernels, flow_recording, keep_of, planned_point, planned_trigger
 from latlab.run.probe_specs import ping_spec, pings, pong_spec, timer_spec, timers, verb_of
+from latlab.run.returning import Returning
 from latlab.run.room import available_memory, check_room
 from latlab.run.specs import (
     BedFacts,
@@ -222,7 +223,7 @@ async def _run_all(
     """Run every cell, `jobs` at once, in this order. images: those that were built, by name."""
     left = iter(enumerate(order, start=1))
     repeats = max(one.repeat for one in order)
-    own, making = find_agent(), Making()
+    own, making, returning = find_agent(), Making(), Returning()
     agents = find_agents(own)
 
     async def work() -> None:
@@ -231,12 +232,14 @@ async def _run_all(
             scenario = one.cell.scenario
             shown = tuple(followed(scenario)) if live else ()
             listener(CellStarted(number, one.cell.slug, one.repeat, repeats, scenario.duration, shown))
-            cell_folder = folder.add_cell(one.cell.slug, one.repeat)
             with emulator_cpu() if scenario.in_virtual_time else contextlib.nullcontext(0) as cpu:
                 site = Site(tag, agent=str(own), agents=agents, images=images, emulator_cpu=cpu)
                 known = partial(_of_cell, listener, number)
+                await returning.wait(scenario, site, known)
+                cell_folder = folder.add_cell(one.cell.slug, one.repeat)
                 bed = beds.of(one)
                 cell = await run_cell(one, number, site, cell_folder, known, making, bed=bed, live=live)
+                returning.note(cell)
                 if bed:
                     bed.ended()
                 listener(CellEnded(number, cell))
