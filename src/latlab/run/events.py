@@ -63,7 +63,7 @@ class CellStarted:
 
 @dataclass(frozen=True)
 class Phase:
-    """What a cell does now: waiting, setting up, loading, measuring, tearing down, joining. order: which of the run's."""
+    """What a cell does now: waiting, setting up, loading, measuring, tearing down, joining. order: which cell."""
 
     name: str
     order: int = 0
