@@ -27,7 +27,7 @@ PUBLISHED = [
     NONE | {"source": "one", "row": "launched", "metric": "arrival_offset", "min": 472},
     NONE | {"source": "other", "row": "theirs", "metric": "latency", "p99": 40_000},
 ]
-ALL: dict[str, Any] = {"stream": None, "cells": []}
+ALL: dict[str, Any] = {"stream": None, "cells": None}
 MARK = "published, not measured here"
 
 
@@ -153,17 +153,18 @@ def test_a_published_row_stands_below_the_last_of_those_that_it_is_compared_with
         "matrix: {loads: [none, flood1, iperf3]}\nheadline: latency\npublished:\n"
         f"{row}of none}}\n{row}loaded, when: {{loads: flood1}}}}\n{row}every, stream: control}}\n"
         f"{row}quiet, when: {{loads: none}}, stream: control}}\n{row}quiet too, when: {{loads: none}}}}\n"
+        f"{row}elsewhere, when: {{size: 64B}}}}\n"
     )
     result = make_result(folder).document()
     assert [one["cells"] for one in result["published"]] == [
-        *([], ["loads=flood1"], []),
-        *(["loads=none"], ["loads=none"]),
+        *(None, ["loads=flood1"], None),
+        *(["loads=none"], ["loads=none"], []),
     ]
     (table,) = headline_tables(typed(result), "latency")
     told = [row[0].removeprefix("published: ") for row in table.rows]
     assert told == [
         *("control, idle", "quiet", "control, flood1", "every"),
-        *("status, idle", "quiet too", "status, flood1", "loaded", "of none"),
+        *("status, idle", "quiet too", "status, flood1", "loaded", "of none", "elsewhere"),
     ]
 
 

@@ -90,3 +90,13 @@ def test_the_metric_that_the_author_published_is_the_headline(name: str) -> None
     # Of DDS the author has curves; what is published there is another one's single row.
     if scenario.published and not name.startswith("dds"):
         assert scenario.headline in {one.metric for one in scenario.published}
+
+
+@pytest.mark.parametrize("name", READY_MADE)
+def test_a_published_row_that_names_cells_and_a_stream_names_ones_that_are_measured(name: str) -> None:
+    loaded = load_scenario(SCENARIOS / name)
+    measured = cells(loaded)
+    for number, row in enumerate(loaded.scenario.published):
+        named = [cell for cell in measured if number in cell.published]
+        assert named or not row.when, row
+        assert row.stream is None or all(row.stream in cell.scenario.flows for cell in named), row

@@ -96,12 +96,12 @@ def headline_tables(result: Result, metric: str) -> Iterator[Table]:
 
 def _last_compared(one: Published, measured: Sequence[Sequence[rows.StreamRow]]) -> int | None:
     """The last of the measured rows, each with its repetitions, that a published one is compared with; None: none."""
-    if not (one.stream or one.cells):
+    if one.stream is None and one.cells is None:
         return None
     compared = [
         place
         for place, (row, *_) in enumerate(measured)
-        if one.stream in (None, row.stream) and (row.slug in one.cells or not one.cells)
+        if one.stream in (None, row.stream) and (one.cells is None or row.slug in one.cells)
     ]
     return max(compared, default=None)
 

@@ -116,7 +116,7 @@ def make_result(folder: RunFolder, later: Sequence[Named] = ()) -> Result:
 def _published(loaded: Loaded) -> Iterator[Published]:
     """The published rows, each with the cells that it is compared with."""
     for number, row in enumerate(loaded.scenario.published):
-        named = [cell.slug for cell in cells(loaded) if number in cell.published] if row.when else []
+        named = [cell.slug for cell in cells(loaded) if number in cell.published] if row.when else None
         yield Published(**row.model_dump(exclude={"when"}), cells=named)
 
 

@@ -380,15 +380,15 @@ class Cell(DocumentPart):
 
 
 class Published(DocumentPart):
-    """A published row, ns; it is compared with `stream`, a stream, leg or probe, in `cells`, slugs: null and none where
-    the scenario does not say.
+    """A published row, ns; it is compared with `stream`, a stream, leg or probe, in `cells`, slugs; null: the scenario
+    does not say.
     """
 
     source: str
     row: str
     metric: str
     stream: str | None = None
-    cells: list[str] = []
+    cells: list[str] | None = None
     n: int | None
     min: int | float | None
     mean: int | float | None

@@ -217,11 +217,9 @@ def _every_cell(
     for combination in _combinations(matrix, paths):
         picked, data, sources, absent = _of_combination(rest, combination, matrix, paths, overrides)
         meets = [path for path, when in conditions.items() if when.items() <= picked.items()]
-        # What is set in excluded cells only is no mistake; what is compared with them is compared with nothing.
-        matched.update(path for path in meets if path[0] != "published")
+        matched.update(meets)
         if frozenset(picked.items()) in seen or any(path[0] == "exclude" for path in meets):
             continue
-        matched.update(meets)
         seen.add(frozenset(picked.items()))
         data = _without(data, absent)
         label = {
@@ -239,7 +237,7 @@ def _every_cell(
             path = _cause(finding, sources, varied[0] if len(varied) == 1 else ("matrix",))
             # The same mistake is in other cells too: it is reported for the first one.
             findings.setdefault(_retold(finding, path, ""), _retold(finding, path, f"in cell {slug}"))
-    unmatched = [path for path in conditions if path not in matched]
+    unmatched = [path for path in conditions if path not in matched and path[0] != "published"]
     found = [Mistake(path, "no cell has these values", "values that one cell has together") for path in unmatched]
     if not seen:
         found.append(Mistake(("exclude",), "every cell is excluded", "one cell that is measured"))
@@ -374,7 +372,10 @@ def _judge(
 
 
 def _conditions(sketch: Sketch, matrix: Mapping[str, _Values]) -> tuple[dict[Path, dict[str, int]], list[Mistake]]:
-    """{its path: the values of cells} of each condition that is right, and what is wrong with any."""
+    """{its path: the values of cells} of each condition that is right, and what is wrong with any.
+
+    A published row may name cells that the matrix does not have: it is shown, and compared with none.
+    """
     asked: dict[Path, Mapping[str, Any]] = {}
     for key in ("exclude", "overrides", "published"):
         for number, one in enumerate(getattr(sketch.top, key, ())):
@@ -386,7 +387,7 @@ def _conditions(sketch: Sketch, matrix: Mapping[str, _Values]) -> tuple[dict[Pat
         known = {key: index for key, index in places.items() if index is not None}
         if len(known) == len(places):
             found[path] = known
-        wrong = [key for key in places if key not in known]
+        wrong = [key for key in places if key not in known and path[0] != "published"]
         findings += [_not_in_matrix((*path, key), key, when[key], matrix) for key in wrong]
     return found, findings
 

@@ -192,10 +192,6 @@ def _first(text: str) -> str | None:
     return text.split(".", 1)[0] if "." in text else None
 
 
-def _stream(text: str) -> str:
-    return text.partition(".")[0]
-
-
 REFERENCES: tuple[tuple[Path, tuple[str, ...], Callable[[str], str | None], tuple[str, ...]], ...] = (
     # where the name stands, the collections of which it names an entry of, the name in the text, what else it may be
     (("links", ANY, "ends", ANY), ("hosts",), _first, ()),
@@ -214,7 +210,6 @@ REFERENCES: tuple[tuple[Path, tuple[str, ...], Callable[[str], str | None], tupl
     (("loads", ANY, "via"), MACHINES, _first, ()),
     (("loads", ANY, "on"), MACHINES, _whole, ()),
     (("windows", ANY, "streams", ANY), ("streams",), _whole, ()),
-    (("published", ANY, "stream"), ("streams", "probes"), _stream, ()),
     (("matrix", "loads", ANY), ("loads",), _whole, (NO_LOADS,)),
     (("matrix", "loads", ANY, ANY), ("loads",), _whole, (NO_LOADS,)),
     (("matrix", "probes", ANY), ("probes",), _whole, (NO_PROBES,)),
