@@ -29,7 +29,7 @@ SHELL := /bin/bash
 
 VENV := .venv
 BENCHES := latency_sockperf round_trip_sockperf round_trip_netperf latency_ddsperf wakeup_cyclictest highest_rate packet_table xdp_bridge lab_overhead board_times architectures gate_effects trace_overhead live_overhead trigger_overhead stage_programs watch_rate watch_sample watch_peers
-# Tests run side by side, a file at a time; how many lanes there are, and who has which CPU: tests/lanes.py.
+# Tests run side by side, a file at a time; how many lanes there are, and who has which CPU: tests/support/suite/lanes.py.
 LANES := --numprocesses auto --dist loadfile --no-loadscope-reorder
 SECONDS_EACH := 60
 # A program that is not a part of the project, and how to get it.

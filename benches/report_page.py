@@ -17,13 +17,12 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parents[1]
-sys.path.insert(0, str(ROOT / "tests" / "report"))
-
-import matrix_run  # noqa: E402
-from devtools import Browser  # noqa: E402
+sys.path.insert(0, str(ROOT / "tests"))
 
 from latlab.recordings.run_folder import RunFolder  # noqa: E402
 from latlab.report.build import write_report  # noqa: E402
+from support.report import matrix as matrix_run  # noqa: E402
+from support.report.browser import Browser  # noqa: E402
 
 
 def main() -> None:

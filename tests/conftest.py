@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import gc
-import os
-import shutil
 import signal
-from pathlib import Path
 from typing import Any
 
 import pytest
-from examples import FEW, MOST
 from hypothesis import HealthCheck, settings
-from lanes import LANE, LANES, Lane, Sharing, own_cpu
-from marks import alone_last, mark
 
-from latlab.model.errors import LabError
 from latlab.recordings.run_folder import RunFolder
 from latlab.result.store import typed
-from latlab.testbed.images.packages import fetch, other_components, unpack
+from support.suite.examples import FEW, MOST
+from support.suite.lanes import LANE, LANES, Lane, Sharing, own_cpu
+from support.suite.marks import alone_last, mark
+
+pytest_plugins = ["support.netperf"]
 
 # How long an example takes says how busy the machine is, and nothing about the code.
 settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow], max_examples=MOST)
@@ -51,28 +48,6 @@ def pytest_collection_finish() -> None:
     """Leave what was imported and collected to no garbage collection: it stays until the end."""
     gc.collect()
     gc.freeze()
-
-
-@pytest.fixture(scope="session")
-def netperfs_folder(tmp_path_factory: pytest.TempPathFactory) -> Path | None:
-    """Where netperf and netserver are that are Debian's, unpacked and not installed; None: the machine has them."""
-    if shutil.which("netperf") and shutil.which("netserver"):
-        return None
-    cache = tmp_path_factory.mktemp("netperf")
-    try:
-        files = fetch(other_components(cache).packages(["netperf"]), cache)
-    except LabError as error:
-        pytest.skip(f"netperf is not installed, and not to be had: {error.what}")
-    for file in files:
-        unpack(file, cache / "unpacked")
-    return cache / "unpacked/usr/bin"
-
-
-@pytest.fixture
-def netperf(netperfs_folder: Path | None, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing; netperf and netserver are on the PATH."""
-    if netperfs_folder:
-        monkeypatch.setenv("PATH", f"{os.environ['PATH']}:{netperfs_folder}")
 
 
 def _typed_results() -> None:

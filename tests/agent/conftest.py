@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
-sys.path.append(str(Path(__file__).parents[1] / "testbed"))
+from support.agent.bed import Bed
+from support.machine import journals, private_network
 
-from agent_bed import Bed
-from lab_machine import private_network
+__all__ = ["journals"]  # a fixture of every test here
 
 
 @pytest.fixture

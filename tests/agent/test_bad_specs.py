@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from agent_bed import Bed
-from agent_refusals import refused
-from agent_streams import ECU, SENSOR, Stream, listen_spec, new_run_id, recording, talk_spec
+
+from support.agent.bed import Bed, refused
+from support.agent.streams import ECU, SENSOR, Stream, listen_spec, new_run_id, recording, talk_spec
 
 pytestmark = pytest.mark.real
 

@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from agent_process import Agent
-from agent_switch import BRIDGE, EVERYBODY, Switch, by_port, frame, frames, mac, stopped
-from lab_machine import private_network, run, until
+
+from support.agent.process import Agent
+from support.agent.switch import BRIDGE, EVERYBODY, Switch, by_port, frame, frames, mac, stopped
+from support.machine import private_network, run, until
 
 pytestmark = pytest.mark.real
 

@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from agent_bed import Bed
-from agent_process import Agent, tai_ns
-from agent_streams import ECU, SENSOR
+
+from support.agent.bed import Bed
+from support.agent.process import Agent, tai_ns
+from support.agent.streams import ECU, SENSOR
 
 pytestmark = pytest.mark.real
 

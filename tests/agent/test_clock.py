@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from agent_bed import Bed
-from agent_relay import Relay, hold, one_at_a_time
-from agent_streams import ECU, MS, SENSOR, new_run_id, recording
+
+from support.agent.bed import Bed
+from support.agent.relay import Relay, hold, one_at_a_time
+from support.agent.streams import ECU, MS, SENSOR, new_run_id, recording
 
 pytestmark = pytest.mark.real
 

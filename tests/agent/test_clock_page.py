@@ -11,9 +11,10 @@ from typing import Any
 
 import polars as pl
 import pytest
-from agent_process import Agent
-from agent_streams import MS, new_run_id, recording
-from own_page import OwnPage
+
+from support.agent.clock_page import OwnPage
+from support.agent.process import Agent
+from support.agent.streams import MS, new_run_id, recording
 
 pytestmark = pytest.mark.real
 

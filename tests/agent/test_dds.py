@@ -14,15 +14,14 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from agent_bed import Bed
-from agent_process import tai_ns
-from agent_refusals import only_error
-from agent_rounds import assert_no_faster_than_recorded
-from agent_streams import ECU, MS, ORDINARY, SENSOR, new_run_id, recording
-from lab_machine import run
 
 from latlab.model.limits import LIMITS
 from latlab.testbed.probes.dds import Cyclone, DdsPlan, DdsSide, ping_spec, pong_spec
+from support.agent.bed import Bed, only_error
+from support.agent.process import tai_ns
+from support.agent.rounds import assert_no_faster_than_recorded
+from support.agent.streams import ECU, MS, ORDINARY, SENSOR, new_run_id, recording
+from support.machine import run
 
 pytestmark = pytest.mark.real
 

@@ -19,10 +19,11 @@ from typing import Any
 
 import polars as pl
 import pytest
-from agent_bed import Bed, inside, mac
-from agent_process import Agent
-from agent_streams import ECU, ETHERTYPE, ORDINARY, SENSOR, Probe, new_run_id, recording
-from lab_machine import run
+
+from support.agent.bed import Bed, inside, mac
+from support.agent.process import Agent
+from support.agent.streams import ECU, ETHERTYPE, ORDINARY, SENSOR, Probe, new_run_id, recording
+from support.machine import run
 
 pytestmark = [
     pytest.mark.real,

@@ -9,15 +9,14 @@ from typing import Any
 
 import polars as pl
 import pytest
-from agent_bed import Bed
-from agent_process import Agent
-from agent_streams import MS, ORDINARY, Measurement, Stream, listen_spec, new_run_id, recording
-from busy_cpu import BusyCpu
-from naps import Napping
-from trace_runs import finished, trace_spec, tracing
 
 from latlab.analysis.interrupt_way import packets_passage
 from latlab.recordings.traces import separated, within
+from support.agent.bed import Bed
+from support.agent.process import Agent
+from support.agent.streams import MS, ORDINARY, Measurement, Stream, listen_spec, new_run_id, recording
+from support.agent.traces import finished, trace_spec, tracing
+from support.busy import BusyCpu, Napping
 
 pytestmark = [
     pytest.mark.real,

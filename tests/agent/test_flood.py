@@ -6,9 +6,10 @@ import signal
 from typing import Any
 
 import pytest
-from agent_bed import Bed
-from agent_process import Agent
-from agent_streams import ECU, SENSOR
+
+from support.agent.bed import Bed
+from support.agent.process import Agent
+from support.agent.streams import ECU, SENSOR
 
 pytestmark = pytest.mark.real
 

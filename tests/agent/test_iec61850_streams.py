@@ -11,19 +11,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from agent_bed import Bed
-from agent_streams import MS, Stream, measure
-from test_watched_traffic import cell_of, transit, watching
+
+from support.agent.bed import Bed
+from support.agent.streams import MS, Stream, measure
+from support.agent.watch import cell_of, transit, watching
 
 pytestmark = pytest.mark.real
 
 SV = Stream(1, period_ns=208_333, count=4900, size=64, vlan=10, pcp=4, payload="iec61850-sv", ethertype=0x88BA)
 GOOSE = Stream(2, period_ns=20 * MS, count=40, size=200, raw=True, payload="iec61850-goose", ethertype=0x88B8)
-
-
-@pytest.fixture(autouse=True)
-def own_journals(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("LATLAB_STATE", str(tmp_path / "journals"))
 
 
 def captured(frames: list[bytes], file: Path) -> Path:

@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from agent_process import Agent
-from agent_streams import ORDINARY
-from timer_runs import timer_spec, waited
+
+from support.agent.process import Agent
+from support.agent.streams import ORDINARY
+from support.agent.timers import timer_spec, waited
 
 CPUS = "/sys/devices/system/cpu"
 ON = ("unshare", "--mount", "sh", "-ec", f'mount --bind "$0" {CPUS}; exec "$@"')

@@ -11,13 +11,13 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from agent_bed import Bed
-from agent_relay import Relay, Rule, double, drop, hold, stall, swap_pairs
-from agent_streams import MS, Measured, Measurement, Stream, relayed
 
 import latlab
 from latlab.recordings.run_folder import CellFolder, RunFolder
 from latlab.report.result import make_result
+from support.agent.bed import Bed
+from support.agent.relay import Relay, Rule, double, drop, hold, stall, swap_pairs
+from support.agent.streams import MS, Measured, Measurement, Stream, relayed
 
 pytestmark = pytest.mark.real
 

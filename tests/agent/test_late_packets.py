@@ -9,11 +9,11 @@ from typing import Any
 
 import polars as pl
 import pytest
-from agent_bed import Bed
-from agent_process import tai_ns
-from agent_streams import MS, Measured, Measurement, Stream
 
 from latlab.recordings.packets import join_cell
+from support.agent.bed import Bed
+from support.agent.process import tai_ns
+from support.agent.streams import MS, Measured, Measurement, Stream
 
 LEAD_NS = 20 * MS
 HELD_UP_NS = 300 * MS

@@ -10,11 +10,12 @@ from typing import Any
 
 import polars as pl
 import pytest
-from agent_bed import Bed
-from agent_process import Agent
-from agent_rounds import DOWN, UP, Pair, Trips
-from agent_streams import ECU, MS, SENSOR, Measurement, Probe, Stream, new_run_id, recording
-from timer_runs import STREAM, timer_spec, waited
+
+from support.agent.bed import Bed
+from support.agent.process import Agent
+from support.agent.rounds import DOWN, UP, Pair, Trips
+from support.agent.streams import ECU, MS, SENSOR, Measurement, Probe, Stream, new_run_id, recording
+from support.agent.timers import STREAM, timer_spec, waited
 
 pytestmark = pytest.mark.real
 

@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from agent_process import PATIENCE_S
 
 from latlab.testbed.agent_binary import find_agent
+from support.agent.process import PATIENCE_S
 
 SERVE = f"{shlex.quote(str(find_agent()))} serve -"
 PIPED = f"cat | {SERVE} | cat"

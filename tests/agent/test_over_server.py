@@ -11,10 +11,10 @@ from collections.abc import Iterator
 from typing import IO
 
 import pytest
-from agent_process import PATIENCE_S
-from lab_machine import alive
 
 from latlab.testbed.agent_binary import find_agent
+from support.agent.process import PATIENCE_S
+from support.machine import alive
 
 MARK = b"\xf5latlab ports 1\n"
 WORDS, RUN, EXIT, DATA_OUT, DATA_ERR = 1, 2, 4, 17, 18

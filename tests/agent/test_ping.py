@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import os
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
-from agent_bed import Bed
-from agent_rounds import DOWN, NO_STAMPS, UP, Pair, Tripped, Trips, trip
-from agent_streams import MS
+
+from support.agent.bed import Bed
+from support.agent.rounds import DOWN, NO_STAMPS, UP, Pair, Trips, assert_legs_follow, assert_whole, trip
+from support.agent.streams import MS
 
 pytestmark = pytest.mark.real
 
@@ -27,59 +27,6 @@ KEYS = [
     "payload",
     pytest.param("id", marks=pytest.mark.skipif(KERNEL < (6, 13), reason="SCM_TS_OPT_ID came with Linux 6.13")),
 ]
-NOTHING_WRONG = dict.fromkeys(
-    (
-        *("send_errors", "repeated", "reordered", "out_of_range", "foreign", "truncated", "other_run"),
-        *(
-            "untagged",
-            "unknown_stream",
-            "rejected",
-            "socket_drops",
-            "empty_wakeups",
-            "tx_hard",
-            "stray_stamps",
-            "ring_full",
-        ),
-    ),
-    0,
-)
-
-
-def assert_whole(tripped: Tripped, *, stamped: bool) -> None:
-    """Every question that was asked was answered, each leg recorded once on either side, and nothing else happened."""
-    sent = tripped.ping["sent"]
-    every = list(range(sent))
-    stamps = dict.fromkeys(("tx_sched", "tx_soft"), sent if stamped else 0)
-    for done in (tripped.ping, tripped.pong):
-        side = "ping" if done is tripped.ping else "pong"
-        asked = {"sent": sent, "unanswered": 0} if side == "ping" else {}
-        rows = sum(tripped.table(f"{side}.{name}").height for name in ("sent", "stamps", "received", "clocks"))
-        counted = {"event": "done", "answered": sent, "received": sent, "recorded": rows}
-        assert done == NOTHING_WRONG | asked | stamps | counted
-        for name in ("sent", "received"):
-            assert tripped.sequences(f"{side}.{name}") == every, f"{side}.{name}"
-    for side, sends in (("ping", UP), ("pong", DOWN)):
-        assert set(tripped.table(f"{side}.sent")["stream"]) == {sends}
-        assert set(tripped.table(f"{side}.received")["stream"]) == {UP + DOWN - sends}
-        stamps_of = tripped.table(f"{side}.stamps")
-        assert sorted(zip(stamps_of["sequence"], stamps_of["kind"], strict=True)) == [
-            (sequence, kind) for sequence in every for kind in (0, 1) if stamped
-        ]
-        assert set(tripped.table(f"{side}.sent")["error"]) == {0}
-
-
-def assert_legs_follow(tripped: Tripped, *, kernel: bool) -> None:
-    """No packet was anywhere before it was at the place before; a question's arrival is its answer's launch."""
-    legs = tripped.legs()
-    assert legs.height == tripped.ping["sent"] > 0
-    way = ["launch_tai_ns", "submit_tai_ns", "rx_user_tai_ns", "submit_tai_ns_down", "rx_user_tai_ns_back"]
-    for before, after in pairwise(way):
-        assert (legs[before] <= legs[after]).all(), f"{before} to {after}"
-    for of_the_answer in ("launch_tai_ns_down", "wake_due_tai_ns_down", "wake_tai_ns_down", "launch_tai_ns_back"):
-        assert (legs[of_the_answer] == legs["rx_user_tai_ns"]).all(), of_the_answer
-    assert (legs["launch_tai_ns_there"] == legs["launch_tai_ns"]).all()
-    for stamp in ("rx_soft_real_ns", "rx_soft_real_ns_back"):
-        assert legs[stamp].null_count() == (0 if kernel else legs.height), stamp
 
 
 @pytest.mark.parametrize("loop", LOOPS)

@@ -7,10 +7,11 @@ import sys
 from pathlib import Path
 
 import pytest
-from agent_bed import Bed
-from agent_process import Agent
-from agent_rounds import Trips, ping_spec, pong_spec, stopped
-from agent_streams import MS, new_run_id
+
+from support.agent.bed import Bed
+from support.agent.process import Agent
+from support.agent.rounds import Trips, ping_spec, pong_spec, stopped
+from support.agent.streams import MS, new_run_id
 
 pytestmark = pytest.mark.real
 

@@ -9,11 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from agent_bed import Bed
-from agent_process import PATIENCE_S, Agent
-from agent_rounds import TABLES, Pair, Trips, ping_spec, stopped
-from agent_streams import ECU, MS, new_run_id, recording, until_recorded
-from lab_machine import run
+
+from support.agent.bed import Bed
+from support.agent.process import PATIENCE_S, Agent
+from support.agent.rounds import TABLES, Pair, Trips, ping_spec, stopped
+from support.agent.streams import ECU, MS, new_run_id, recording, until_recorded
+from support.machine import run
 
 pytestmark = pytest.mark.real
 

@@ -12,9 +12,10 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from agent_bed import Bed, reject
-from agent_process import Agent, tai_ns
-from agent_rounds import (
+
+from support.agent.bed import Bed, reject
+from support.agent.process import Agent, tai_ns
+from support.agent.rounds import (
     PORT,
     OwnPong,
     Pair,
@@ -25,7 +26,7 @@ from agent_rounds import (
     stopped,
     trip,
 )
-from agent_streams import ECU, MS, ORDINARY, new_run_id, recording
+from support.agent.streams import ECU, MS, ORDINARY, new_run_id, recording
 
 pytestmark = pytest.mark.real
 

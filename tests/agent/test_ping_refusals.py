@@ -6,10 +6,11 @@ import socket
 from pathlib import Path
 
 import pytest
-from agent_bed import Bed, mac
-from agent_process import Agent
-from agent_rounds import DOWN, PORT, UP, OwnPong, Trips, answer, ping_spec, pong_spec, question, stopped
-from agent_streams import ECU, ETHERTYPE, MS, SENSOR, new_run_id, recording
+
+from support.agent.bed import Bed, mac
+from support.agent.process import Agent
+from support.agent.rounds import DOWN, PORT, UP, OwnPong, Trips, answer, ping_spec, pong_spec, question, stopped
+from support.agent.streams import ECU, ETHERTYPE, MS, SENSOR, new_run_id, recording
 
 pytestmark = pytest.mark.real
 

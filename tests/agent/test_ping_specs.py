@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from agent_bed import Bed
-from agent_refusals import refused
-from agent_rounds import PORT, Spec, Trips, changed, ping_spec, pong_spec
-from agent_streams import ECU, SENSOR, new_run_id
+
+from support.agent.bed import Bed, refused
+from support.agent.rounds import PORT, Spec, Trips, changed, ping_spec, pong_spec
+from support.agent.streams import ECU, SENSOR, new_run_id
 
 pytestmark = pytest.mark.real
 

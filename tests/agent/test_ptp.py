@@ -16,16 +16,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from agent_bed import Bed, inside
-from agent_process import Agent
-from agent_streams import MS, new_run_id, recording
-from lab_machine import LIBC
-from ptp4l_process import Ptp4l, Told, once
-from ptp_table import read_ptp_series
 
 from latlab.analysis.ptp import STATES as NAMES
 from latlab.analysis.ptp import clock_identity
 from latlab.testbed.agent_binary import find_agent
+from support.agent.bed import Bed, inside
+from support.agent.process import Agent
+from support.agent.ptp import Ptp4l, Told, once, read_ptp_series
+from support.agent.streams import MS, new_run_id, recording
+from support.machine import LIBC
 
 pytestmark = pytest.mark.real
 

@@ -10,11 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from agent_bed import Bed
-from agent_process import Agent, tai_ns
-from agent_streams import ECU, MS, ORDINARY, SENSOR, Stream, listen_spec, new_run_id, talk_spec
-from ptp4l_process import Ptp4l
-from timer_runs import timer_spec
+
+from support.agent.bed import Bed
+from support.agent.process import Agent, tai_ns
+from support.agent.ptp import Ptp4l
+from support.agent.streams import ECU, MS, ORDINARY, SENSOR, Stream, listen_spec, new_run_id, talk_spec
+from support.agent.timers import timer_spec
 
 pytestmark = pytest.mark.real
 

@@ -7,10 +7,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from agent_bed import Bed
-from agent_process import Agent
-from agent_streams import MS, Stream, listen_spec, measure, new_run_id, recording, talk_spec, until_recorded
-from lab_machine import run
+
+from support.agent.bed import Bed
+from support.agent.process import Agent
+from support.agent.streams import MS, Stream, listen_spec, measure, new_run_id, recording, talk_spec, until_recorded
+from support.machine import run
 
 pytestmark = pytest.mark.real
 

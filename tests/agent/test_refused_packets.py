@@ -11,9 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from agent_bed import Bed
-from agent_process import Agent
-from agent_streams import ECU, SENSOR, Probe, Stream, listen_spec, new_run_id, recording, talk_spec
+
+from support.agent.bed import Bed
+from support.agent.process import Agent
+from support.agent.streams import ECU, SENSOR, Probe, Stream, listen_spec, new_run_id, recording, talk_spec
 
 pytestmark = pytest.mark.real
 

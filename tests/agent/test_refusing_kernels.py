@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from agent_bed import Bed, inside
-from agent_streams import ORDINARY, Stream, new_run_id, talk_spec
+
+from support.agent.bed import Bed, inside
+from support.agent.streams import ORDINARY, Stream, new_run_id, talk_spec
 
 KERNEL_TYPES = Path("/sys/kernel/btf/vmlinux")
 

@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from agent_bed import Bed
-from agent_rounds import Pair, Trips, trip
-from agent_streams import MS, Measured, Measurement, Stream, measure, new_run_id, recording, talk_spec
-from lab_machine import run, until_it_is
-from test_ping import assert_legs_follow, assert_whole
+
+from support.agent.bed import Bed
+from support.agent.rounds import Pair, Trips, assert_legs_follow, assert_whole, trip
+from support.agent.streams import MS, Measured, Measurement, Stream, measure, new_run_id, recording, talk_spec
+from support.machine import run, until_it_is
 
 pytestmark = [
     pytest.mark.real,

@@ -14,10 +14,11 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from agent_bed import PACKET_AUXDATA, SOL_PACKET, Bed, reject
-from agent_process import tai_ns
-from agent_streams import ETHERTYPE, MS, Measured, Measurement, Stream, measure, new_run_id, talk_spec
-from lab_machine import run
+
+from support.agent.bed import PACKET_AUXDATA, SOL_PACKET, Bed, reject
+from support.agent.process import tai_ns
+from support.agent.streams import ETHERTYPE, MS, Measured, Measurement, Stream, measure, new_run_id, talk_spec
+from support.machine import run
 
 pytestmark = pytest.mark.real
 

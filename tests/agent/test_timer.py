@@ -14,12 +14,12 @@ from typing import Any
 
 import polars as pl
 import pytest
-from agent_process import Agent, tai_ns
-from agent_streams import MS, recording, until_recorded
-from timer_runs import assert_all_recorded, over, timer_spec, waited
 
 from latlab.model.errors import LabError
 from latlab.recordings.arrow import read_recording
+from support.agent.process import Agent, tai_ns
+from support.agent.streams import MS, recording, until_recorded
+from support.agent.timers import assert_all_recorded, over, timer_spec, waited
 
 HOUR_NS = 3_600_000 * MS
 HELD_UP_NS = 300 * MS

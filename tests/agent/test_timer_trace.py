@@ -11,12 +11,12 @@ from typing import Any
 
 import polars as pl
 import pytest
-from agent_process import Agent, tai_ns
-from agent_streams import MS, ORDINARY, recording
-from lab_machine import run
-from timer_runs import Waited, assert_all_recorded, over, timer_spec, waited
 
 from latlab.testbed.agent_binary import find_agent
+from support.agent.process import Agent, tai_ns
+from support.agent.streams import MS, ORDINARY, recording
+from support.agent.timers import Waited, assert_all_recorded, over, timer_spec, waited
+from support.machine import run
 
 pytestmark = [
     pytest.mark.real,

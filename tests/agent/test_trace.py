@@ -9,17 +9,17 @@ from typing import Any
 
 import polars as pl
 import pytest
-from agent_bed import Bed
-from agent_process import Agent, tai_ns
-from agent_streams import Measurement, Stream, recording
-from lab_machine import run
-from naps import Napping
-from timer_runs import over, timer_spec
-from trace_runs import NET_RX, THREADS, Traced, finished, trace_spec, tracing
 
 from latlab.analysis.interrupt_way import breakdown, packets_passage, timers_passage
 from latlab.analysis.interrupts import LOST, SWITCH, WAKING
 from latlab.testbed.agent_binary import find_agent
+from support.agent.bed import Bed
+from support.agent.process import Agent, tai_ns
+from support.agent.streams import Measurement, Stream, recording
+from support.agent.timers import over, timer_spec
+from support.agent.traces import NET_RX, THREADS, Traced, finished, trace_spec, tracing
+from support.busy import Napping
+from support.machine import run
 
 pytestmark = [
     pytest.mark.real,

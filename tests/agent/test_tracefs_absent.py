@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from agent_process import Agent
-from lab_machine import run
-from timer_runs import Waited, assert_all_recorded, timer_spec, waited
-from trace_runs import trace_spec, tracing
 
 from latlab.testbed.agent_binary import find_agent
+from support.agent.process import Agent
+from support.agent.timers import Waited, assert_all_recorded, timer_spec, waited
+from support.agent.traces import trace_spec, tracing
+from support.machine import run
 
 pytestmark = pytest.mark.real
 

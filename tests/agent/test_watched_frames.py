@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import fcntl
 import json
 import os
@@ -17,15 +16,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from agent_bed import Bed, inside
-from agent_process import Agent
-from agent_streams import ORDINARY, new_run_id, recording
-from agent_switch import IFF_NO_PI, TUNSETIFF
-from lab_machine import run, until
-from offline_filter import accepts
 
 from latlab.scenario.pcap_filter import Instruction, compiled
 from latlab.scenario.watched import parse_flow
+from support.agent.bed import Bed, inside
+from support.agent.process import Agent
+from support.agent.streams import ORDINARY, new_run_id, recording
+from support.agent.switch import IFF_NO_PI, TUNSETIFF
+from support.agent.watch import ATTACHED, MACS, accepts, ipv4, programs, tag
+from support.machine import run, until
 
 pytestmark = [
     pytest.mark.real,
@@ -38,20 +37,9 @@ pytestmark = [
 IFF_TUN = 0x0001
 NO_BTF = ("unshare", "--mount", "sh", "-c", 'mount -t tmpfs none /sys/kernel/btf && exec "$@"', "sh")
 UNPRIVILEGED = ("setpriv", "--bounding-set", "-sys_admin,-bpf,-perfmon")
-MACS = bytes.fromhex("0200004e0002 0200004e0001")
 
 
 MULTICAST = bytes.fromhex("010ccd040001 0200004e0001")
-
-
-def tag(vid: int, pcp: int = 0, kind: int = 0x8100) -> bytes:
-    return struct.pack(">HH", kind, pcp << 13 | vid)
-
-
-def ipv4(protocol: int, payload: bytes, *, source: str = "10.1.0.1", to: str = "10.2.0.9", dscp: int = 0) -> bytes:
-    addresses = socket.inet_aton(source) + socket.inet_aton(to)
-    head = struct.pack(">BBHHHBBH", 0x45, dscp << 2, 20 + len(payload), 1, 0, 9, protocol, 0)
-    return struct.pack(">H", 0x0800) + head + addresses + payload
 
 
 def ipv6(protocol: int, payload: bytes, *, dscp: int = 0) -> bytes:
@@ -93,10 +81,6 @@ def both_ends() -> list[dict[str, int]]:
             inode = Path("/proc/thread-self/ns/net").stat().st_ino
             points.append({"netns": inode, "ifindex": socket.if_nametoindex(interface)})
     return points
-
-
-ATTACHED = {"watch_in", "watch_out", "watch_call", "watch_sent"}
-"""The programs of interfaces, and those of sends."""
 
 
 def watched(bed: Bed, folder: Path, **changes: Any) -> Agent:
@@ -523,25 +507,3 @@ def test_nothing_stays_attached_when_it_is_killed(bed: Bed, tmp_path: Path) -> N
     while own & programs().items() and time.monotonic() < deadline:
         time.sleep(0.05)
     assert not own & programs().items()
-
-
-def programs() -> dict[int, str]:
-    """{id: name} of the BPF programs that the kernel has (bpf(2), BPF_PROG_GET_NEXT_ID and BPF_OBJ_GET_INFO_BY_FD)."""
-    bpf = ctypes.CDLL(None, use_errno=True).syscall
-    number = {"x86_64": 321, "aarch64": 280}[os.uname().machine]
-    found: dict[int, str] = {}
-    at = 0
-    while True:
-        attribute = ctypes.create_string_buffer(struct.pack("II", at, 0), 128)
-        if bpf(number, 11, attribute, 12):
-            return found
-        (at,) = struct.unpack_from("I", attribute, 4)
-        attribute = ctypes.create_string_buffer(struct.pack("III", at, 0, 0), 128)
-        descriptor = bpf(number, 13, attribute, 12)
-        if descriptor < 0:
-            continue
-        info = ctypes.create_string_buffer(232)
-        attribute = ctypes.create_string_buffer(struct.pack("IIQ", descriptor, 232, ctypes.addressof(info)), 128)
-        if not bpf(number, 15, attribute, 16):
-            found[at] = info.raw[64:80].split(b"\0")[0].decode()
-        os.close(descriptor)

@@ -12,14 +12,14 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from agent_bed import Bed
-from test_watched_traffic import COUNT, FLOW, PORT, cell_of, payload, reasons, send, transit, watching
 
 from latlab.hosts import GuestHost
 from latlab.model.errors import UsageError
 from latlab.run import watch
 from latlab.testbed.agent_binary import find_agent
 from latlab.testbed.guests.running import running_guest
+from support.agent.bed import Bed
+from support.agent.watch import COUNT, FLOW, PORT, cell_of, payload, reasons, send, transit, watching
 
 pytestmark = [
     pytest.mark.real,

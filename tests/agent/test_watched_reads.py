@@ -12,15 +12,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from agent_bed import Bed, inside
-from agent_process import PATIENCE_S
-from lab_machine import run, until_it_is
-from test_watched_frames import ipv4, tag
-from test_watched_traffic import COUNT, PORT, cell_of, own_journals, payload, reasons, transit, watching
 
 from latlab.model.errors import UsageError
-
-__all__ = ["own_journals"]  # a fixture of every test here
+from support.agent.bed import Bed, inside
+from support.agent.process import PATIENCE_S
+from support.agent.watch import COUNT, PORT, cell_of, ipv4, payload, reasons, tag, transit, watching
+from support.machine import run, until_it_is
 
 pytestmark = [
     pytest.mark.real,

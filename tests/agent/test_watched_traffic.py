@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
 import shutil
@@ -19,11 +18,7 @@ from typing import Any
 
 import polars as pl
 import pytest
-from agent_bed import Bed, inside
-from agent_relay import Relay, Rule, double, drop, hold, sequence_of
-from lab_machine import run, writers
 from rich.console import Console
-from test_watched_frames import ATTACHED, MACS, programs
 
 from latlab.analysis.around import joined
 from latlab.model.errors import LabError, UsageError
@@ -32,9 +27,25 @@ from latlab.recordings.run_folder import RunFolder
 from latlab.report.result import make_result
 from latlab.report.rows import between_hops
 from latlab.report.terminal import print_answer
-from latlab.run.events import Phase
-from latlab.run.watch import WatchRequest, finish_watch, is_unfinished_watch, watch
+from latlab.run.watch import finish_watch, is_unfinished_watch
 from latlab.scenario.load import trigger_given
+from support.agent.bed import Bed, inside
+from support.agent.relay import Relay, Rule, double, drop, hold, sequence_of
+from support.agent.watch import (
+    ATTACHED,
+    COUNT,
+    FLOW,
+    MACS,
+    PORT,
+    cell_of,
+    payload,
+    programs,
+    reasons,
+    send,
+    transit,
+    watching,
+)
+from support.machine import run, writers
 
 pytestmark = [
     pytest.mark.real,
@@ -44,66 +55,7 @@ pytestmark = [
     ),
 ]
 
-PORT = 5000
-FLOW = f"udp port {PORT}"
-COUNT = 60
 MS = 1_000_000
-GRACE_S = 0.6
-"""Packets of the last 0.5 s are not counted."""
-
-
-@pytest.fixture(autouse=True)
-def own_journals(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("LATLAB_STATE", str(tmp_path / "journals"))
-
-
-def watching(folder: Path, act: Callable[[], None], at: tuple[str, ...], **asked: Any) -> RunFolder:
-    """The run in which `act` was watched from its beginning to its end, and until all its packets count."""
-
-    async def whole() -> RunFolder:
-        loop, began = asyncio.get_running_loop(), asyncio.Event()
-
-        async def end_after() -> None:
-            await began.wait()
-            try:
-                await loop.run_in_executor(None, act)
-                await asyncio.sleep(GRACE_S)
-            finally:
-                os.kill(os.getpid(), signal.SIGINT)
-
-        acting = asyncio.ensure_future(end_after())
-        try:
-            return await watch(
-                WatchRequest(**{"flow": FLOW, "at": at, **asked}),
-                folder / "runs",
-                # An agent may report its progress before the last one has begun.
-                lambda event: began.set() if isinstance(event, Phase) else None,
-            )
-        finally:
-            acting.cancel() if not began.is_set() else await acting
-
-    return asyncio.run(whole())
-
-
-def cell_of(folder: RunFolder) -> dict[str, Any]:
-    (cell,) = make_result(folder).document()["cells"]
-    return dict(cell)
-
-
-def reasons(folder: RunFolder) -> dict[str, str]:
-    """{id of each broken rule: what was found}."""
-    return {one["id"]: one["actual"] for one in make_result(folder).document()["reasons"]}
-
-
-def payload(number: int) -> bytes:
-    """Its number stands where the relay looks for it."""
-    return bytes(16) + struct.pack("<Q", number) + bytes(16)
-
-
-def send(talker: socket.socket, to: tuple[str, int], count: int = COUNT, gap_s: float = 0.002) -> None:
-    for number in range(count):
-        talker.sendto(payload(number), to)
-        time.sleep(gap_s)
 
 
 def through(relay_bed: Bed, folder: Path, rule: Rule) -> RunFolder:
@@ -249,10 +201,6 @@ def test_a_flight_recorder_that_is_killed_costs_no_figure_of_packets(relay_bed: 
     assert flights_of(cell)["kept"] is None
     assert cell["verdict"] == "suspect"
     assert reasons(folder)["trace-whole"].startswith("`latlab-agent trace` ended unexpectedly with status -9")
-
-
-def transit(cell: dict[str, Any], name: str) -> dict[str, Any]:
-    return dict(cell["streams"][name]["metrics"]["transit"])
 
 
 def test_a_cable_between_two_namespaces(bed: Bed, tmp_path: Path) -> None:

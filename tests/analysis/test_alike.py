@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from tables import packet_table, recorded_cell
 
 from latlab.analysis.repetitions import COPY_NS, RepetitionDifference, copies, largest_difference
 from latlab.analysis.summary import summarise_cell
 from latlab.result.types import Cell
+from support.analysis.packets import packet_table, recorded_cell
 
 STAMPS = ("wake", "submit", "tx_sched", "tx_soft", "tx_hard", "rx_hard", "rx_soft", "rx_user")
 

@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-from trace_events import KNOWN, READER, Event, listened, tasks, trace
 
 from latlab.analysis.arm_host import as_on_x86
 from latlab.analysis.entry import GUEST_KERNEL, guest_states
 from latlab.analysis.interrupts import ACCEPT, ENTRY, EXIT, IRQ_ENTRY, IRQ_EXIT, PENDING, SWITCH, TIMER_ENTRY, WAKING
 from latlab.analysis.reception import VmHost, receptions, timer_wakings
+from support.analysis.traces import KNOWN, READER, Event, listened, tasks, trace
 
 VCPU, OTHER_VCPU, QEMU, READERS_CPU = 500, 501, 600, 0
 INTERRUPTED, TRAPPED = 0, 2

@@ -11,11 +11,11 @@ import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tables import PERIOD_NS, packet_table
 
 from latlab.analysis.chain import chain_of_metric, lasting_growth
 from latlab.analysis.metrics import metric_values
 from latlab.model.metrics import METRICS_BY_NAME
+from support.analysis.packets import PERIOD_NS, packet_table
 
 SOFT = {"wake": 4, "submit": 10, "tx_sched": 13, "tx_soft": 20, "rx_soft": 60, "rx_user": 75}
 HARD = {

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from processes import Ints, clustered, exponential
 
 from latlab.analysis.extremes import Clusters, clusters, extremal_index
+from support.analysis.series import Ints, clustered, exponential
 
 
 def above(value_ns: Ints, threshold_ns: int) -> Clusters:

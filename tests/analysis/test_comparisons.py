@@ -5,8 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from partial import partial
-from repetitions import configuration, medians, repetition
 
 from latlab.analysis.comparison import compare
 from latlab.analysis.comparison.compare import Difference, compared
@@ -20,6 +18,7 @@ from latlab.analysis.comparison.configuration import (
 )
 from latlab.analysis.comparison.words import Names, sentence
 from latlab.result.types import Cell, Result
+from support.results import configuration, medians, partial, repetition
 
 NAMES = Names("tap", "xdp")
 TAP = (812_000, 845_000, 901_000, 830_000, 822_000)

@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from processes import UNIT_NS, Ints, exponential, normal
 from scipy import stats
 
 from latlab.analysis import confidence
@@ -28,6 +27,7 @@ from latlab.analysis.confidence import (
     percentile_intervals,
 )
 from latlab.analysis.statistics import PERCENTILES, statistics
+from support.analysis.series import UNIT_NS, Ints, exponential, normal
 
 TRUTH = {name: -log(1 - p) * UNIT_NS for name, p in PERCENTILES.items()} | {"mean": UNIT_NS, "stddev": UNIT_NS}
 

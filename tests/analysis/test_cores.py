@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from broken_causes import BIG_LITTLE, LARGE, SMALL, on_cpus
-from trust_evidence import guest, merged, on_ecu, thread, threads
 
 from latlab.analysis.cores import cores_used, kinds_of
 from latlab.result.types import CoresUsed, CoreUse
+from support.analysis.broken.causes import BIG_LITTLE, LARGE, SMALL, on_cpus
+from support.analysis.evidence import guest, merged, on_ecu, thread, threads
 
 
 def test_a_threads_rows_are_shared_among_the_kinds_of_cores_it_ran_on() -> None:

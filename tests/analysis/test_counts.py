@@ -7,10 +7,10 @@ from itertools import accumulate
 import polars as pl
 from hypothesis import given
 from hypothesis import strategies as st
-from tables import packet_table
 
 from latlab.analysis.counts import lost_after_warmup, reordered_sequences, stream_counts, stream_rows
 from latlab.recordings.cell import Totals
+from support.analysis.packets import packet_table
 
 
 def test_every_packet_is_counted_by_what_became_of_it() -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from processes import normal
 
 from latlab.analysis.confidence import (
     CELLS,
@@ -17,6 +16,7 @@ from latlab.analysis.confidence import (
     cell_sums,
     dependence,
 )
+from support.analysis.series import normal
 
 
 def test_cells_sum_every_value_once() -> None:

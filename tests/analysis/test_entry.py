@@ -6,13 +6,13 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-from trace_events import COUNT, KNOWN, READER, TIMER, Event, listened, trace
 
 from latlab.analysis.entry import interrupt_entries
 from latlab.analysis.interrupt_way import interval_name
 from latlab.analysis.interrupts import ACCEPT, ENTRY, GSI, INJECT, LOST, MSI, SWITCH, TIMER_ENTRY, WAKING
 from latlab.analysis.reception import ADVANCE_NS, VmHost, receptions, timer_wakings
 from latlab.analysis.way import ONE_CLOCK, TWO_HOSTS
+from support.analysis.traces import COUNT, KNOWN, READER, TIMER, Event, listened, trace
 
 VCPU, OTHER_VCPU, VHOST = 500, 501, 600
 NIC_IRQ, VECTOR, TIMER_VECTOR = 36, 0x23, 0xEC

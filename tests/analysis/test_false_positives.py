@@ -13,10 +13,10 @@ from typing import Final
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from repetitions import configuration
 
 from latlab.analysis.comparison.compare import compared
 from latlab.analysis.comparison.effect import ALPHA, Effect, paired, unpaired
+from support.results import configuration
 
 pytestmark = pytest.mark.slow
 

@@ -7,8 +7,6 @@ from math import lcm
 from typing import Any
 
 import pytest
-from examples import examples
-from gate_schedules import EXPERIMENT_1, SCHEDULES
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -17,6 +15,8 @@ from latlab.analysis.gate_checks import CHECKS, Warned, warnings
 from latlab.analysis.gate_port import GateLoad, GatePort, interference, nearest_departures_ns
 from latlab.analysis.gates import GateEntry, Schedule
 from latlab.analysis.promise import GatedStream, Handover, Launch, LaunchQueue, openings_of
+from support.analysis.gates import EXPERIMENT_1, SCHEDULES
+from support.suite.examples import examples
 
 CONTROL = GatedStream("control", 0, 0, 1_006_000, FrameSize.of(64, "udp"))
 STATUS = GatedStream("status", 2, 250_000, 503_000, FrameSize.of(1400, "udp"))

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from gate_schedules import CLASS, EXPERIMENT_1, SCHEDULES, departs, is_open
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from latlab.analysis.gates import GateEntry, GateWindow, Lattice, Openings, Schedule, slots_late
+from support.analysis.gates import CLASS, EXPERIMENT_1, SCHEDULES, departs, is_open
 
 TAI_2026 = 1_795_000_037_000_000_000
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from trace_events import COUNT, KNOWN, READER, Event, listened, trace
 
 from latlab.analysis.entry import GUEST_IDLE, GUEST_KERNEL, GUEST_USER, HYPERVISOR, guest_states
 from latlab.analysis.interrupts import ACCEPT, ENTRY, EXIT, INJECT, LOST, MSI
 from latlab.analysis.reception import VmHost, receptions
 from latlab.report.traces import whom_text
 from latlab.result.types import CameTo
+from support.analysis.traces import COUNT, KNOWN, READER, Event, listened, trace
 
 VCPU, OTHER_VCPU, VHOST = 500, 501, 600
 INTERRUPTED, IO, HALTED_INTEL, HALTED_AMD = 1, 30, 12, 0x78

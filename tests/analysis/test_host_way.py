@@ -5,7 +5,6 @@ from __future__ import annotations
 from itertools import pairwise
 
 import numpy as np
-from trace_events import NET_RX, READER, Event, received, trace
 
 from latlab.analysis.entry import host_ways
 from latlab.analysis.interrupt_way import interval_name
@@ -20,6 +19,7 @@ from latlab.analysis.interrupts import (
     TIMER_ENTRY,
     WAKING,
 )
+from support.analysis.traces import NET_RX, READER, Event, received, trace
 
 VHOST, VCPU = READER, 500
 UNTOLD = [-1, -1, -1, -1]

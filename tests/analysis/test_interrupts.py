@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from trace_events import HOG, KTHREAD, NET_RX, NIC, READER, SENDER, TIMER, VCPU_THREAD, Event, received, tasks, trace
 
 from latlab.analysis.interrupt_way import breakdown, interrupted, packets_passage, timers_passage
 from latlab.analysis.interrupts import (
@@ -26,6 +25,20 @@ from latlab.analysis.interrupts import (
     TIMER_EXIT,
     WAKING,
     wakings,
+)
+from support.analysis.traces import (
+    HOG,
+    KTHREAD,
+    NET_RX,
+    NIC,
+    READER,
+    SENDER,
+    TIMER,
+    VCPU_THREAD,
+    Event,
+    received,
+    tasks,
+    trace,
 )
 
 

@@ -6,11 +6,11 @@ from typing import Any
 
 import polars as pl
 import pytest
-from tables import packet_table
 
 from latlab.analysis.counts import losses_of, lost_sequences, silent_drops
 from latlab.report.losses import lost_text
 from latlab.result.types import Silent
+from support.analysis.packets import packet_table
 
 ARRIVED = {"tx_soft": 10, "rx_soft": 20}
 LOST_ON_THE_WAY = {"tx_soft": 10, "arrival": None}

@@ -8,11 +8,11 @@ import numpy as np
 import polars as pl
 import pytest
 from numpy.typing import NDArray
-from tables import PERIOD_NS, packet_table
 
 from latlab.analysis.metrics import Values, metric_values, unstamped_of
 from latlab.model.metrics import METRICS, METRICS_BY_NAME
 from latlab.result.types import Unstamped
+from support.analysis.packets import PERIOD_NS, packet_table
 
 # One packet with every timestamp, in ns after its launch.
 ALL = {

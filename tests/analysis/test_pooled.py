@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from partial import partial
 
 from latlab.analysis.buckets import RELATIVE_WIDTH, buckets
 from latlab.analysis.repetitions import pooled
 from latlab.analysis.statistics import PERCENTILES, statistics
 from latlab.result.types import Metric
+from support.results import partial
 
 
 def samples() -> list[Any]:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from gate_schedules import CLASS, EXPERIMENT_1, SCHEDULES, departs, entry_at, has_room, is_open
 from hypothesis import given
 from hypothesis import strategies as st
 
 from latlab.analysis.frames import FrameSize
 from latlab.analysis.gates import GateEntry, Schedule, slots_late
 from latlab.analysis.promise import GatedStream, Handover, Launch, LaunchQueue, Mode, Promise, openings_of, promise
+from support.analysis.gates import CLASS, EXPERIMENT_1, SCHEDULES, departs, entry_at, has_room, is_open
 
 SPEED = 10**11
 """At which a frame of 64 bytes takes 6 ns, and by the kernel's reckoning of 40 bytes 3 ns."""

@@ -6,14 +6,14 @@ from typing import Any
 
 import polars as pl
 import pytest
-from partial import partial
-from tables import recorded_cell
 
 from latlab.analysis.clock_checks import ptp_claims_hold, ptp_kept_its_grandmaster, ptp_was_locked
 from latlab.analysis.evidence import Broken, Evidence
 from latlab.analysis.ptp import INTERVALS, MASTER, SLAVE, SYNC_INTERVAL_NS, UNCALIBRATED, ptp_port
 from latlab.recordings.cell import RecordedPort
 from latlab.result.types import PtpPort
+from support.analysis.packets import recorded_cell
+from support.results import partial
 
 LISTENING = 4
 SECOND = 10**9

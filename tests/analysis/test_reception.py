@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-from trace_events import COUNT, KNOWN, LATE, LATER, READER, Event, listened, trace
 
 from latlab.analysis.reception import RECEPTION, WORST_TOLD, receptions
 from latlab.analysis.way import ONE_CLOCK
+from support.analysis.traces import COUNT, KNOWN, LATE, LATER, READER, Event, listened, trace
 
 
 def documents(packets: pl.DataFrame, events: list[Event]) -> dict[int, dict[str, Any]]:

@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from trace_events import trace
 
 from latlab.analysis import guest_clock as clocks
 from latlab.analysis.guest_clock import guest_clock
@@ -30,6 +29,7 @@ from latlab.analysis.interrupt_way import (
 )
 from latlab.analysis.interrupts import ACCEPT, ENTRY, EXIT, INJECT, IRQ_ENTRY, MSI
 from latlab.analysis.reception import VmHost, receptions, timer_wakings
+from support.analysis.traces import trace
 
 RECORDED = Path(__file__).parent / "recorded"
 WAITS = {"stream": pl.UInt16, "sequence": pl.UInt64}

@@ -7,8 +7,6 @@ from typing import Any
 
 import polars as pl
 import pytest
-from partial import partial
-from tables import packet_table, recorded_cell
 
 from latlab.analysis.accept import evaluate
 from latlab.analysis.summary import JudgedCell, result_of, summarise_cell, uncorrected_uncertainty_ns
@@ -16,6 +14,8 @@ from latlab.model.metrics import METRICS
 from latlab.model.reasons import reason_of
 from latlab.model.timestamps import RECORDED
 from latlab.result.types import Cell
+from support.analysis.packets import packet_table, recorded_cell
+from support.results import partial
 
 RUN = {"run": "20261121-205152-first-3f9a", "name": "first"}
 ROWS: list[dict[str, Any]] = [

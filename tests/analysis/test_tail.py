@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from processes import UNIT_NS, Ints, clustered, exponential
 from scipy import stats
 
 from latlab.analysis.extremes import (
@@ -22,6 +21,7 @@ from latlab.analysis.extremes import (
     refitted,
 )
 from latlab.analysis.tail import DRAWS, Fit, drift, refusal, tail_of
+from support.analysis.series import UNIT_NS, Ints, clustered, exponential
 
 Floats = np.ndarray[Any, np.dtype[np.float64]]
 

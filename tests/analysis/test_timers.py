@@ -7,8 +7,6 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from partial import partial
-from tables import recorded_cell, result_streams
 
 from latlab.analysis.accept import evaluate
 from latlab.analysis.cell_anomalies import cell_anomalies
@@ -18,6 +16,8 @@ from latlab.analysis.summary import summarise_cell
 from latlab.analysis.trust import judge
 from latlab.recordings.cell import RecordedCell
 from latlab.result.types import Cell
+from support.analysis.packets import recorded_cell, result_streams
+from support.results import partial
 
 PERIOD = 1_000_000
 START = 10**18

@@ -8,13 +8,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-import broken_causes
-import broken_clocks
-import broken_machine
-import broken_recordings
 import pytest
-from tables import recorded_cell, result_streams
-from trust_evidence import GOOD, SILENT, Seen, agents, evidence
 
 import latlab
 from latlab.analysis.evidence import CHECKS, Evidence
@@ -22,9 +16,11 @@ from latlab.analysis.trust import judge
 from latlab.model.part import VERDICTS
 from latlab.model.reasons import Reason, reason_of, verdict
 from latlab.model.rules import NAMES, OTHERS, RULE_OF, RULES
+from support.analysis.broken import BROKEN
+from support.analysis.evidence import GOOD, SILENT, Seen, agents, evidence
+from support.analysis.packets import recorded_cell, result_streams
 
 PACKAGE = Path(latlab.__file__).parent
-BROKEN = [*broken_recordings.BROKEN, *broken_clocks.BROKEN, *broken_machine.BROKEN, *broken_causes.BROKEN]
 
 
 def test_a_measurement_that_breaks_no_rule_is_trusted() -> None:

@@ -6,10 +6,14 @@ from collections.abc import Set
 from dataclasses import replace
 from typing import Any
 
-import broken_causes
 import pytest
-from tables import changed
-from trust_evidence import (
+
+from latlab.analysis.evidence import Evidence, held_up, late_packets
+from latlab.analysis.trust import judge
+from latlab.model.rules import RULES
+from latlab.model.thresholds import Thresholds
+from support.analysis.broken import causes as broken_causes
+from support.analysis.evidence import (
     LATE,
     ROW,
     Case,
@@ -25,11 +29,7 @@ from trust_evidence import (
     threads,
     to_guest,
 )
-
-from latlab.analysis.evidence import Evidence, held_up, late_packets
-from latlab.analysis.trust import judge
-from latlab.model.rules import RULES
-from latlab.model.thresholds import Thresholds
+from support.analysis.packets import changed
 
 FIRST_CAUSE = next(place for place, rule in enumerate(RULES) if rule.id == "deep-idle")
 KNOWN = {rule.name for rule in RULES[FIRST_CAUSE:]} | {"realtime threads were not throttled"}

@@ -6,8 +6,10 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from tables import cell_document, changed
-from trust_evidence import (
+
+from latlab.analysis.evidence import Evidence
+from latlab.analysis.trust import judge
+from support.analysis.evidence import (
     EARLY,
     GOOD,
     MS,
@@ -24,9 +26,7 @@ from trust_evidence import (
     on_ecu,
     to_guest,
 )
-
-from latlab.analysis.evidence import Evidence
-from latlab.analysis.trust import judge
+from support.analysis.packets import cell_document, changed
 
 
 def test_a_negative_latency_within_the_clocks_bound_is_no_finding_about_them() -> None:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from tables import changed
-from trust_evidence import GOOD, MS, evidence, facts, launched, through
 
 from latlab.analysis.trust import judge
+from support.analysis.evidence import GOOD, MS, evidence, facts, launched, through
+from support.analysis.packets import changed
 
 
 def test_in_virtual_time_nobody_is_blamed_for_sharing_the_one_cpu_there_is() -> None:

@@ -5,13 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from partial import partial
-from tables import cell_document, changed
-from trust_evidence import ROW, evidence
-
 from latlab.analysis.evidence import Evidence
 from latlab.analysis.trust_checks import queues_drain
 from latlab.result.types import Gates
+from support.analysis.evidence import ROW, evidence
+from support.analysis.packets import cell_document, changed
+from support.results import partial
 
 PERIOD_NS = 1000
 """Of the stream in the evidence."""

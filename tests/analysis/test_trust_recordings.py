@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from tables import changed
-from trust_evidence import ROW, SILENT, across_xdp, agents, evidence, step, stream_of, talked
 
 from latlab.analysis.evidence import Evidence
 from latlab.analysis.trust import judge
+from support.analysis.evidence import ROW, SILENT, across_xdp, agents, evidence, step, stream_of, talked
+from support.analysis.packets import changed
 
 
 @pytest.mark.parametrize(

@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tables import PERIOD_NS, packet_table
 
 from latlab.analysis.chain import CHAINED
 from latlab.analysis.metrics import metric_values
 from latlab.analysis.way import Split, clocks_between, interval_name, split, stops_between, worst_packet
 from latlab.model.metrics import METRICS_BY_NAME
+from support.analysis.packets import PERIOD_NS, packet_table
 
 # A packet with every timestamp, in ns after its launch, whose talker wakes ahead; and one without the NICs'.
 ALL = {

@@ -4,19 +4,15 @@ from __future__ import annotations
 
 import os
 import platform
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from unittest import mock
 
 import pytest
 
-sys.path += [str(Path(__file__).parents[1] / folder) for folder in ("testbed", "whole")]
-
-from board_place import BoardPlace, board_place
-
 from latlab.testbed.agent_binary import find_agent, find_agents
 from latlab.testbed.images import build_image
+from support.boards.place import BoardPlace, board_place
 
 ARCHITECTURE = "aarch64"
 BOARD, OTHER_KERNEL = "debian-rt-board", "debian-rt"

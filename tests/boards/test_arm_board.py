@@ -11,12 +11,12 @@ from unittest import mock
 
 import polars as pl
 import pytest
-from board_place import BoardPlace, board_place
-from latlab_command import cells_of, read
 
 from latlab.scenario.load import read_yaml
 from latlab.testbed.agent_binary import AGENT
 from latlab.testbed.images import board_recipe, build_image
+from support.boards.place import BoardPlace, board_place
+from support.command import cells_of, read
 
 ARCHITECTURE = "aarch64"
 SHIPPED = Path(__file__).parents[2] / "scenarios" / "bridges-board.yaml"

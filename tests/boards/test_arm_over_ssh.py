@@ -16,15 +16,15 @@ from unittest import mock
 
 import pytest
 import yaml
-from arm_boards import CABLE, IMAGE, ArmBoard, arm_boards, with_sshd
-from lab_machine import private_network, run
-from latlab_command import LATLAB, Place, cells_of
 
 import latlab
 import package
 from latlab.testbed.agent_binary import AGENT, find_agent
 from latlab.testbed.images.store import NESTED_INITRAMFS, find_image
 from latlab.testbed.site import STATE
+from support.boards.arm import CABLE, IMAGE, ArmBoard, arm_boards, with_sshd
+from support.command import LATLAB, Place, cells_of
+from support.machine import private_network, run
 
 pytestmark = pytest.mark.long
 

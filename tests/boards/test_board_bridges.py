@@ -8,8 +8,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from board_place import BoardPlace
-from latlab_command import cells_of, read
+
+from support.boards.place import BoardPlace
+from support.command import cells_of, read
 
 SHIPPED = Path(__file__).parents[2] / "scenarios" / "bridges-board.yaml"
 BRIDGES = {

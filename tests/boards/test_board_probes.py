@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from board_place import BoardPlace
-from latlab_command import cells_of, read
+from support.boards.place import BoardPlace
+from support.command import cells_of, read
 
 ASKED = 50
 EACH = {"from": "sensor", "to": "ecu", "size": "64B", "period": "10ms"}

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from board_place import BoardPlace, received
-from latlab_command import cells_of, read
+from support.boards.place import BoardPlace, received
+from support.command import cells_of, read
 
 HOSTS: dict[str, Any] = {
     "board1": {"kind": "board", "time": "virtual", "nics": 2, "memory": "1536MiB"},

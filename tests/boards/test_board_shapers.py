@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from board_place import BoardPlace, Window, assert_left_within, received
-from latlab_command import cells_of, read
+
+from support.boards.place import BoardPlace, Window, assert_left_within, received
+from support.command import cells_of, read
 
 HOSTS: dict[str, Any] = {
     "board1": {"kind": "board", "time": "virtual"},

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import json
 import sys
-from pathlib import Path
 from typing import Any
 
 import polars as pl
-from board_place import BoardPlace, assert_left_within, received
-from latlab_command import cells_of, read
 
-WITNESS = Path(__file__).with_name("witnessed_lab.py")
+from support.boards.place import BoardPlace, assert_left_within, received
+from support.command import cells_of, read
+from support.programs import PROGRAMS
+
+WITNESS = PROGRAMS / "witnessed_lab.py"
 HOSTS: dict[str, Any] = {
     "board1": {"kind": "board", "time": "virtual"},
     "sensor": {"kind": "netns", "on": "board1"},

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 from typing import Any
 
 import polars as pl
 import pytest
-from board_place import BoardPlace, received
-from latlab_command import cells_of
 
 import latlab
+from support.boards.place import BoardPlace, received
+from support.command import cells_of
+from support.programs import PROGRAMS
 
 CABLED: dict[str, Any] = {
     "hosts": {"board1": {"kind": "board", "nics": 1}, "board2": {"kind": "board", "nics": 1}},
@@ -125,7 +125,7 @@ def test_more_queues_than_a_boards_card_has_make_a_cell_unavailable(place: Board
 
 @pytest.mark.alone
 def test_a_board_whose_clock_stands_at_1970_is_measured_all_the_same(place: BoardPlace) -> None:
-    by = (sys.executable, str(Path(__file__).with_name("early_lab.py")))
+    by = (sys.executable, str(PROGRAMS / "early_lab.py"))
     path = place.board_scenario(**CABLED, streams={"there": THERE, "back": BACK})
     ended = place.start("run", path, before=by).ended()
     assert ended.status == 0, ended.err + ended.out

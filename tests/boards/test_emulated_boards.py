@@ -7,14 +7,14 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from board_place import HANG, BoardPlace, received
-from latlab_command import cells_of
 
 from latlab.scenario import load_scenario
 from latlab.testbed.agent_binary import find_agent
 from latlab.testbed.guests.start import planned_site
 from latlab.testbed.images import is_whole
 from latlab.testbed.machines import machine_snapshots
+from support.boards.place import HANG, BoardPlace, received
+from support.command import cells_of
 
 PACKETS = 200
 

@@ -13,10 +13,10 @@ from typing import Any
 
 import pytest
 import yaml
-from board_place import board_place
-from latlab_command import read
 
 from latlab.scenario.load import read_yaml
+from support.boards.place import board_place
+from support.command import read
 
 SCENARIOS = Path(__file__).parents[2] / "scenarios"
 Streams = dict[str, Any]

@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from board_place import BoardPlace
-from virtual_bed import virtual_bed
 
 from latlab.hosts import Host
 from latlab.scenario import load_scenario
+from support.boards.beds import virtual_bed
+from support.boards.place import BoardPlace
 
 CABLED: dict[str, Any] = {
     "hosts": {

@@ -8,8 +8,6 @@ from pathlib import Path
 
 import pytest
 import yaml
-from board_place import BoardPlace
-from kept_board import kept_board
 
 from latlab.hosts import MACHINE, Host, LocalMachine
 from latlab.hosts.guest import GUEST_AGENT, BoardGuest
@@ -25,6 +23,8 @@ from latlab.testbed.site import Site
 from latlab.testbed.step import Step
 from latlab.testbed.undo import clean_stale
 from latlab.testbed.vlans import vlan_steps
+from support.boards.beds import kept_board
+from support.boards.place import BoardPlace
 
 AS_FOUND = "modprobe igb && ethtool -L eth1 combined 2 && ip link set dev eth1 up"
 OFTEN_SHAPED = """

@@ -7,8 +7,9 @@ import sys
 from typing import Any
 
 import polars as pl
-from board_place import STRUCK_LAB, BoardPlace, assert_left_within
-from latlab_command import Ended, cells_of, read
+
+from support.boards.place import STRUCK_LAB, BoardPlace, assert_left_within
+from support.command import Ended, cells_of, read
 
 HOSTS: dict[str, Any] = {
     "board1": {"kind": "board", "time": "virtual"},

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from board_place import BoardPlace
-from latlab_command import cells_of, read
-
 from latlab.analysis.entry import GUEST_IDLE, GUEST_KERNEL, GUEST_USER, HYPERVISOR
 from latlab.analysis.interrupt_way import REASONS
 from latlab.recordings.arrow import read_recording
 from latlab.recordings.run_folder import RunFolder
+from support.boards.place import BoardPlace
+from support.command import cells_of, read
 
 PACKETS = 48
 AGENTS = {"trace": "vm1", "waking": "late", "entry": "vm1"}

@@ -6,8 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import polars as pl
-from board_place import BoardPlace, received
-from latlab_command import cells_of, read
+
+from support.boards.place import BoardPlace, received
+from support.command import cells_of, read
 
 SCENARIO = Path(__file__).parents[2] / "scenarios" / "tsn-bridges.yaml"
 """It boots a guest in emulation within emulation, and waits for PTP."""

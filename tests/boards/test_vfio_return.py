@@ -9,8 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from board_place import BoardPlace
-from kept_board import kept_board
 
 from latlab.hosts import MACHINE, LocalMachine
 from latlab.hosts.guest import BoardGuest
@@ -21,6 +19,8 @@ from latlab.testbed.bridges.vfio import Vfio
 from latlab.testbed.machine import machine_at
 from latlab.testbed.machines.board import LOAD
 from latlab.testbed.site import Site
+from support.boards.beds import kept_board
+from support.boards.place import BoardPlace
 
 AS_FOUND = """
 modprobe igb

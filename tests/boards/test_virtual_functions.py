@@ -11,9 +11,6 @@ from typing import Any
 from unittest import mock
 
 import pytest
-from board_place import BoardPlace
-from kept_board import kept_board
-from latlab_command import cells_of
 
 from latlab.hosts import MACHINE, LocalMachine
 from latlab.hosts.guest import BoardGuest
@@ -26,6 +23,9 @@ from latlab.testbed.images import build_image
 from latlab.testbed.machine import machine_at
 from latlab.testbed.machines.board import LOAD
 from latlab.testbed.site import Site
+from support.boards.beds import kept_board
+from support.boards.place import BoardPlace
+from support.command import cells_of
 
 SHIPPED = Path(__file__).parents[2] / "scenarios" / "bridges-board.yaml"
 IMAGE, RELEASE = "vf-board", "trixie"

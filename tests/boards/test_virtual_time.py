@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import re
 import sys
-from pathlib import Path
 from statistics import median
 from typing import Any
 
 import polars as pl
 import pytest
-from board_place import HANG, PANIC, BoardPlace, received
-from busy import busy_machine
-from latlab_command import cells_of, read
 
 import latlab
+from support.boards.place import HANG, PANIC, BoardPlace, received
+from support.busy import busy_machine
+from support.command import cells_of, read
+from support.programs import PROGRAMS
 
 HOSTS: dict[str, Any] = {
     "board1": {"kind": "board", "time": "virtual"},
@@ -104,7 +104,7 @@ def test_a_load_runs_next_to_the_stream_in_virtual_time_and_programs_stamp_its_p
             assert abs(compared[stamp]["p99_ns"]) < INTERRUPTED_NS
 
 
-FORGETFUL_LAB = (sys.executable, str(Path(__file__).with_name("forgetful_lab.py")))
+FORGETFUL_LAB = (sys.executable, str(PROGRAMS / "forgetful_lab.py"))
 
 
 def test_cells_that_share_a_test_bed_measure_what_each_measures_by_itself(place: BoardPlace) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -18,8 +17,8 @@ from latlab.imports.table import FORMATS
 from latlab.model.errors import EXIT_USAGE
 from latlab.model.metrics import METRICS_BY_NAME
 from latlab.model.rules import IDS
+from support.cli import LATLAB, in_bash
 
-LATLAB = Path(sys.executable).with_name("latlab")
 SCENARIOS = sorted(path.stem for path in (Path(__file__).parents[2] / "scenarios").glob("*.yaml"))
 
 
@@ -33,19 +32,6 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "runs/no-run").mkdir()
     monkeypatch.chdir(tmp_path)
     return tmp_path
-
-
-def in_bash(*words: str) -> list[str]:
-    """What bash has for the last of these words, after latlab."""
-    script = (
-        f'source <({LATLAB} completion bash); COMP_WORDS=({LATLAB} "$@"); COMP_CWORD=$#; '
-        f'_latlab_completion {LATLAB}; printf "%s\\n" "${{COMPREPLY[@]}}"'
-    )
-    done = subprocess.run(
-        ["bash", "--norc", "-c", script, "bash", *words], check=True, capture_output=True, text=True, timeout=600
-    )
-    assert done.stderr == ""
-    return done.stdout.split()
 
 
 def completed(line: str) -> list[str]:

@@ -7,7 +7,6 @@ import shlex
 from pathlib import Path
 
 import pytest
-from command_pages import ROOT, context, parse, shown, verbs
 from typer.testing import CliRunner
 
 from latlab.cli import app
@@ -15,6 +14,7 @@ from latlab.cli.app import ENVIRONMENT, EXIT_CODES, GROUPS, IMAGE_VERBS, VERBS
 from latlab.cli.help import ARGUMENTS, OPTIONS, TERM_MAX, Verbs
 from latlab.model import errors
 from latlab.report.sections import SECTIONS
+from support.cli import ROOT, context, parse, shown, verbs
 
 DOCS = Path(__file__).parents[2]
 METAVARS = {

@@ -12,8 +12,6 @@ from itertools import product
 from pathlib import Path
 
 import pytest
-from command_pages import parse
-from examples import examples
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from typer.testing import CliRunner
@@ -24,6 +22,8 @@ from latlab.cli.init import DEFAULTS, QUESTIONS
 from latlab.model.errors import EXIT_OK, EXIT_USAGE
 from latlab.scenario import BRIDGES, Loaded, load_scenario, load_text
 from latlab.scenario.draft import DIRECTIONS, LOADS, Draft, DraftMachine, draft_text
+from support.cli import parse
+from support.suite.examples import examples
 
 LATLAB = Path(sys.executable).with_name("latlab")
 SSH = ("--sensor", "root@board1:eth1", "--ecu", "board2:enp3s0")

@@ -4,12 +4,8 @@ from __future__ import annotations
 
 import io
 import json
-import os
-import pty
-import select
 import subprocess
 import sys
-import time
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -17,31 +13,10 @@ import pytest
 
 from latlab.console import RunConsole, make_console, text_only
 from latlab.run import events
+from support.cli import COLOURED, LATLAB, on_terminal
 
-LATLAB = Path(sys.executable).with_name("latlab")
 ESCAPE = "\x1b"
 PLAIN = [{"NO_COLOR": "1"}, {"TERM": "dumb"}]
-COLOURED = {"TERM": "xterm-256color"}
-
-
-def on_terminal(words: list[str], variables: Mapping[str, str]) -> str:
-    """What latlab writes to a terminal, to standard output and to standard error."""
-    ours, theirs = pty.openpty()
-    unset = ("NO_COLOR", "FORCE_COLOR", "TTY_COMPATIBLE", "TTY_INTERACTIVE")
-    environment = {name: text for name, text in os.environ.items() if name not in unset} | COLOURED | dict(variables)
-    with subprocess.Popen([LATLAB, *words], stdin=theirs, stdout=theirs, stderr=theirs, env=environment) as process:
-        os.close(theirs)
-        written, until = bytearray(), time.monotonic() + 300
-        while time.monotonic() < until:
-            if select.select([ours], [], [], 1)[0]:
-                try:
-                    piece = os.read(ours, 1 << 16)
-                except OSError:  # the other end is closed
-                    break
-                written += piece
-        process.wait(timeout=300)
-    os.close(ours)
-    return written.decode()
 
 
 def test_on_a_terminal_ids_are_in_bold() -> None:

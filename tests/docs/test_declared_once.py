@@ -6,9 +6,8 @@ import ast
 from collections.abc import Sequence
 from graphlib import TopologicalSorter
 
-from sources import SOURCE, modules
-
 from latlab.model.labels import LABELS
+from support.sources import SOURCE, modules
 
 UNITS = SOURCE / "model/units.py"
 SECOND_NS = 10**9

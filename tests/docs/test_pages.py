@@ -13,7 +13,6 @@ from typing import Any
 import polars as pl
 import pytest
 import yaml
-from sources import nodes
 
 from latlab.analysis.counts import stream_counts
 from latlab.analysis.statistics import NAMES, PERCENTILES, smallest_n
@@ -26,6 +25,7 @@ from latlab.scenario.limits import METRICS as LIMITED
 from latlab.scenario.limits import PROBE_METRICS as PROBE_LIMITED
 from latlab.scenario.units import DURATION, RATE, SHARE, SIZE
 from latlab.testbed.makers import MAKERS
+from support.sources import nodes
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted((ROOT / "docs").rglob("*.md"))

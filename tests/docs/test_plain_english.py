@@ -8,7 +8,8 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest
-from sources import modules, nodes
+
+from support.sources import modules, nodes
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted(one for one in (ROOT / "docs").rglob("*.md") if "experiments" not in one.parts)]

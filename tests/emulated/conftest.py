@@ -8,11 +8,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from emulated_machine import Machine, boot
-from initramfs import built_image, write_initramfs
-from two_hosts import Hosts
 
 from latlab.testbed.agent_binary import find_agent
+from support.emulated.hosts import Hosts
+from support.emulated.machine import Machine, boot, built_image, write_initramfs
 
 NEEDED = {"qemu-system-x86_64": "qemu-system-x86", "apt-get": "apt", "dpkg": "dpkg"}
 

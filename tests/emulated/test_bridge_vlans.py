@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from emulated_machine import AGENT, IP, Conversation, Machine
+
+from support.emulated.machine import AGENT, IP, Conversation, Machine
 
 BRIDGE = "/usr/sbin/bridge"
 SWITCH = "switch"

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from two_hosts import ADDRESSES, MS, RUN_ID, Hosts
-
 from latlab.recordings.arrow import read_recording
 from latlab.testbed.probes.dds import Cyclone, DdsPlan, DdsSide, ping_spec, pong_spec
+from support.emulated.hosts import ADDRESSES, MS, RUN_ID, Hosts
 
 COUNT = 20
 

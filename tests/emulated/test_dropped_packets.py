@@ -6,10 +6,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from emulated_machine import IP, Machine
-from two_hosts import MS, RUN_ID, Hosts, Stream, launched
-
 from latlab.recordings.arrow import read_recording
+from support.emulated.hosts import MS, RUN_ID, Hosts, Stream, launched
+from support.emulated.machine import IP, Machine
 
 BACKLOG = "/proc/sys/net/core/netdev_max_backlog"
 AT_ONCE = 8

@@ -8,11 +8,11 @@ from typing import Any
 
 import polars as pl
 import pytest
-from emulated_machine import AGENT, Machine
-from two_hosts import MS, Found, Hosts, Stream, launched
 
 from latlab.analysis.counts import silent_drops
 from latlab.result.types import Silent
+from support.emulated.hosts import MS, Found, Hosts, Stream, launched
+from support.emulated.machine import AGENT, Machine
 
 INVALID, MISSED = 3, 4
 """Kinds of rows in the stamps recording."""

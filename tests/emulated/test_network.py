@@ -6,7 +6,8 @@ import json
 from itertools import pairwise
 
 import polars as pl
-from two_hosts import MS, Hosts, Stream, udp
+
+from support.emulated.hosts import MS, Hosts, Stream, udp
 
 GATES = (
     "qdisc replace dev eth0 parent root handle 100 taprio num_tc 2 map 0 1 0 0 0 0 0 0 0 0 0 0 0 0 0 0"

@@ -6,7 +6,8 @@ from itertools import pairwise
 
 import polars as pl
 import pytest
-from two_hosts import Hosts, Stream, Transport, ethernet, udp
+
+from support.emulated.hosts import Hosts, Stream, Transport, ethernet, udp
 
 
 @pytest.mark.parametrize("transport", [udp(), ethernet(vlan=5, pcp=6)], ids=["udp", "ethernet"])

@@ -7,11 +7,11 @@ from typing import Any
 
 import polars as pl
 import pytest
-from emulated_machine import IP
-from two_hosts import RUN_ID, Hosts, Stream, Transport, ethernet, udp
 
 from latlab.recordings.arrow import read_recording
 from latlab.scenario.watched import parse_flow
+from support.emulated.hosts import RUN_ID, Hosts, Stream, Transport, ethernet, udp
+from support.emulated.machine import IP
 
 UDP: dict[str, Any] = {"is": {"protocol": 17, "destination_port": [5557, 5557]}}
 ETHERNET: dict[str, Any] = {"is": {"ether_type": 0x88B5}}

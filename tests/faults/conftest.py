@@ -5,21 +5,17 @@ from __future__ import annotations
 import os
 import platform
 import shutil
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from unittest import mock
 
 import pytest
 
-sys.path += [str(Path(__file__).parents[1] / folder) for folder in ("testbed", "report", "whole")]
-
-from guest_place import GuestPlace
-from lab_machine import private_network, run
-
 from latlab.testbed.agent_binary import find_agent
 from latlab.testbed.images import build_image
 from latlab.testbed.site import STATE
+from support.guests.place import GuestPlace
+from support.machine import private_network, run
 
 NEEDED = {"qemu-system-x86_64": "qemu-system-x86", "apt-get": "apt", "dpkg": "dpkg", "bpftool": "bpftool"}
 IMAGE = "debian-cloud"

@@ -7,9 +7,9 @@ import re
 import subprocess
 
 import pytest
-from guest_place import PACKETS, GuestPlace
 
 from latlab.testbed.agent_binary import find_agent
+from support.guests.place import PACKETS, GuestPlace
 
 pytestmark = pytest.mark.real
 

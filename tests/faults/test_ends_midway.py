@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from guest_place import KEPT, PACKETS, GuestPlace
 
 import latlab
 from latlab.run import agent
+from support.guests.place import KEPT, PACKETS, GuestPlace
 
 pytestmark = pytest.mark.real
 

@@ -7,10 +7,10 @@ import time
 from pathlib import Path
 
 import pytest
-from guest_place import FAULT_AFTER_S, KEPT, GuestPlace
-from latlab_command import cells_of
 
 from latlab.testbed.site import STATE
+from support.command import cells_of
+from support.guests.place import FAULT_AFTER_S, KEPT, GuestPlace
 
 pytestmark = pytest.mark.real
 

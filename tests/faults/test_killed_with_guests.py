@@ -6,14 +6,15 @@ import signal
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 import pytest
-from guest_place import GuestPlace
+
+from support.guests.place import GuestPlace
+from support.programs import PROGRAMS
 
 pytestmark = pytest.mark.real
 
-KILLED_BED = Path(__file__).with_name("killed_bed.py")
+KILLED_BED = PROGRAMS / "killed_bed.py"
 BRIDGES = ("tap", "xdp", "macvtap", "ovs", "ovs-afxdp")
 PATIENCE_S = 10.0
 

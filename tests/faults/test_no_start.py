@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from guest_place import GuestPlace
 
 from latlab.hosts import MACHINE, Host, LocalMachine
 from latlab.model.errors import LabError
@@ -18,6 +17,7 @@ from latlab.testbed import apply
 from latlab.testbed.apply import LAST_LINES, TestBed
 from latlab.testbed.guests import steps
 from latlab.testbed.step import Check, Service
+from support.guests.place import GuestPlace
 
 pytestmark = pytest.mark.real
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import signal
 
 import pytest
-from guest_place import GuestPlace
 
 from latlab.hosts import Host
 from latlab.testbed import apply, undo
 from latlab.testbed.supervised import Supervised
+from support.guests.place import GuestPlace
 
 pytestmark = [pytest.mark.real, pytest.mark.alone]
 

@@ -9,8 +9,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from guest_place import PACKETS, GuestPlace
-from lab_machine import run
+
+from support.guests.place import PACKETS, GuestPlace
+from support.machine import run
 
 pytestmark = pytest.mark.real
 

@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from guest_place import GUEST, GuestPlace
-from lab_machine import run as shell
 
 from latlab.model.errors import UsageError
 from latlab.run import matrix
 from latlab.testbed.site import STATE, Site, guest_address
+from support.guests.place import GUEST, GuestPlace
+from support.machine import run as shell
 
 pytestmark = pytest.mark.real
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from guest_place import PACKETS, GuestPlace
+
+from support.guests.place import PACKETS, GuestPlace
 
 pytestmark = pytest.mark.real
 

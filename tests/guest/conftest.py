@@ -10,10 +10,10 @@ from pathlib import Path
 from unittest import mock
 
 import pytest
-from booted_guest import BootedGuest, boot
 
 from latlab.testbed.agent_binary import find_agent
 from latlab.testbed.images import Image, build_image
+from support.guests.booted import BootedGuest, boot
 
 NEEDED = {"qemu-system-x86_64": "qemu-system-x86", "apt-get": "apt", "dpkg": "dpkg"}
 

@@ -10,7 +10,8 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from booted_guest import PATIENCE_S, PORTS, BootedGuest
+
+from support.guests.booted import PATIENCE_S, PORTS, BootedGuest
 
 MARK = b"\xf5latlab ports 1\n"
 """What opens a session on a port."""

@@ -11,9 +11,9 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
-from booted_guest import NAME, PATIENCE_S, PORTS, BootedGuest, boot, qemu, relay
 
 from latlab.testbed.images import Image
+from support.guests.booted import NAME, PATIENCE_S, PORTS, BootedGuest, boot, qemu, relay
 
 
 @contextmanager

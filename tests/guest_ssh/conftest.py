@@ -5,21 +5,17 @@ from __future__ import annotations
 import os
 import platform
 import shutil
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from unittest import mock
 
 import pytest
 
-sys.path += [str(Path(__file__).parents[1] / folder) for folder in ("testbed", "whole")]
-
-from foreign_system import System, make_disk, make_system
-from lab_machine import private_network
-from latlab_command import Place
-from own_libvirt import Libvirt, own_libvirt
-
 from latlab.testbed.agent_binary import find_agent
+from support.command import Place
+from support.guests.foreign import System, make_disk, make_system
+from support.guests.libvirt import Libvirt, own_libvirt
+from support.machine import private_network
 
 NEEDED = {
     "qemu-system-x86_64": "qemu-system-x86",

@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from foreign_system import System
-from lab_machine import run
-from latlab_command import Place, cells_of, until_measuring
-from own_libvirt import DOMAIN, INTERFACE, PORT, Libvirt
-from ssh_scenario import PACKETS, counted, scenario
+
+from support.command import Place, cells_of, until_measuring
+from support.guests.foreign import PACKETS, System, counted, scenario
+from support.guests.libvirt import DOMAIN, INTERFACE, PORT, Libvirt
+from support.machine import run
 
 
 @pytest.fixture

@@ -8,7 +8,6 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from lab_machine import scenario
 
 from latlab.hosts import RemoteHost, host_from
 from latlab.model.errors import LabError
@@ -22,6 +21,7 @@ from latlab.testbed.makers import make_hosts
 from latlab.testbed.plan import PlannedCell, plan_text
 from latlab.testbed.site import Site
 from latlab.testbed.unavailable import unavailable
+from support.machine import scenario
 
 KINDS = sorted(BRIDGES)
 ORIGINS = {

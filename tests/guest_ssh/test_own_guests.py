@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from foreign_system import APPEND, System
-from latlab_command import Place, cells_of, until_measuring
-from ssh_scenario import PACKETS, counted, scenario
+
+from support.command import Place, cells_of, until_measuring
+from support.guests.foreign import APPEND, PACKETS, System, counted, scenario
 
 
 def guest(system: System, **parts: Any) -> dict[str, Any]:

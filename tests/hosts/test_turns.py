@@ -12,13 +12,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from own_machine import EXIT, INPUT, INPUT_END, MORE, OUT, START, OwnMachine, Record
 
 from latlab.hosts import MACHINE, LocalMachine, LostMachine, NamespaceHost, TurnsHost, signal_group, turns
 from latlab.hosts.turns import PID
 from latlab.model.errors import LabError
 from latlab.testbed.apply import TestBed
 from latlab.testbed.step import Check, Service
+from support.hosts import EXIT, INPUT, INPUT_END, MORE, OUT, START, OwnMachine, Record
 
 
 def echo(heard: list[Record]) -> list[Record]:

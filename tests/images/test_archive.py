@@ -7,11 +7,11 @@ import stat
 from pathlib import Path
 
 import pytest
-from cpio_reader import read
 
 from latlab.testbed.images.archive import DIRECTORY, archive, file, link
 from latlab.testbed.images.store import DESCRIPTION, INITRAMFS, KERNEL, Image, home
 from latlab.testbed.images.with_guests import image_archive
+from support.images.cpio import read
 
 ENTRIES = {
     "usr/bin/b": file(b"b", executable=True),

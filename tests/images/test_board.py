@@ -15,8 +15,6 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from booting import Run, booted
-from cpio_reader import Found, at, dynamic_programs, modules_dep, read
 
 from latlab.model.errors import LabError, UsageError
 from latlab.testbed.agent_binary import find_agent
@@ -28,6 +26,8 @@ from latlab.testbed.images.board_recipe import BOARDS, FEATURES, NEEDED, NESTED_
 from latlab.testbed.images.modules import IGB, IGB_FEATURE, Modules
 from latlab.testbed.images.recipe import guest_recipe
 from latlab.testbed.images.tree import ELF_MAGIC, module_facts
+from support.images.booting import Run, booted
+from support.images.cpio import Found, at, dynamic_programs, modules_dep, read
 
 NAME = "debian-rt-board"
 LATLAB = Path(sys.executable).with_name("latlab")

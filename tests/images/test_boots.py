@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from booting import Run, booted
 
 from latlab.testbed.images import Image
+from support.images.booting import Run, booted
 
 NEEDS_KVM = {"ptp_kvm"}
 

@@ -10,11 +10,11 @@ import sys
 from pathlib import Path
 
 import pytest
-from cpio_reader import read
 
 from latlab.model.errors import LabError, UsageError
 from latlab.testbed.agent_binary import find_agent
 from latlab.testbed.images import Image, Removal, build_image, clean_images, find_image, list_images, snapshot_path
+from support.images.cpio import read
 
 LATLAB = Path(sys.executable).with_name("latlab")
 NAME = "debian-cloud"
@@ -195,7 +195,7 @@ def test_cleaning_takes_the_snapshots_along_and_all_means_the_packages_too(own: 
 
 @pytest.mark.long
 def test_a_package_asked_for_comes_whole_but_its_documentation(own: Path) -> None:
-    from cpio_reader import read
+    from support.images.cpio import read
 
     image: Image = build_image("mine", "cloud", ["hostname"])
     names = {one.name for one in read(image.initramfs.read_bytes())}

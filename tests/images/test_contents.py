@@ -6,12 +6,12 @@ import posixpath
 import stat
 
 import pytest
-from cpio_reader import Found, at, dynamic_programs, modules_dep, read
 
 from latlab.testbed.agent_binary import find_agent
 from latlab.testbed.images import Image
 from latlab.testbed.images.recipe import BOOT_MODULES, LINKS, MODULES, PROGRAMS
 from latlab.testbed.images.tree import ELF_MAGIC, links
+from support.images.cpio import Found, at, dynamic_programs, modules_dep, read
 
 
 @pytest.fixture(scope="module")

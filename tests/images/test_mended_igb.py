@@ -9,13 +9,13 @@ from io import BytesIO
 from pathlib import Path
 
 import pytest
-from cpio_reader import Found, modules_dep, read
 
 from latlab.model.errors import LabError
 from latlab.testbed.images import Image
 from latlab.testbed.images.modules import IGB_FOLDER, Module, apply_patch, mended_igb, source_files
 from latlab.testbed.images.packages import Apt, Package
 from latlab.testbed.images.tree import module_facts
+from support.images.cpio import Found, modules_dep, read
 
 DRIVER = "kernel/drivers/net/ethernet/intel/igb/igb.ko"
 SOURCE = {

@@ -9,13 +9,13 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from cpio_reader import read
 
 from latlab.model.errors import LabError
 from latlab.testbed.images import Image
 from latlab.testbed.images.kinds import DEFAULTS, GUEST_KIND
 from latlab.testbed.images.store import DESCRIPTION, NESTED_INITRAMFS, home
 from latlab.testbed.images.with_guests import KEEP, PUT_TOGETHER_MODULE, nested_path, put_together
+from support.images.cpio import read
 
 OWN = b"all that the board has"
 OWN_NAME = DEFAULTS[GUEST_KIND]

@@ -2,11 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
-from foreign import importing
-
-sys.path.append(str(Path(__file__).parents[1] / "recordings"))
+from support.imports.files import importing
 
 __all__ = ["importing"]

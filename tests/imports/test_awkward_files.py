@@ -6,10 +6,10 @@ import gzip
 import struct
 
 import pytest
-from capture_files import Packet, ethernet, ipv4, pcap, probe, udp
-from foreign import Importing, text
 
 from latlab.model.errors import UsageError
+from support.imports.captures import Packet, ethernet, ipv4, pcap, probe, udp
+from support.imports.files import Importing, text
 
 SECOND = 1_700_000_000_000_000_000
 SENT: list[Packet] = [(SECOND + n * 1_000_000, probe(n)) for n in range(30)]

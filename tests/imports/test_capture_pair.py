@@ -6,7 +6,9 @@ import struct
 from collections.abc import Callable
 
 import pytest
-from capture_files import (
+
+from latlab.model.errors import UsageError
+from support.imports.captures import (
     MAC_A,
     MAC_B,
     Packet,
@@ -23,9 +25,7 @@ from capture_files import (
     tcp,
     udp,
 )
-from foreign import Importing
-
-from latlab.model.errors import UsageError
+from support.imports.files import Importing
 
 T = 1_700_000_000 * 10**9
 MS = 1_000_000

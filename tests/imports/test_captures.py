@@ -6,11 +6,24 @@ import struct
 from pathlib import Path
 
 import pytest
-from capture_files import MAC_A, block, enhanced, ethernet, interface, ipv4, ipv6, pcap, pcapng, probe, section, udp
 
 from latlab.imports.capture import read_capture
 from latlab.imports.frames import FoundPayload, find_payload, flow_text, payload_of
 from latlab.model.errors import UsageError
+from support.imports.captures import (
+    MAC_A,
+    block,
+    enhanced,
+    ethernet,
+    interface,
+    ipv4,
+    ipv6,
+    pcap,
+    pcapng,
+    probe,
+    section,
+    udp,
+)
 
 T = 1_700_000_000 * 10**9 + 123_456_789
 

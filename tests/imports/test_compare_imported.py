@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from foreign import CAPTURED
 
 from latlab.imports.write import import_files
 from latlab.model.errors import UsageError
@@ -16,6 +15,7 @@ from latlab.report.comparison.lines import remarks
 from latlab.report.comparison.sides import wanted
 from latlab.report.result import make_result
 from latlab.result.comparison import ComparisonDocument
+from support.imports.files import CAPTURED
 
 
 @pytest.fixture

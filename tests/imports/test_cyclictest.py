@@ -8,9 +8,9 @@ from dataclasses import astuple
 from math import ceil
 
 import pytest
-from foreign import Importing, text
 
 from latlab.model.errors import UsageError
+from support.imports.files import Importing, text
 
 
 def own_percentile(histogram: dict[str, int], cycles: int, p: float) -> int | None:

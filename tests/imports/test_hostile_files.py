@@ -9,18 +9,18 @@ import tracemalloc
 from pathlib import Path
 
 import pytest
-from capture_files import enhanced, interface, pcap, pcapng, probe, section
-from examples import examples
-from foreign import CAPTURED
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from isochron_log import HEADER, log, usual
 
 from latlab.imports.base import Given, ReadFiles, lines_of
 from latlab.imports.packets import packet_table
 from latlab.imports.table import FORMATS
 from latlab.imports.write import import_files
 from latlab.model.errors import LatlabError
+from support.imports.captures import enhanced, interface, pcap, pcapng, probe, section
+from support.imports.files import CAPTURED
+from support.imports.isochron import HEADER, log, usual
+from support.suite.examples import examples
 
 GIVEN = Given(columns="qSwstTaRrA")
 TEXTS = sorted(path for path in CAPTURED.iterdir() if path.suffix in (".txt", ".json", ".csv", ".log"))

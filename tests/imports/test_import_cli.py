@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from foreign import CAPTURED
 
 from latlab import load
 from latlab.cli import main
 from latlab.imports.table import FORMATS
+from support.imports.files import CAPTURED
 
 FILES = {
     "isochron": ["isochron.dat"],

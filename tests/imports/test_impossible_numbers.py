@@ -7,10 +7,10 @@ import json
 import struct
 
 import pytest
-from capture_files import Packet, ethernet, ipv4, ipv6, pcap, pcapng, probe, udp
-from foreign import Importing, text
 
 from latlab.model.errors import UsageError
+from support.imports.captures import Packet, ethernet, ipv4, ipv6, pcap, pcapng, probe, udp
+from support.imports.files import Importing, text
 
 T = 1_700_000_000 * 10**9
 WRAPPED = 2**64 - 7

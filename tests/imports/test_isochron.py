@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 
 import pytest
-from foreign import CAPTURED, Importing, text
-from isochron_log import ADVANCE_NS, BASE_NS, CYCLE_NS, HEADER, RECEIVED, SENT, header, log, usual
 
 from latlab.model.errors import UsageError
+from support.imports.files import CAPTURED, Importing, text
+from support.imports.isochron import ADVANCE_NS, BASE_NS, CYCLE_NS, HEADER, RECEIVED, SENT, header, log, usual
 
 SUMMED = {
     "Path delay": "path",

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from foreign import Importing
+
+from support.imports.files import Importing
 
 CYCLICTEST = ("thread-0", "wakeup", {"n": 60_000, "min": 3_000, "mean": 5_000, "max": 27_000})
 RIGHT = {

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from foreign import text
 
 from latlab.imports.base import Figures, ReadFiles
 from latlab.imports.netperf import COARSE, read_round_trips
 from latlab.testbed.probes.netperf import SELECTORS
+from support.imports.files import text
 
 KINDS = ("tcp", "udp")
 US = 1000

@@ -6,8 +6,11 @@ import struct
 from collections.abc import Callable, Sequence
 
 import pytest
-from capture_files import ethernet, ipv4, ipv6, udp
-from numbered_frames import (
+
+from latlab.imports.numbering import NUMBERINGS, numbers_of
+from latlab.imports.numbering.base import Frame, Gaps, Number, frame_of, gaps_of
+from support.imports.captures import ethernet, ipv4, ipv6, udp
+from support.imports.frames import (
     GOOD,
     avtp,
     goose,
@@ -22,9 +25,6 @@ from numbered_frames import (
     some_ip,
     some_ip_message,
 )
-
-from latlab.imports.numbering import NUMBERINGS, numbers_of
-from latlab.imports.numbering.base import Frame, Gaps, Number, frame_of, gaps_of
 
 
 def rtp(number: int, source: int = 7) -> bytes:

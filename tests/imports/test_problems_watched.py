@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from numbered_frames import goose
-from recorded import RUN_ID, recording_bytes
 
 from latlab.imports.watched import read_watched
 from latlab.model.reasons import Reason
 from latlab.recordings.cell import Watched
+from support.imports.frames import goose
+from support.recordings import RUN_ID, recording_bytes
 
 MS = 1_000_000
 START = 1_763_830_000 * 10**9

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from numbered_frames import goose, reference_time, sampled
-from watched_points import START, TAI_OFFSET_S, S, Seen, Watching, made_result
 
 from latlab.imports.base import PacketStream, ReadFiles
 from latlab.recordings.cell import Watched
 from latlab.result.types import Metric
+from support.imports.frames import goose, reference_time, sampled
+from support.imports.watched import START, TAI_OFFSET_S, S, Seen, Watching, made_result
 
 US, MS = 1_000, 1_000_000
 ALLOWED_MS = 60

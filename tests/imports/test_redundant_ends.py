@@ -7,12 +7,12 @@ from collections.abc import Iterable
 
 import polars as pl
 import pytest
-from capture_files import ethernet
-from numbered_frames import hsr
 
 from latlab.imports.numbering import numbers_of
 from latlab.imports.numbering.base import frame_of
 from latlab.imports.redundant_ends import FORGET_NS, CopyWay, RedundantEnd, Watching, redundant_ends, way_of
+from support.imports.captures import ethernet
+from support.imports.frames import hsr
 
 A, B = CopyWay("PRP", 0xA), CopyWay("PRP", 0xB)
 US, MS = 1_000, 1_000_000

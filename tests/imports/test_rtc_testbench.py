@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from foreign import Importing, text
 
 from latlab.model.errors import UsageError
+from support.imports.files import Importing, text
 
 
 def test_the_last_line_counts_since_it_counts_from_the_start(importing: Importing) -> None:

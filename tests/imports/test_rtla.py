@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 
 import pytest
-from foreign import Importing, text
 
 from latlab.model.errors import UsageError
+from support.imports.files import Importing, text
 
 
 def test_each_context_of_each_cpu_is_a_metric_of_its_own(importing: Importing) -> None:

@@ -6,10 +6,10 @@ import json
 from pathlib import Path
 
 import pytest
-from foreign import Importing, named, text
-from isochron_log import log, usual
 
 from latlab.model.errors import UsageError
+from support.imports.files import Importing, named, text
+from support.imports.isochron import log, usual
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from foreign import Importing
+
+from support.imports.files import Importing
 
 T = 1_700_000_000 * 10**9
 S = 10**9

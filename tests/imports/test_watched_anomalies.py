@@ -7,12 +7,12 @@ from collections.abc import Collection
 from pathlib import Path
 
 import pytest
-from numbered_frames import sampled
-from watched_points import Seen, Watching, made_result
 
 from latlab.analysis.imported import LEAST
 from latlab.report.anomalies import class_rows
 from latlab.result.types import Anomaly, Stream
+from support.imports.frames import sampled
+from support.imports.watched import Seen, Watching, made_result
 
 US = 1_000
 COUNT = 4000

@@ -9,9 +9,9 @@ import lzma
 from collections.abc import Callable
 
 import pytest
-from foreign import Importing, named, text
 
 from latlab.model.errors import UsageError
+from support.imports.files import Importing, named, text
 
 LINES = text("cyclictest-summary-twice.txt").splitlines()[:3]
 PLAIN = "\n".join(LINES) + "\n"

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import shutil
-import sys
 from pathlib import Path
 
 import pytest
 
-sys.path += [str(Path(__file__).parents[1] / "testbed"), str(Path(__file__).parents[2] / "tools")]
-
-from debian_root import Dist, quickly_built
-
 from latlab.testbed.agent_binary import find_agent, find_agents
 from latlab.testbed.architecture import ARCHITECTURES
+from support.packages.debian import Dist, quickly_built
 
 
 @pytest.fixture(scope="session")

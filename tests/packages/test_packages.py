@@ -14,15 +14,15 @@ from pathlib import Path
 from zipfile import ZipFile
 
 import pytest
-from alpine_root import PYTHON, PYTHON_VERSION, alpine_archive, download
-from debian_root import FINISHED, Dist, Root, agents_in, quickly_built, resolved, root_archive
-from image_builder import ImageBuilder
-from lab_machine import private_network
 
 import latlab
 from components import AGENT
 from latlab.testbed.architecture import ARCHITECTURES, BY_DEBIAN
 from package import RELEASES, PackageError, Release, found_agents, run_time_lock
+from support.machine import private_network
+from support.packages.alpine import PYTHON, PYTHON_VERSION, alpine_archive, download
+from support.packages.container import ImageBuilder
+from support.packages.debian import FINISHED, Dist, Root, agents_in, quickly_built, resolved, root_archive
 
 pytestmark = [pytest.mark.real, pytest.mark.long]
 

@@ -10,13 +10,13 @@ from pathlib import Path
 from zipfile import ZipFile
 
 import pytest
-from debian_root import FINISHED, Dist, agents_in, quickly_built
-from lab_machine import private_network
 
 import latlab
 from components import AGENT
 from latlab.testbed.architecture import ARCHITECTURES
 from package import SHELL_FILES
+from support.machine import private_network
+from support.packages.debian import FINISHED, Dist, agents_in, quickly_built
 
 pytestmark = pytest.mark.real
 

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from recorded import Row, cell_document, write_cell
 
 from latlab.recordings.run_folder import CellFolder
+from support.recordings import Row, cell_document, write_cell
 
 
 @pytest.fixture

@@ -10,7 +10,6 @@ from typing import Any
 
 import polars as pl
 import pytest
-from recorded import RUN_ID, recording_bytes
 
 from latlab.analysis.summary import summarise_cell
 from latlab.recordings.cell import ClockEdge, ClockWindow, RecordedCell, WatchedBy, WatchedFlow, WatchedPoint
@@ -18,6 +17,7 @@ from latlab.recordings.run_folder import CellFolder
 from latlab.report.flows import flow_reasons
 from latlab.result.types import Cell
 from latlab.run.flows import FlowsRead, flow_recording, read_flows
+from support.recordings import RUN_ID, recording_bytes
 
 US, MS, S = 1_000, 1_000_000, 1_000_000_000
 START = 1_763_830_000 * S

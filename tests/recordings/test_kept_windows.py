@@ -7,11 +7,11 @@ from typing import Any
 
 import polars as pl
 import pytest
-from recorded import TAI_MINUS_REAL, recording_bytes, stream_of
 
 from latlab.analysis.interrupts import AWAKE, EVENTS_LOST, LOST, SWITCH, WAKING, lost_between, wakings
 from latlab.recordings.run_folder import CellFolder
 from latlab.recordings.traces import read_traces, separated, within
+from support.recordings import TAI_MINUS_REAL, recording_bytes, stream_of
 
 READER = 4711
 SCHEMA = {

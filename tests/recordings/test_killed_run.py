@@ -9,13 +9,13 @@ import sys
 from pathlib import Path
 
 import pytest
-from recorded import cell_document, recording_bytes, stream_of, write_cell
 from rich.console import Console
 
 import latlab
 from latlab.listing import print_runs
 from latlab.recordings.packets import build_packets, is_joined
 from latlab.recordings.run_folder import KILLED, RunFolder, list_runs
+from support.recordings import cell_document, recording_bytes, stream_of, write_cell
 
 SENT = [(1, n, *[1_000_000 + n * 1000] * 3, 1_000_009 + n * 1000, 0, 0) for n in range(10)]
 

@@ -9,12 +9,12 @@ from typing import Any
 
 import polars as pl
 import pytest
-from recorded import CLOCKS, Row, cell_document, recording_bytes, stream_of
 
 from latlab.analysis.summary import summarise_cell
 from latlab.analysis.way import filled_launches, round_trips
 from latlab.recordings.packets import join_cell
 from latlab.recordings.run_folder import CellFolder
+from support.recordings import CLOCKS, Row, cell_document, recording_bytes, stream_of
 
 START = 1_000_000
 APART = {"from": "sensor", "to": "ecu", "source": "exchange", "lower_ns": 4990, "upper_ns": 5010, "windows": []}

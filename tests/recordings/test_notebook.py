@@ -9,7 +9,6 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from recorded import cell_document, stream_of, write_cell
 
 import latlab
 from latlab.model.errors import LabError, UsageError
@@ -17,6 +16,7 @@ from latlab.recordings.packets import build_packets
 from latlab.recordings.run_folder import RunFolder
 from latlab.report.result import make_result
 from latlab.result.store import schema_text
+from support.recordings import cell_document, stream_of, write_cell
 
 LAUNCH = [1_000_000 + n * 1000 for n in range(10)]
 SENT = [(1, n, launch, launch, launch + 7, launch + 9, 0, 0) for n, launch in enumerate(LAUNCH)]

@@ -12,16 +12,16 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from examples import examples
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from recorded import TAI_MINUS_REAL, Row, cell_document, recording_bytes, stream_of, write_cell
 
 from latlab.model.errors import LabError
 from latlab.recordings import packets as packets_module
 from latlab.recordings.clock_offset import RealToTai
 from latlab.recordings.packets import build_packets, join_cell, read_findings, whole_packets
 from latlab.recordings.run_folder import CellFolder
+from support.recordings import TAI_MINUS_REAL, Row, cell_document, recording_bytes, stream_of, write_cell
+from support.suite.examples import examples
 
 START = 1_000_000
 CellWriter = Callable[..., CellFolder]

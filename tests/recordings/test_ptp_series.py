@@ -7,12 +7,12 @@ from typing import Any
 
 import polars as pl
 import pytest
-from recorded import Row, recorded_cell, recording_bytes
 
 from latlab.model.errors import LabError
 from latlab.recordings.arrow import read_recording
 from latlab.recordings.ptp_series import PtpSeries, read_ptp
 from latlab.recordings.run_folder import CellFolder
+from support.recordings import Row, recorded_cell, recording_bytes
 
 GRANDMASTER = 0xA1B2C3FFFED4E5F6
 FOLLOWING: Row = (1_000, 10, True, 9, -12, 900, 34, GRANDMASTER, 1, -1_500_000)

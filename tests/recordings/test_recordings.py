@@ -10,10 +10,10 @@ from unittest import mock
 import polars as pl
 import pyarrow as pa  # type: ignore[import-untyped]
 import pytest
-from recorded import Row, checked_bytes, recording_bytes
 
 from latlab.model.errors import LabError
 from latlab.recordings.arrow import SCHEMAS, RecordingGap, read_recording
+from support.recordings import Row, checked_bytes, recording_bytes
 
 Written = Callable[[str, Iterable[Iterable[Row]]], bytes]
 

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from recorded import TAI_MINUS_REAL, recording_bytes, stream_of
-
 from latlab.recordings.cell import RecordedAgent, RecordedStream, Totals
 from latlab.recordings.run_folder import CellFolder
 from latlab.recordings.traces import read_traces
+from support.recordings import TAI_MINUS_REAL, recording_bytes, stream_of
 
 Make = Callable[..., CellFolder]
 READER = 4711

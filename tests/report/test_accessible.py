@@ -10,12 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from axe import violations
-from devtools import Browser
-from marked_run import write_marked_run
 
 from latlab.report.build import write_report
 from latlab.report.result import make_result
+from support.report.browser import Browser, violations
+from support.report.marked import write_marked_run
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,6 @@ from typing import Any
 
 import polars as pl
 import pytest
-from partial import partial
 from rich.console import Console
 
 from latlab.recordings.run_folder import RunFolder
@@ -32,6 +31,7 @@ from latlab.report.sections import Shown, parts_of
 from latlab.report.terminal import print_result
 from latlab.result.store import typed
 from latlab.result.types import Result
+from support.results import partial
 
 SLOW_NS = 400_000
 

@@ -10,8 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from compared_run import with_comparisons, write_figures_run
-from matrix_run import REPEATS, TITLES
 from rich.console import Console
 from typer.testing import CliRunner
 
@@ -25,6 +23,8 @@ from latlab.report.html import render
 from latlab.report.places import listed
 from latlab.report.terminal import print_answer
 from latlab.result.store import typed
+from support.report.compared import with_comparisons, write_figures_run
+from support.report.matrix import REPEATS, TITLES
 
 Printed = Callable[..., list[str]]
 

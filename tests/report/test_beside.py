@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from partial import partial
 
 from latlab.analysis.anomalies.context import ClockStep
 from latlab.recordings.cell import RecordedCell, RecordedPort, RecordedStream
@@ -18,6 +17,7 @@ from latlab.recordings.run_folder import RunFolder
 from latlab.report.result import beside, make_result, ptp_offset
 from latlab.synthetic import Description, generate, write_run
 from latlab.synthetic.description import Noise, Swing, Throttling
+from support.results import partial
 
 START = 1_800_000_000_000_000_000
 SECOND = 1_000_000_000

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from compared_run import US, with_comparisons, write_figures_run
 
 from latlab.analysis.comparison.compare import ONE_REPETITION
 from latlab.analysis.comparison.words import at_least
@@ -21,6 +20,7 @@ from latlab.report.markdown import escaped, result_markdown
 from latlab.result.comparison import Compared
 from latlab.result.store import typed
 from latlab.result.types import Interval
+from support.report.compared import US, with_comparisons, write_figures_run
 
 TAP = (812.0, 845.0, 901.0, 830.0, 822.0)
 XDP = (790.0, 831.0, 870.0, 812.0, 815.0)

@@ -12,8 +12,6 @@ import matplotlib as mpl
 import numpy as np
 import polars as pl
 import pytest
-from browser import Elements
-from drawn_parts import lines, points, texts
 from PIL import Image
 
 import latlab.report
@@ -38,6 +36,8 @@ from latlab.report.charts.sheet import COLOURS, LOST_COLOUR, WAY_COLOURS, WAY_IN
 from latlab.report.html import new_environment
 from latlab.report.markdown import part_lines
 from latlab.result.types import Chain
+from support.report.charts import lines, points, texts
+from support.report.page import Elements
 
 REPORT = Path(latlab.report.__file__).parent
 COUNT = 4000

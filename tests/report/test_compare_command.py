@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from compared_run import write_figures_run
 from lxml import etree  # type: ignore[import-untyped]
 
 from latlab.cli import main
+from support.report.compared import write_figures_run
 
 OLD = (812.0, 845.0, 835.0, 830.0, 822.0)
 WORSE = tuple(value + 60 for value in OLD)

@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from compared_run import FACTS, write_figures_run
 
 from latlab.model.errors import UsageError
 from latlab.report.comparison.document import compare, exit_code
 from latlab.report.comparison.sides import wanted
 from latlab.result.comparison import ComparisonDocument
+from support.report.compared import FACTS, write_figures_run
 
 TAP, XDP = (812.0, 845.0, 901.0, 830.0, 822.0), (790.0, 831.0, 870.0, 812.0, 815.0)
 MEDIAN = wanted(statistics=["p50"])

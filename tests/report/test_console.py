@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from partial import partial
 from rich.console import Console
 
 from latlab import console as shown
 from latlab.console import RunConsole, cell_line, timer_lines, told_while, window_line
 from latlab.recordings.cell import RecordedCell
 from latlab.run import events
+from support.results import partial
 
 LACKING = {"what": "no IOMMU is in use", "where": "guests.vm1.bridge: vfio", "remedy": "turn it on"}
 TALKED = {"verb": "talk", "done": {"streams": [{"sent": 10}]}}

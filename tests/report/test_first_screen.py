@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from devtools import Browser
-from matrix_run import TITLES
 
 from latlab.report.boxes import boxes
 from latlab.result.store import typed
+from support.report.browser import Browser
+from support.report.matrix import TITLES
 
 SCREEN_PX = 800
 WHERE = """(() => Object.fromEntries(["h1", "#verdict > p", "#answer table", ".boxes"].map((one) => {

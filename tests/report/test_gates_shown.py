@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 import yaml
-from drawn_parts import lines, overlapping, texts
 from rich.console import Console
 
 from latlab.gates_listing import BAR_COLUMNS, bars, print_gates
@@ -21,6 +20,7 @@ from latlab.report.charts.sheet import COLOURS, LOST_COLOUR, QUIET, DrawnLines
 from latlab.report.gates import Promised, as_document, departs_when, scenario_ports, schedules
 from latlab.report.places import matrix_titles
 from latlab.scenario import MatrixCell, load_scenario
+from support.report.charts import lines, overlapping, texts
 
 GATES = [
     {"open": [0, 1], "for": "101us"},

@@ -15,8 +15,6 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from browser import Elements, acted, opened
-from matrix_run import REPEATS, slug
 from rich.console import Console
 
 from latlab.analysis.described import clock_source
@@ -35,6 +33,8 @@ from latlab.report.terminal import print_result
 from latlab.report.testbed import label_reasons
 from latlab.result.store import typed
 from latlab.result.types import Cell
+from support.report.matrix import REPEATS, slug
+from support.report.page import Elements, acted, opened
 
 RUN = {"run": "20261121-205152-bridges-3f9a", "name": "bridges"}
 

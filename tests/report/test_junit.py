@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from compared_run import write_figures_run
 from lxml import etree  # type: ignore[import-untyped]
 
 from latlab.report.comparison.document import compare
 from latlab.report.comparison.sides import wanted
 from latlab.report.junit import comparison_junit, result_junit
 from latlab.result.store import typed
+from support.report.compared import write_figures_run
 
 SCHEMA = etree.XMLSchema(etree.parse(Path(__file__).with_name("junit.xsd")))
 OLD = (812.0, 845.0, 835.0, 830.0, 822.0)

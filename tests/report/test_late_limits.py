@@ -8,8 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from marked_run import LATE_SENDS, SPIKES, write_marked_run
-from partial import partial
 from rich.console import Console
 
 from latlab.analysis.words import duration
@@ -24,6 +22,8 @@ from latlab.result.store import typed
 from latlab.result.types import LateLimits, Result, Stream
 from latlab.synthetic import Description, generate, write_run
 from latlab.synthetic.description import Noise
+from support.report.marked import LATE_SENDS, SPIKES, write_marked_run
+from support.results import partial
 
 PERIOD_NS = 1_000_000
 

@@ -9,13 +9,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from partial import partial
 
 import latlab.report
 from latlab.report.charts.sheet import COLOURS, DASHES, LOST_COLOUR, MARKERS
 from latlab.report.legend import Looks
 from latlab.result.types import Result
 from latlab.scenario import BRIDGES
+from support.results import partial
 
 BRIDGE = "guests.vm1.bridge"
 

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 from rich.console import Console
-from terminal_screen import screen
 
 from latlab.console import COLUMNS, RAW, LiveCell, LiveRow, RunConsole
 from latlab.recordings.cell import RecordedCell
@@ -25,6 +24,7 @@ from latlab.run.events import (
     RunStarted,
     Seen,
 )
+from support.report.terminal import screen
 
 S = 1_000_000_000
 CONTROL = Followed("control", 1, 1, "sensor", "ecu")

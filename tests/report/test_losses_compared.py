@@ -7,7 +7,6 @@ from pathlib import Path
 from xml.etree import ElementTree as ET
 
 import pytest
-from compared_run import write_figures_run
 from rich.console import Console
 
 from latlab.report.comparison.document import compare, exit_code
@@ -15,6 +14,7 @@ from latlab.report.comparison.shown import comparison_markdown, print_comparison
 from latlab.report.comparison.sides import wanted
 from latlab.report.junit import comparison_junit
 from latlab.result.comparison import ComparisonDocument
+from support.report.compared import write_figures_run
 
 SLOW, FAST = (24.0, 24.1, 23.9, 24.0, 24.2), (20.0, 20.1, 19.9, 20.0, 20.2)
 LOST = (300, 290, 310, 305, 295)

@@ -9,8 +9,6 @@ from typing import Any
 
 import polars as pl
 import pytest
-from marked_run import CELL, LATE, LATE_SENDS, STALLS, S, write_marked_run
-from partial import partial
 
 from latlab.analysis.anomalies import NAMES
 from latlab.recordings.cell import RecordedCell, RecordedStream
@@ -34,6 +32,8 @@ from latlab.result.store import typed
 from latlab.result.types import Stream
 from latlab.synthetic import Description, generate, write_run
 from latlab.synthetic.description import Stall
+from support.report.marked import CELL, LATE, LATE_SENDS, STALLS, S, write_marked_run
+from support.results import partial
 
 
 @pytest.fixture(scope="module")

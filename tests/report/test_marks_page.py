@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from browser import Element, acted, body, charts, opened
-from marked_run import LATE_SENDS, SPIKES, STALLS, write_marked_run
 
 from latlab.report.build import write_report
+from support.report.marked import LATE_SENDS, SPIKES, STALLS, write_marked_run
+from support.report.page import Element, acted, body, charts, opened
 
 EPISODES = STALLS + LATE_SENDS + len(SPIKES) + 1
 

@@ -16,7 +16,6 @@ from urllib.parse import unquote
 import numpy as np
 import polars as pl
 import pytest
-from browser import Elements, acted, body, charts, opened
 
 from latlab.analysis.bins import binned
 from latlab.analysis.metrics import metric_values
@@ -25,6 +24,7 @@ from latlab.recordings.run_folder import RunFolder
 from latlab.report import build, payload
 from latlab.report.build import write_report
 from latlab.report.payload import GOOD_BINS, MOST_BINS, PAGE_BYTES, bins_of
+from support.report.page import Elements, acted, body, charts, opened
 
 CELLS = ("loads=none/r1", "loads=none/r2", "loads=flood1/r1", "loads=flood1/r2")
 EVIL = "</script><script>document.body.dataset.hacked=1</script><img src=x onerror=alert(1)>\"'&"

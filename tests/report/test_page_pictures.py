@@ -7,11 +7,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 from matplotlib.patches import Rectangle
-from matrix_run import REPEATS, TITLES
 
 from latlab import load
 from published.claims import US, Figures, Of
 from published.pictures import Row, Span, of_bridge, repetitions, values_of
+from support.report.matrix import REPEATS, TITLES
 
 SHIFT_NS = 2_000_000
 LOADS = {"idle": "none", "loaded": "load-down"}

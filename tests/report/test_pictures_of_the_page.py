@@ -8,8 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from compared_run import with_comparisons, write_figures_run
-from drawn_parts import lines, parts, points, said
 from PIL import Image
 
 from latlab.model.errors import UsageError
@@ -24,6 +22,8 @@ from latlab.report.legend import Looks
 from latlab.report.repeats import drawn, together
 from latlab.report.view import view
 from latlab.result.store import typed
+from support.report.charts import lines, parts, points, said
+from support.report.compared import with_comparisons, write_figures_run
 
 FORMATS = ("png", "svg", "pdf")
 EVIL = "$x$ <b> | `tick`"

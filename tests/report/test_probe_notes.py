@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from partial import partial
 
 from latlab.report.rows import _probe_notes as notes
 from latlab.result.types import Stream
+from support.results import partial
 
 CLOSED = "udp; each answer triggers the next question"
 

@@ -7,7 +7,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from partial import partial
 from rich.console import Console
 
 from latlab.recordings.run_folder import RunFolder
@@ -20,6 +19,7 @@ from latlab.report.terminal import print_result
 from latlab.report.text import exact
 from latlab.result.store import typed
 from latlab.result.types import Result
+from support.results import partial
 
 NONE: dict[str, Any] = dict.fromkeys(("n", "min", "mean", "max", "stddev", "pk_pk", "p50", "p99"))
 PUBLISHED = [

@@ -7,7 +7,6 @@ from typing import Any
 from xml.etree import ElementTree as ET
 
 import pytest
-from compared_run import write_figures_run
 
 from latlab.model.errors import UsageError
 from latlab.report.comparison.document import compare, exit_code
@@ -15,6 +14,7 @@ from latlab.report.comparison.lines import powerless
 from latlab.report.comparison.sides import Wanted, wanted
 from latlab.report.junit import comparison_junit
 from latlab.result.comparison import Compared, ComparisonDocument, Regression
+from support.report.compared import write_figures_run
 
 OLD = (812.0, 845.0, 835.0, 830.0, 822.0)
 WORSE = tuple(value + 60 for value in OLD)

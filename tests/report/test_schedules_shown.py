@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 import yaml
-from drawn_parts import lines, points, texts
 
 from latlab.model.part import Keys
 from latlab.recordings.run_folder import RunFolder
 from latlab.report.build import write_report
 from latlab.report.charts.gates import gates_chart, port_chart, run_schedules
 from latlab.report.gates import entry_rows, port_title
+from support.report.charts import lines, points, texts
 
 GATES = [{"open": [0, 1], "for": "101us"}, {"open": [1], "for": "99us"}, {"open": [1, 2], "for": "300us"}]
 TAPRIO = {"kind": "taprio", "mode": "software", "map": {7: 0, 5: 1}, "rest": 2, "gates": GATES}

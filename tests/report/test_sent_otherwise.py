@@ -7,8 +7,6 @@ from shutil import copytree
 from typing import Any
 
 import pytest
-from compared_run import with_comparisons
-from partial import partial
 
 from latlab.analysis.described import sent_as
 from latlab.recordings.cell import RecordedStream
@@ -18,6 +16,8 @@ from latlab.report.markdown import result_markdown
 from latlab.report.rows import summaries
 from latlab.result.store import typed
 from latlab.result.types import Result
+from support.report.compared import with_comparisons
+from support.results import partial
 
 TAGGED = {"transport": "ethernet", "vlan": 5, "interface": "eth0", "port": "eth0"}
 OVER_VLAN = {"transport": "udp", "vlan": 5, "interface": "eth0.5", "port": "eth0"}

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from partial import partial
 
 from latlab.report.anomalies import cut_lines
 from latlab.report.losses import watched_row
 from latlab.result.types import DropsWatched, Result
+from support.results import partial
 
 
 @pytest.mark.parametrize(("cuts", "said"), [(4, "3.5 s: "), (5, "and 1 more time: "), (6, "and 2 more times: ")])

@@ -9,9 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from drawn_parts import lines, overlapping, points, texts
 from PIL import Image
-from swept_run import REPEATS, figures, write_several_run, write_swept_run
 
 from latlab.analysis.axis import log_axis
 from latlab.recordings.run_folder import RunFolder
@@ -23,6 +21,8 @@ from latlab.report.rows import summaries
 from latlab.result.store import typed
 from latlab.scenario.models import Room
 from latlab.scenario.units import DURATION, SIZE
+from support.report.charts import lines, overlapping, points, texts
+from support.report.swept import REPEATS, figures, write_several_run, write_swept_run
 
 SIZES = {"64B": 64, "1kB": 1_000, "1400B": 1_400, "2kB": 2_000, "8kB": 8_000, "32kB": 32_000}
 

@@ -6,11 +6,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from axe import violations
-from devtools import Browser
-from swept_run import figures, write_swept_run
 
 from latlab.report.build import write_report
+from support.report.browser import Browser, violations
+from support.report.swept import figures, write_swept_run
 
 COMPLAINTS = """window.complaints = [];
 for (const kind of ["error", "unhandledrejection", "securitypolicyviolation"])

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from drawn_parts import lines, points, said
 from PIL import Image
 
 from latlab.analysis.tail import tail_of
@@ -26,6 +25,7 @@ from latlab.report.charts.tail import (
 from latlab.report.html import new_environment
 from latlab.result.store import typed
 from latlab.result.types import Tail
+from support.report.charts import lines, points, said
 
 UNIT_NS = 100_000
 COUNT = 20_000

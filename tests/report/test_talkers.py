@@ -5,8 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from partial import partial
-
 from latlab.recordings.cell import RecordedCell
 from latlab.report.answer import answer
 from latlab.report.document import Lines, Table
@@ -15,6 +13,7 @@ from latlab.report.sections import TALKERS_HEADINGS, Shown, parts_of, talker_row
 from latlab.result.types import Result, Stream
 from latlab.scenario import Scenario, load_scenario
 from latlab.scenario.shapers import Classes
+from support.results import partial
 
 SCENARIOS = Path(__file__).parents[2] / "scenarios"
 STREAM = {"name": "s", "talker": "sensor", "interface": "eth0", "port": "eth0", "priority": 3}

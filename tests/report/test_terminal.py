@@ -7,7 +7,6 @@ import re
 from typing import Any
 
 import pytest
-from partial import partial
 from rich.console import Console
 
 from latlab.analysis.summary import JudgedCell
@@ -18,6 +17,7 @@ from latlab.report.sections import Shown, parts_of
 from latlab.report.terminal import print_parts, print_result
 from latlab.result.store import typed
 from latlab.result.types import Cell, Result
+from support.results import partial
 
 
 def printed(result: dict[str, Any], width: int = 80, **options: Any) -> str:

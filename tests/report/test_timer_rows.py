@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from partial import partial
 from PIL import Image
 
 from latlab.report.answer import answer
@@ -30,6 +29,7 @@ from latlab.report.charts.timers import (
 from latlab.report.document import Lines
 from latlab.report.sections import Shown, parts_of
 from latlab.result.types import Cell, Result, Timer
+from support.results import partial
 
 
 def test_a_windows_mean_is_rounded_once() -> None:

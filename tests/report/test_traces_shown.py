@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import html
 import io
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,11 +11,6 @@ from typing import Any
 import pytest
 from PIL import Image
 from rich.console import Console
-
-sys.path.append(str(Path(__file__).parents[1] / "analysis"))
-
-from partial import partial
-from trace_events import COUNT, KNOWN, LATE, READER, listened, trace
 
 from latlab.analysis.interrupt_way import NO_CLOCK, REASONS
 from latlab.analysis.reception import RECEPTION, receptions
@@ -31,6 +25,8 @@ from latlab.report.traces import INTERVAL_TITLE, MISSING_TITLE, TITLE, trace_tab
 from latlab.report.where import where_tables
 from latlab.result.store import typed
 from latlab.result.types import Result
+from support.analysis.traces import COUNT, KNOWN, LATE, READER, listened, trace
+from support.results import partial
 
 SLUG = "loads=flood1"
 

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-sys.path += [str(Path(__file__).parents[1] / folder) for folder in ("testbed", "agent")]
-
-from machine_fixtures import journals, machine
-
 from latlab.scenario import Scenario, parse
+from support.machine import journals, machine
 
 __all__ = ["journals", "machine"]  # fixtures of every test here
 

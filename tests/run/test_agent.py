@@ -17,8 +17,9 @@ from latlab.run import agent as module
 from latlab.run.agent import OVERLOADED, Agent
 from latlab.run.events import Event, Latencies, Packets, Seen
 from latlab.testbed.apply import TestBed
+from support.programs import PROGRAMS
 
-STAND_IN = Path(__file__).with_name("misbehaving_agent.py")
+STAND_IN = PROGRAMS / "misbehaving_agent.py"
 
 
 @pytest.fixture

@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 import yaml
-from lab_machine import dump
 from rich.console import Console
 
 from latlab.recordings.run_folder import RunFolder
@@ -23,6 +22,7 @@ from latlab.result.store import typed
 from latlab.run.matrix import run
 from latlab.scenario import load_scenario
 from latlab.testbed.agent_binary import find_agent
+from support.machine import dump
 
 pytestmark = [pytest.mark.real, pytest.mark.usefixtures("machine")]
 

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 import yaml
-from lab_machine import dump
 
 from latlab.report.result import make_result
 from latlab.run.events import CellEnded, CellStarted, Event, Packets, Phase, RunStarted
 from latlab.run.matrix import run
 from latlab.scenario import load_scenario
+from support.machine import dump
 
 pytestmark = [pytest.mark.real, pytest.mark.usefixtures("machine")]
 

@@ -10,13 +10,13 @@ from typing import Any
 
 import polars as pl
 import pytest
-from measured_cell import Bench, Measure, Measured
 
 from latlab.recordings.run_folder import CellFolder
 from latlab.report.build import write_report
 from latlab.report.rows import PERCENTILES
 from latlab.result import Metric
 from latlab.testbed.probes.dds import PORTS, configuration
+from support.run import Bench, Measure, Measured
 
 pytestmark = [pytest.mark.real, pytest.mark.usefixtures("machine")]
 needs_ddsperf = pytest.mark.skipif(

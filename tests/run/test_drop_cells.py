@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from measured_cell import Bench
 from rich.console import Console
 
 from latlab.recordings.arrow import read_recording
@@ -24,6 +23,7 @@ from latlab.report.terminal import print_answer, print_result
 from latlab.result.types import Losses, Result
 from latlab.run.events import Event, Phase
 from latlab.testbed.agent_binary import find_agent
+from support.run import Bench
 
 pytestmark = [
     pytest.mark.real,

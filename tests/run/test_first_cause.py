@@ -12,13 +12,13 @@ from typing import Any
 
 import pytest
 import yaml
-from lab_machine import dump
 
 from latlab.model.errors import LabError, after_that
 from latlab.run import agent, cell
 from latlab.run.agent import OVERLOADED, Agent
 from latlab.run.matrix import run
 from latlab.scenario import load_scenario
+from support.machine import dump
 
 SMALL: dict[str, Any] = {
     "name": "small",

@@ -6,8 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from busy_cpu import BusyCpu
-from measured_cell import Bench
 
 from latlab.recordings.arrow import read_recording
 from latlab.report import traces
@@ -15,6 +13,8 @@ from latlab.report.markdown import result_markdown
 from latlab.report.sections import default_metrics
 from latlab.result.store import typed
 from latlab.run.events import Event, LatePackets, Phase
+from support.busy import BusyCpu
+from support.run import Bench
 
 pytestmark = [
     pytest.mark.real,

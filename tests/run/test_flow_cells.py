@@ -17,10 +17,6 @@ from typing import Any
 import polars as pl
 import pytest
 import yaml
-from agent_bed import SOL_PACKET, inside
-from agent_relay import Relay, Release, sequence_of
-from lab_machine import writers
-from measured_cell import BASE, Bench
 from rich.console import Console
 
 from latlab.analysis.around import joined
@@ -36,6 +32,10 @@ from latlab.result.types import Result
 from latlab.run.events import Event, Listener, Phase
 from latlab.run.matrix import plan
 from latlab.scenario import load_scenario
+from support.agent.bed import SOL_PACKET, inside
+from support.agent.relay import Relay, Release, sequence_of
+from support.machine import writers
+from support.run import BASE, Bench, namespace
 
 pytestmark = [
     pytest.mark.real,
@@ -75,15 +75,6 @@ with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as talker:
         time.sleep(0.002)
 """
 """A program that knows nothing of latlab."""
-
-
-def namespace(event: Event, host: str) -> str | None:
-    """The network namespace of a host, as soon as packets are about to be sent."""
-    if event != Phase("measuring", event.order if isinstance(event, Phase) else 0):
-        return None
-    names = subprocess.run(("ip", "netns", "list"), check=True, capture_output=True, text=True).stdout.split()
-    (found,) = (name for name in names if name.endswith(host))
-    return found
 
 
 def is_lost(sequence: int) -> bool:

@@ -20,17 +20,11 @@ from typing import Any
 
 import polars as pl
 import pytest
-from own_ptp_clock import shown
-
-from latlab.recordings.cell import ClockEdge
-
-sys.path.append(str(Path(__file__).parents[1] / "recordings"))
-
-from recorded import Row, cell_document, stream_of, write_cell
 
 from latlab.analysis.described import clock_source
 from latlab.hosts import Host, LocalMachine
 from latlab.recordings.arrow import read_recording
+from latlab.recordings.cell import ClockEdge
 from latlab.recordings.packets import join_cell
 from latlab.recordings.run_folder import CellFolder
 from latlab.run.clocks import KVM_CLOCK, ClockWatch
@@ -41,6 +35,9 @@ from latlab.testbed.agent_binary import find_agent
 from latlab.testbed.apply import TestBed
 from latlab.testbed.places import Places
 from latlab.testbed.site import Site
+from support.programs import PROGRAMS
+from support.programs.own_ptp_clock import shown
+from support.recordings import Row, cell_document, stream_of, write_cell
 
 pytestmark = [pytest.mark.real, pytest.mark.usefixtures("machine")]
 
@@ -73,7 +70,7 @@ class Guest(LocalMachine):
         self._begun_real_ns = begun_real_ns
 
     def command(self, argv: Sequence[str]) -> tuple[str, ...]:
-        clock = (sys.executable, str(Path(__file__).with_name("own_ptp_clock.py")))
+        clock = (sys.executable, str(PROGRAMS / "own_ptp_clock.py"))
         elsewhere = map(str, (AHEAD_NS, GAIN_PPB, self._begun_real_ns))
         return ("unshare", "--mount", "sh", "-c", OWN, "sh", *clock, *elsewhere, *argv)
 

@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 import yaml
-from measured_cell import BASE
 
 from latlab.console import LiveCell
 from latlab.recordings.run_folder import RunFolder
 from latlab.run.events import CellStarted, ClockBound, Event, Packets
 from latlab.run.matrix import followed, run
 from latlab.scenario import Scenario, load_scenario
+from support.run import BASE
 
 DDS = {"probe": "dds", "from": "ecu", "to": "sensor", "size": "200B", "period": "5ms"}
 PARTS: dict[str, Any] = {

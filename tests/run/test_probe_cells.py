@@ -9,7 +9,6 @@ from typing import Any
 
 import polars as pl
 import pytest
-from measured_cell import Bench, Measure, Measured
 from rich.console import Console
 
 from latlab.recordings.run_folder import CellFolder
@@ -20,6 +19,8 @@ from latlab.report.terminal import print_result
 from latlab.result.store import typed
 from latlab.testbed import unavailable
 from latlab.testbed.agent_binary import find_agent
+from support.programs import PROGRAMS
+from support.run import Bench, Measure, Measured
 
 pytestmark = [pytest.mark.real, pytest.mark.usefixtures("machine")]
 
@@ -34,7 +35,7 @@ def measure(tmp_path: Path, journals: Path, monkeypatch: pytest.MonkeyPatch) -> 
     how: in which way `asking_agent` is to misbehave in the place of our agent.
     """
     stand_in = tmp_path / "latlab-agent"
-    script = Path(__file__).with_name("asking_agent.py")
+    script = PROGRAMS / "asking_agent.py"
     stand_in.write_text(f'#!/bin/sh\nexec {sys.executable} {script} "$@"\n')
     stand_in.chmod(0o755)
 

@@ -8,11 +8,10 @@ from typing import Any
 
 import polars as pl
 import pytest
-from measured_cell import BASE, Bench
-from test_flow_cells import namespace
 
 from latlab.run.events import Event
 from latlab.scenario import parse
+from support.run import BASE, Bench, namespace
 
 pytestmark = [pytest.mark.real, pytest.mark.usefixtures("machine")]
 

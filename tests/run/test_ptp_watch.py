@@ -7,7 +7,6 @@ the end has to be what follows from these.
 from __future__ import annotations
 
 import asyncio
-import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,10 +14,6 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
-
-sys.path.append(str(Path(__file__).parents[1] / "recordings"))
-
-from recorded import recorded_cell, recording_bytes
 
 from latlab.analysis.ptp import SLAVE, ptp_port
 from latlab.hosts import Host
@@ -34,6 +29,7 @@ from latlab.testbed.apply import TestBed
 from latlab.testbed.guests.start import planned_site
 from latlab.testbed.places import Places
 from latlab.testbed.ptp.port import longest_sync_interval_ns
+from support.recordings import recorded_cell, recording_bytes
 
 SECOND = 10**9
 START = 1_763_830_000 * SECOND

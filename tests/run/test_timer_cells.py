@@ -10,8 +10,6 @@ from typing import Any
 
 import polars as pl
 import pytest
-from lab_machine import run as say
-from measured_cell import BASE, Bench, Measure, Measured
 from rich.console import Console
 
 from latlab.console import window_line
@@ -34,6 +32,8 @@ from latlab.testbed.apply import TestBed
 from latlab.testbed.guests.start import planned_site
 from latlab.testbed.host_setup import tracing_steps
 from latlab.testbed.undo import clean_stale
+from support.machine import run as say
+from support.run import BASE, Bench, Measure, Measured
 
 pytestmark = [pytest.mark.real, pytest.mark.usefixtures("machine")]
 traces = pytest.mark.skipif("tracefs" not in Path("/proc/filesystems").read_text(), reason="this kernel has no tracefs")

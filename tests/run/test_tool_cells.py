@@ -11,9 +11,9 @@ from typing import Any
 
 import polars as pl
 import pytest
-from measured_cell import Bench, Measure, Measured
 
 from latlab.report.build import write_report
+from support.run import Bench, Measure, Measured
 
 pytestmark = [pytest.mark.real, pytest.mark.usefixtures("machine")]
 needs_sockperf = pytest.mark.skipif(shutil.which("sockperf") is None, reason="sockperf is not installed")

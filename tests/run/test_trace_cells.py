@@ -10,7 +10,6 @@ from typing import Any
 
 import polars as pl
 import pytest
-from measured_cell import Bench, Measure, Measured
 from rich.console import Console
 
 from latlab.recordings.arrow import read_recording
@@ -22,6 +21,8 @@ from latlab.report.sections import default_metrics
 from latlab.report.terminal import print_result
 from latlab.result.store import typed
 from latlab.testbed.agent_binary import find_agent
+from support.programs import PROGRAMS
+from support.run import Bench, Measure, Measured
 
 pytestmark = [
     pytest.mark.real,
@@ -43,7 +44,7 @@ STREAMED: dict[str, Any] = {
 def measure(tmp_path: Path, journals: Path, monkeypatch: pytest.MonkeyPatch) -> Measure:
     """Runs the small scenario. how: in which way `tracing_agent` is to misbehave in the place of our agent."""
     stand_in = tmp_path / "latlab-agent"
-    script = Path(__file__).with_name("tracing_agent.py")
+    script = PROGRAMS / "tracing_agent.py"
     stand_in.write_text(f'#!/bin/sh\nexec {sys.executable} {script} "$@"\n')
     stand_in.chmod(0o755)
 

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 import yaml
-from measured_cell import BASE
 
 from latlab.hosts import MACHINE
 from latlab.run.matrix import plan
@@ -17,6 +16,7 @@ from latlab.run.specs import ENTRIES, EVENTS, TIMER_INTERRUPTS, entry_spec, trac
 from latlab.scenario import Scenario, load_scenario, parse
 from latlab.testbed.guests.start import planned_site
 from latlab.testbed.host_setup import tracing_steps
+from support.run import BASE
 
 Make = Callable[..., Scenario]
 TRACED = {"ecu": {"listener": {"trace": True}}}

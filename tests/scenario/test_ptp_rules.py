@@ -6,9 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from ptp_changes import BOTH_WAYS, CABLE, EMULATED, PTP, P, cables
 
 from latlab.scenario import Loaded
+from support.scenario.ptp import BOTH_WAYS, CABLE, EMULATED, PTP, P, cables
 
 With = Callable[..., Loaded]
 Said = Callable[[dict[str, Any]], list[str]]

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from ptp_changes import CABLE, GATES, PTP, ROLES, TWO_SLAVES, P, cables
 
 from latlab.scenario import End, Loaded, parse
+from support.scenario.ptp import CABLE, GATES, PTP, ROLES, TWO_SLAVES, P, cables
 
 With = Callable[..., Loaded]
 Said = Callable[[dict[str, Any]], list[str]]

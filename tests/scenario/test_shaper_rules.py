@@ -6,7 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from shaped_scenario import (
+
+from latlab.scenario import Loaded, Problem
+from support.scenario.shapers import (
     ALONE,
     ASSIST,
     CBS,
@@ -24,8 +26,6 @@ from shaped_scenario import (
     TWO_LOCAL,
     S,
 )
-
-from latlab.scenario import Loaded, Problem
 
 With = Callable[..., Loaded]
 Said = Callable[[dict[str, Any]], list[str]]

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from shaped_scenario import ASSIST, CBS, EVERYTHING, FOUR, LAUNCHED, MQPRIO, TAKES_ALL, TAPRIO, TWO_LOCAL, S
 
 from latlab.scenario import End, Loaded, cells, parse, scenario_schema
 from latlab.scenario.shapers import CABLE_BPS, MADE_BPS, Cbs, Etf, Mqprio, Taprio
+from support.scenario.shapers import ASSIST, CBS, EVERYTHING, FOUR, LAUNCHED, MQPRIO, TAKES_ALL, TAPRIO, TWO_LOCAL, S
 
 With = Callable[..., Loaded]
 Said = Callable[[dict[str, Any]], list[str]]

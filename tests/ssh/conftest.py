@@ -3,23 +3,18 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from unittest import mock
 
 import pytest
 
-sys.path += [str(Path(__file__).parents[1] / folder) for folder in ("testbed", "whole")]
-
-from lab_machine import private_network, run
-from latlab_command import Place
-from own_boards import own_boards
-from ssh_bench import Bench
-
 from latlab.testbed.agent_binary import find_agent
 from latlab.testbed.images import build_image
 from latlab.testbed.site import STATE
+from support.command import Place
+from support.machine import private_network, run
+from support.ssh import Bench, own_boards
 
 
 @pytest.fixture(scope="session")

@@ -9,11 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from latlab_command import cells_of, read
-from own_boards import CABLE
-from ssh_bench import Bench
 
 from latlab.testbed.images.packages import Apt, fetch, unpack
+from support.command import cells_of, read
+from support.ssh import CABLE, Bench
 
 STREAMS = 2
 PACKETS = 250

@@ -9,8 +9,9 @@ import shutil
 from pathlib import Path
 
 import pytest
-from latlab_command import cells_of
-from ssh_bench import Bench
+
+from support.command import cells_of
+from support.ssh import Bench
 
 PAGE = Path(__file__).parents[2] / "docs/tutorial/two-boards.md"
 SHORT = {"duration: 10s": "duration: 1s", "repeat: 3": "repeat: 1"}

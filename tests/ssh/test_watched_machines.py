@@ -8,11 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from latlab_command import read
-from own_boards import CABLE
-from ssh_bench import Bench
 
 from latlab.recordings.arrow import read_recording
+from support.command import read
+from support.ssh import CABLE, Bench
 
 pytestmark = pytest.mark.skipif(
     not Path("/sys/kernel/btf/vmlinux").exists(), reason="this kernel has no BTF, so no BPF program sees its packets"

@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from machine_fixtures import journals, machine
+
+from support.machine import journals, machine
 
 __all__ = ["journals", "machine"]  # fixtures of every test here
 

@@ -11,7 +11,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from lab_machine import dump, run, scenario, until_it_is
 
 from latlab.hosts import MACHINE, Host, LocalMachine
 from latlab.model.errors import LabError
@@ -23,6 +22,7 @@ from latlab.testbed.host_setup import namespace_name
 from latlab.testbed.site import Site
 from latlab.testbed.step import Before, Check, Step, own_folder
 from latlab.testbed.undo import clean_stale
+from support.machine import dump, run, scenario, until_it_is
 
 pytestmark = [pytest.mark.real, pytest.mark.usefixtures("machine")]
 

@@ -7,7 +7,6 @@ import time
 from pathlib import Path
 
 import pytest
-from lab_machine import scenario
 
 from latlab.hosts import RemoteHost
 from latlab.model.errors import LabError
@@ -16,6 +15,7 @@ from latlab.testbed.machines.ssh import SshMachine
 from latlab.testbed.site import Site
 from latlab.testbed.ssh_steps import THE_TIME, agent_put, agent_runs, clock_shows_the_time
 from latlab.testbed.step import Argv, Step
+from support.machine import scenario
 
 MOUNTED = 'mount -t tmpfs -o "$1" tmpfs "$2"; cp "$3" "$2/agent"; shift 3; exec "$@"'
 STARTED_S = 90

@@ -12,8 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from lab_machine import dump, scenario
-from lab_machine import run as say
 
 from latlab.hosts import MACHINE
 from latlab.model.errors import LabError
@@ -29,6 +27,8 @@ from latlab.testbed.places import Places
 from latlab.testbed.preflight import preflight
 from latlab.testbed.site import Site
 from latlab.testbed.unavailable import unavailable
+from support.machine import dump, scenario
+from support.machine import run as say
 
 HOSTS = {"sensor": "netns", "ecu": "netns"}
 PLACES = Places({"sensor": "/x/latlab-agent", "ecu": "/x/latlab-agent", "vm1": "/usr/bin/latlab-agent"})

@@ -14,18 +14,19 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from lab_machine import alive, dump, run
 
 from latlab.hosts import MACHINE, LocalMachine, NamespaceHost
 from latlab.model.errors import LabError
 from latlab.testbed.apply import TestBed
 from latlab.testbed.journal import Journal, stale_journals
 from latlab.testbed.undo import MARK, PASSING_POLLS, clean_stale
+from support.machine import alive, dump, run
+from support.programs import PROGRAMS
 
 pytestmark = [pytest.mark.real, pytest.mark.usefixtures("machine")]
 
-KILLED_LAB = Path(__file__).with_name("killed_lab.py")
-KILLED_WITH_ITS_PROCESS = Path(__file__).with_name("killed_with_its_process.py")
+KILLED_LAB = PROGRAMS / "killed_lab.py"
+KILLED_WITH_ITS_PROCESS = PROGRAMS / "killed_with_its_process.py"
 PATIENCE_S = 60.0
 OURS = "0123456789abcdef"
 

@@ -10,8 +10,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from lab_machine import private_network, run, until_it_is
-from probe_plans import DDS
 
 from latlab.imports.ddsperf import round_trips
 from latlab.model.errors import LabError
@@ -19,6 +17,8 @@ from latlab.testbed.loads.base import Cores
 from latlab.testbed.probes.base import DdsOptions, ToolPlan
 from latlab.testbed.probes.dds import Cyclone, configuration
 from latlab.testbed.probes.ddsperf import DDSPERF, client, failed, measured, server, version_of
+from support.machine import private_network, run, until_it_is
+from support.testbed.probes import DDS
 
 ASKER, ANSWERER = Cyclone("veth0", ("10.0.0.2",)), Cyclone("veth1", ("10.0.0.1",))
 CAPTURED = Path(__file__).parents[1] / "imports/captured/ddsperf-ping.txt"

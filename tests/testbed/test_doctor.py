@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from lab_machine import dump
 
 from latlab.hosts import MACHINE, LocalMachine
 from latlab.testbed import doctor as doctors
@@ -27,6 +26,7 @@ from latlab.testbed.images import Image
 from latlab.testbed.journal import Journal
 from latlab.testbed.machine import Machine
 from latlab.testbed.program_trial import KERNEL_TYPES, OF_PROGRAMS, PROGRAMS_REMEDY, no_programs
+from support.machine import dump
 
 pytestmark = [pytest.mark.real, pytest.mark.usefixtures("machine")]
 

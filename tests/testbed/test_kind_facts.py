@@ -8,7 +8,6 @@ from functools import cache
 from pathlib import Path
 
 import pytest
-from sources import SOURCE, modules, nodes
 
 from latlab.model.bridges import KINDS
 from latlab.testbed.bridges.table import BRIDGES
@@ -16,6 +15,7 @@ from latlab.testbed.loads import LOADS
 from latlab.testbed.machines import KINDS as MACHINES
 from latlab.testbed.probes import OURS, TOOLS
 from latlab.testbed.shapers import KINDS as SHAPERS
+from support.sources import SOURCE, modules, nodes
 
 OWN = {
     "bridge": ("testbed/bridges/", "model/bridges.py"),

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from lab_machine import dump, scenario
 
 from latlab.model.errors import LabError
 from latlab.testbed import makers
@@ -19,8 +18,10 @@ from latlab.testbed.loads.base import Cores, LoadPlan, Output
 from latlab.testbed.loads.runner import LoadRunner
 from latlab.testbed.places import Places
 from latlab.testbed.site import Site
+from support.machine import dump, scenario
+from support.programs import PROGRAMS
 
-AGENT = str(Path(__file__).with_name("stand_in_agent.py"))
+AGENT = str(PROGRAMS / "flooding_agent.py")
 PLACES = Places({"sensor": AGENT, "ecu": AGENT})
 HOSTS = {"sensor": "netns", "ecu": "netns"}
 UP = {"from": "sensor", "to": "ecu"}

@@ -7,7 +7,6 @@ import time
 from pathlib import Path
 
 import pytest
-from lab_machine import dump, scenario
 
 from latlab.scenario import parse
 from latlab.testbed.guests.start import TAG, planned_site
@@ -16,6 +15,7 @@ from latlab.testbed.places import Places
 from latlab.testbed.plan import UNTIL_READY, Command, PlannedCell, plan_text
 from latlab.testbed.site import Site
 from latlab.testbed.tuning.cpus import HALT_POLL
+from support.machine import dump, scenario
 
 HOSTS = {"sensor": "netns", "ecu": "netns"}
 UP = {"from": "sensor", "to": "ecu"}

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from lab_machine import scenario
 
 from latlab.model.errors import EXIT_LAB, EXIT_USAGE, LabError, UsageError
 from latlab.scenario import BoardHost, Loaded, load_scenario
@@ -28,6 +27,7 @@ from latlab.testbed.machines.board import BoardMachine
 from latlab.testbed.preflight import find_agent, preflight, preflight_cells, raise_problems
 from latlab.testbed.site import Site
 from latlab.testbed.unavailable import unavailable_here
+from support.machine import scenario
 
 ABLE = Machine(frozenset(CAPABILITIES), frozenset({0, 1}), frozenset({"lo", "enp1s0"}), lambda tool: True)
 NETNS = {"sensor": "netns", "ecu": "netns"}

@@ -8,7 +8,6 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from lab_machine import dump
 
 from latlab.scenario import Scenario, parse
 from latlab.testbed import makers  # by its module: pytest takes a function test_bed_steps for a test
@@ -22,6 +21,7 @@ from latlab.testbed.plan import PlannedCell, plan_text
 from latlab.testbed.ptp import ptp_steps
 from latlab.testbed.site import Site, guest_address, hardware_address
 from latlab.testbed.step import Step
+from support.machine import dump
 
 TAG = "0a9f"
 BRIDGE = f"ll{TAG}sw0"

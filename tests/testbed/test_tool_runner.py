@@ -9,7 +9,6 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
-from probe_plans import DDS
 
 from latlab.model.errors import LabError
 from latlab.testbed.apply import TestBed
@@ -17,6 +16,7 @@ from latlab.testbed.loads.runner import NotReadyError
 from latlab.testbed.probes import runner
 from latlab.testbed.probes.base import ToolPlan
 from latlab.testbed.probes.runner import ToolRunner
+from support.testbed.probes import DDS
 
 SOCKPERF = replace(DDS, name="udp", kind="sockperf", transport="udp", dds=None)
 

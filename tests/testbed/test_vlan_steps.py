@@ -8,7 +8,6 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from lab_machine import dump, run, scenario
 
 from latlab.model.errors import LabError
 from latlab.scenario import Scenario, parse
@@ -26,6 +25,7 @@ from latlab.testbed.site import Site
 from latlab.testbed.step import Step
 from latlab.testbed.unavailable import unavailable
 from latlab.testbed.vlans import REMEDY, group_of, in_words, makes_vlans, refusal, vlan_steps, vlans_lacking
+from support.machine import dump, run, scenario
 
 TAG = "0a9f"
 GROUP = "1280102269"

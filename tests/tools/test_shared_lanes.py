@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from unittest.mock import Mock
 
-from lanes import COMPUTING, DOOR, EMULATING, LANES, UNHURRIED, Sharing, runs_alone
+from support.suite.lanes import COMPUTING, EMULATING, LANES, TESTS, UNHURRIED, Sharing, runs_alone
 
 FILES = ("tests/agent/test_a.py", "tests/analysis/test_b.py", "tests/packages/test_c.py", "tests/whole/test_d.py")
 
@@ -47,7 +47,7 @@ def test_while_one_lane_has_tests_that_run_alone_the_others_compute() -> None:
 
 
 def test_what_lanes_look_for_is_there() -> None:
-    files = [str(path.relative_to(DOOR.parent)) for path in DOOR.rglob("test_*.py")]
+    files = [str(path.relative_to(TESTS.parent)) for path in TESTS.rglob("test_*.py")]
     assert all(any(file.startswith(one) for file in files) for one in (*EMULATING, *UNHURRIED, *COMPUTING))
     assert any(map(runs_alone, files))
     assert runs_alone("tests/boards/test_cables.py") and not runs_alone("tests/boards/test_arm_board.py")

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-sys.path += [str(Path(__file__).parents[1] / folder) for folder in ("testbed", "report")]
-
-from guest_runs import image_cache
-from lab_machine import private_network
-from latlab_command import FinishedRun, Place
+from support.command import FinishedRun, Place
+from support.guests.runs import image_cache
+from support.machine import private_network
 
 
 @pytest.fixture(scope="session")

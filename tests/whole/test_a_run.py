@@ -9,13 +9,13 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from browser import body, charts, opened
-from latlab_command import PACKETS, WARMUP, FinishedRun, cells_of, read
 
 import latlab
 from latlab.analysis.statistics import NAMES
 from latlab.model.metrics import METRICS
 from latlab.recordings.arrow import read_recording
+from support.command import PACKETS, WARMUP, FinishedRun, cells_of, read
+from support.report.page import body, charts, opened
 
 pytestmark = pytest.mark.real
 

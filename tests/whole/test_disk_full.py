@@ -7,11 +7,11 @@ import shutil
 from pathlib import Path
 
 import pytest
-from lab_machine import run
-from latlab_command import SMALL, Ended, Place
 
 from latlab.recordings.arrow import read_recording
 from latlab.recordings.run_folder import RunFolder
+from support.command import SMALL, Ended, Place
+from support.machine import run
 
 pytestmark = pytest.mark.real
 

@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 import yaml
-from latlab_command import SMALL, Ended, FinishedRun, Place, read
 
 from latlab.recordings.run_folder import RunFolder
 from latlab.report.result import exit_code, make_result
 from latlab.result.store import typed
+from support.command import SMALL, Ended, FinishedRun, Place, read
 
 pytestmark = pytest.mark.real
 

@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from lab_machine import private_network, run
-from latlab_command import SMALL, Place
+
+from support.command import SMALL, Place
+from support.machine import private_network, run
 
 pytestmark = pytest.mark.real
 

@@ -18,15 +18,15 @@ from typing import Any
 
 import polars as pl
 import pytest
-from guest_runs import TWO_HOSTS, GuestRun, image_cache, write
-from lab_machine import private_network
-from latlab_command import Place
-from witness import Witness
 
 from latlab.recordings.cell import ClockEdge
 from latlab.recordings.clock_offset import Offset, offset_between
 from latlab.testbed.agent_binary import find_agent
 from latlab.testbed.site import STATE
+from support.command import Place
+from support.guests.runs import TWO_HOSTS, GuestRun, image_cache, write
+from support.machine import private_network
+from support.witness import Witness
 
 pytestmark = [pytest.mark.real, pytest.mark.alone]
 

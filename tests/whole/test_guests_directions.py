@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from guest_runs import TWO_HOSTS, GuestRun, assert_in_order, assert_whole, guest_run, image_cache
-from lab_machine import private_network
-from latlab_command import Place
+
+from support.command import Place
+from support.guests.runs import TWO_HOSTS, GuestRun, assert_in_order, assert_whole, guest_run, image_cache
+from support.machine import private_network
 
 pytestmark = [pytest.mark.real, pytest.mark.alone]
 

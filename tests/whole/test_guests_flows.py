@@ -12,9 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from guest_runs import TWO_HOSTS, guest_run, write
-from lab_machine import run as say
-from latlab_command import Place, read, until_measuring
+
+from support.command import Place, read, until_measuring
+from support.guests.runs import TWO_HOSTS, guest_run, write
+from support.machine import run as say
 
 pytestmark = [
     pytest.mark.real,

@@ -7,9 +7,10 @@ import subprocess
 from typing import Any
 
 import pytest
-from guest_runs import TWO_HOSTS, image_cache, write
-from lab_machine import dump, private_network
-from latlab_command import Place
+
+from support.command import Place
+from support.guests.runs import TWO_HOSTS, image_cache, write
+from support.machine import dump, private_network
 
 pytestmark = pytest.mark.real
 

@@ -7,9 +7,10 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from guest_runs import TWO_HOSTS, GuestRun, guest_run, image_cache, order_of
-from lab_machine import private_network
-from latlab_command import Place, read
+
+from support.command import Place, read
+from support.guests.runs import TWO_HOSTS, GuestRun, guest_run, image_cache, order_of
+from support.machine import private_network
 
 pytestmark = pytest.mark.real
 

@@ -9,9 +9,10 @@ from typing import Any
 
 import polars as pl
 import pytest
-from guest_runs import TWO_HOSTS, GuestRun, assert_whole, guest_run, image_cache
-from lab_machine import private_network
-from latlab_command import Place, read
+
+from support.command import Place, read
+from support.guests.runs import TWO_HOSTS, GuestRun, assert_whole, guest_run, image_cache
+from support.machine import private_network
 
 pytestmark = [pytest.mark.real, pytest.mark.alone]
 

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from latlab_command import PACKETS, Lab, Place, cells_of, read
 
 import latlab
 from latlab.recordings.arrow import Recording, read_recording
+from support.command import PACKETS, Lab, Place, cells_of, read
 
 pytestmark = pytest.mark.real
 

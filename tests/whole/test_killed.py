@@ -6,9 +6,9 @@ import signal
 import time
 
 import pytest
-from latlab_command import Ended, Place, read
 
 import latlab
+from support.command import Ended, Place, read
 
 pytestmark = pytest.mark.real
 

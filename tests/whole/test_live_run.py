@@ -11,8 +11,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from latlab_command import LATLAB, PATIENCE_S, Place, cells_of, read
-from terminal_screen import screen
+
+from support.command import LATLAB, PATIENCE_S, Place, cells_of, read
+from support.report.terminal import screen
 
 pytestmark = pytest.mark.real
 

@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from lab_machine import run
-from latlab_command import Place
+
+from support.command import Place
+from support.machine import run
 
 pytestmark = pytest.mark.real
 

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from lab_machine import alive
-from latlab_command import Lab, Place, cells_of, read
 
 from latlab.analysis.words import duration
+from support.command import Lab, Place, cells_of, read
+from support.machine import alive
 
 pytestmark = pytest.mark.real
 

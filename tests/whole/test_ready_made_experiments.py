@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from guest_runs import IMAGE, GuestRun, guest_run, image_cache
-from lab_machine import private_network
-from latlab_command import Place
 
 from latlab.scenario.load import read_yaml
+from support.command import Place
+from support.guests.runs import IMAGE, GuestRun, guest_run, image_cache
+from support.machine import private_network
 
 pytestmark = pytest.mark.real
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from latlab_command import FinishedRun
 
 from latlab.report.sections import SECTIONS
+from support.command import FinishedRun
 
 
 def test_without_a_section_it_prints_what_the_run_printed(finished: FinishedRun) -> None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from latlab_command import Place, cells_of
+
+from support.command import Place, cells_of
 
 pytestmark = pytest.mark.real
 

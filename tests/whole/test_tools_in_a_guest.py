@@ -9,12 +9,12 @@ from typing import Any
 from unittest import mock
 
 import pytest
-from guest_runs import GuestRun, guest_run, image_cache
-from lab_machine import private_network
-from latlab_command import Place
 
 from latlab.testbed.agent_binary import find_agent
 from latlab.testbed.images import build_image
+from support.command import Place
+from support.guests.runs import GuestRun, guest_run, image_cache
+from support.machine import private_network
 
 pytestmark = pytest.mark.real
 

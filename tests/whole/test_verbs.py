@@ -8,10 +8,10 @@ from typing import Any
 from unittest.mock import ANY
 
 import pytest
-from latlab_command import Place
 
 from latlab.model.errors import LatlabError
 from latlab.scenario import load_scenario
+from support.command import Place
 
 pytestmark = pytest.mark.real
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from made import PERIOD_NS, SECOND, episodes, found, only, stream
 
 from latlab.analysis.anomalies import CODE, find_anomalies
 from latlab.synthetic.description import Drift, Noise, PathChange, Spikes, Stall, Step, Swing, WarmUp
+from support.analysis.anomalies import PERIOD_NS, SECOND, episodes, found, only, stream
 
 LONG = 60_000
 

@@ -7,10 +7,10 @@ import json
 import numpy as np
 import polars as pl
 import pytest
-from made import PERIOD_NS, SECOND, found, stream
 
 from latlab.analysis.anomalies import CLASSES, CODE, NAMES, Context, by_class, find_anomalies
 from latlab.synthetic.description import Losses, Noise, Spikes, Stall
+from support.analysis.anomalies import PERIOD_NS, SECOND, found, stream
 
 STAMPS = ("wake", "submit", "tx_sched", "tx_soft", "tx_hard", "rx_hard", "rx_soft", "rx_user")
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from made import PERIOD_NS, SECOND, episodes, found, stream
 
 from latlab.analysis.anomalies import Anomalies, find_anomalies
 from latlab.analysis.anomalies.blocks import members
@@ -14,6 +13,7 @@ from latlab.analysis.anomalies.thresholds import THRESHOLDS
 from latlab.synthetic import Synthetic, generate, random_description
 from latlab.synthetic.description import LateWakes, PeriodicStalls, Spikes, Stall, SyntheticGates
 from latlab.synthetic.score import score
+from support.analysis.anomalies import PERIOD_NS, SECOND, episodes, found, stream
 
 MS = 1_000_000
 

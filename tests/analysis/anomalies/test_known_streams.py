@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from made import SECOND, found, only, stream
 
 from latlab.synthetic.description import Noise, Periodic, Spikes, Step
+from support.analysis.anomalies import SECOND, found, only, stream
 
 PACKETS = 20_000
 

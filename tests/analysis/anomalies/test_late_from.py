@@ -8,7 +8,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from made import PERIOD_NS, SECOND, episodes, found, only, stream
 from numpy.typing import NDArray
 
 from latlab.analysis.anomalies import Context, find_anomalies
@@ -18,6 +17,7 @@ from latlab.analysis.anomalies.signals import drift, make_signals
 from latlab.analysis.anomalies.thresholds import THRESHOLDS
 from latlab.synthetic import Synthetic
 from latlab.synthetic.description import LateWakes, Noise, Stall
+from support.analysis.anomalies import PERIOD_NS, SECOND, episodes, found, only, stream
 
 Rng = np.random.Generator
 HEAVY: dict[str, Callable[[Rng, int], NDArray[np.float64]]] = {

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from made import PERIOD_NS, SECOND, found, stream
 from numpy.typing import NDArray
 
 from latlab.analysis.anomalies import by_class
@@ -19,6 +18,7 @@ from latlab.analysis.anomalies.limit import Ordered
 from latlab.analysis.anomalies.signals import Signals
 from latlab.analysis.anomalies.thresholds import THRESHOLDS
 from latlab.synthetic.description import PeriodicStalls, Spikes
+from support.analysis.anomalies import PERIOD_NS, SECOND, found, stream
 
 Spans = list[tuple[int, int]]
 SPREAD_NS = 500.0

@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from made import found, stream
 from numpy.typing import NDArray
 
 from latlab.analysis.anomalies import CODE
@@ -15,6 +14,7 @@ from latlab.analysis.anomalies.parts import SIDE, Neighbours, beside_neighbours
 from latlab.analysis.anomalies.thresholds import THRESHOLDS
 from latlab.synthetic import Synthetic
 from latlab.synthetic.description import LateWakes, Noise, Spikes
+from support.analysis.anomalies import found, stream
 
 Float64 = NDArray[np.float64]
 CORRELATED = Noise(15_000, "exponential", rho=0.97)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from made import episodes, found, stream
 
 from latlab.analysis.words import duration
 from latlab.synthetic import Synthetic
 from latlab.synthetic.description import Drift, Ingredient, Losses, Noise, Oscillation, Periodic, Spikes
+from support.analysis.anomalies import episodes, found, stream
 
 PACKETS = 32_000
 GAUSSIAN, EXPONENTIAL = Noise(15_000), Noise(15_000, "exponential")

@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from made import SECOND, episodes, found, only, stream
-from partial import partial
 
 from latlab.analysis.anomalies.context import RECEIVING, SENDING, HostRecord, Throttle, host_records
 from latlab.model.timestamps import APPLICATION, PATH, TALKER
 from latlab.recordings.cell import RecordedCell, RecordedStream
 from latlab.synthetic.description import Stall, Step, Swing, Throttling
+from support.analysis.anomalies import SECOND, episodes, found, only, stream
+from support.results import partial
 
 LONG = 60_000
 SWING = Swing(20 * SECOND, 20 * SECOND, 50_000, "hump", ptp=True)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from made import SECOND, found, only, stream
 
 from latlab.analysis.anomalies import CODE
 from latlab.synthetic.description import Noise, PathChange, Spikes, Stall, Step, Swing
+from support.analysis.anomalies import SECOND, found, only, stream
 
 LONG = 40_000
 MS = 1_000_000

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from made import PERIOD_NS, SECOND, episodes, found, only, stream
 
 from latlab.analysis.anomalies import CODE
 from latlab.synthetic.description import (
@@ -21,6 +20,7 @@ from latlab.synthetic.description import (
     Throttling,
     Where,
 )
+from support.analysis.anomalies import PERIOD_NS, SECOND, episodes, found, only, stream
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from made import PERIOD_NS, SECOND, found, only, stream
 from numpy.typing import NDArray
 
 from latlab.analysis.anomalies import find_anomalies
@@ -15,6 +14,7 @@ from latlab.analysis.anomalies.limit import tail_limit
 from latlab.analysis.anomalies.parts import NO_TRAINS, Spans, find_trains, reported, with_trains
 from latlab.analysis.anomalies.thresholds import THRESHOLDS
 from latlab.synthetic.description import Noise, Stall
+from support.analysis.anomalies import PERIOD_NS, SECOND, found, only, stream
 
 Float64 = NDArray[np.float64]
 Rng = np.random.Generator

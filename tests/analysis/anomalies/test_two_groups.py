@@ -6,7 +6,6 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from made import SECOND, episodes, found, only, stream
 
 from latlab.analysis.anomalies import CODE, Anomalies, find_anomalies
 from latlab.analysis.anomalies.limit import find_gap
@@ -24,6 +23,7 @@ from latlab.synthetic.description import (
     Stall,
     Step,
 )
+from support.analysis.anomalies import SECOND, episodes, found, only, stream
 
 pytestmark = pytest.mark.slow
 

@@ -9,7 +9,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from bridge_bed import (
+
+from latlab.model.errors import LabError
+from latlab.scenario import Scenario
+from latlab.testbed.agent_binary import find_agent
+from latlab.testbed.bridges.table import BRIDGES
+from latlab.testbed.machine import assumed_machine
+from latlab.testbed.site import Site
+from latlab.testbed.step import Step
+from support.machine import dump, run
+from support.testbed.bridges import (
     PLAIN,
     TAG,
     TAGGED,
@@ -22,15 +31,6 @@ from bridge_bed import (
     real_site,
     with_guest,
 )
-from lab_machine import dump, run
-
-from latlab.model.errors import LabError
-from latlab.scenario import Scenario
-from latlab.testbed.agent_binary import find_agent
-from latlab.testbed.bridges.table import BRIDGES
-from latlab.testbed.machine import assumed_machine
-from latlab.testbed.site import Site
-from latlab.testbed.step import Step
 
 TITLE = "have near keep VLAN tags in received frames"
 BEFORE_THE_STACK = ("xdp", "ovs-afxdp")

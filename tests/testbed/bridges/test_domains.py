@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import pytest
-from bridge_bed import PLAIN, TAG, joint_of, with_guest
-from lab_machine import scenario
 
 from latlab.model.bridges import KINDS
 from latlab.testbed.bridges.table import BRIDGES
 from latlab.testbed.guests.libvirt import domain_lacking
 from latlab.testbed.machine import assumed_machine
 from latlab.testbed.site import Site
+from support.machine import scenario
+from support.testbed.bridges import PLAIN, TAG, joint_of, with_guest
 
 TAKING = [name for name, kind in KINDS.items() if kind.takes_domains]
 

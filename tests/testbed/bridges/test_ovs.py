@@ -10,21 +10,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from bridge_bed import (
-    CAPTURED,
-    TAG,
-    assert_no_trace,
-    build,
-    joint_of,
-    killed,
-    lay_cable,
-    on_a_cable,
-    reaches_its_guest,
-    real_site,
-    switch_pids,
-    with_guest,
-)
-from lab_machine import alive, dump, run
 
 from latlab.model.errors import LabError
 from latlab.testbed.bridges.base import CHECKSUM_OFFLOADS_OFF
@@ -44,6 +29,21 @@ from latlab.testbed.bridges.ovs_switch import (
 )
 from latlab.testbed.machine import Machine
 from latlab.testbed.site import Site
+from support.machine import alive, dump, run
+from support.testbed.bridges import (
+    CAPTURED,
+    TAG,
+    assert_no_trace,
+    build,
+    joint_of,
+    killed,
+    lay_cable,
+    on_a_cable,
+    reaches_its_guest,
+    real_site,
+    switch_pids,
+    with_guest,
+)
 
 VERSION = (CAPTURED / "version.txt").read_text()
 ASKS = """

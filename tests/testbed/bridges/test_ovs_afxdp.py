@@ -8,7 +8,14 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from bridge_bed import (
+
+from latlab.testbed.bridges.ovs_afxdp import DPDK_BUILD, LIBRARIES, POOLS, OvsAfxdp, dpdk_build, xdp_mode
+from latlab.testbed.bridges.ovs_switch import TOOLS
+from latlab.testbed.machine import Machine, read_machine
+from latlab.testbed.site import Site
+from latlab.testbed.step import Argv
+from support.machine import dump, run
+from support.testbed.bridges import (
     CAPTURED,
     TAG,
     assert_no_trace,
@@ -21,13 +28,6 @@ from bridge_bed import (
     real_site,
     with_guest,
 )
-from lab_machine import dump, run
-
-from latlab.testbed.bridges.ovs_afxdp import DPDK_BUILD, LIBRARIES, POOLS, OvsAfxdp, dpdk_build, xdp_mode
-from latlab.testbed.bridges.ovs_switch import TOOLS
-from latlab.testbed.machine import Machine, read_machine
-from latlab.testbed.site import Site
-from latlab.testbed.step import Argv
 
 real = pytest.mark.real
 AFXDP = OvsAfxdp()

@@ -6,13 +6,13 @@ import asyncio
 from pathlib import Path
 
 import pytest
-from bridge_bed import TAG, assert_no_trace, bridge_steps, lay_cable, on_a_cable, real_site
-from lab_machine import dump, run
 
 from latlab.model.errors import LabError
 from latlab.testbed.apply import TestBed
 from latlab.testbed.makers import make_hosts
 from latlab.testbed.site import Site
+from support.machine import dump, run
+from support.testbed.bridges import TAG, assert_no_trace, bridge_steps, lay_cable, on_a_cable, real_site
 
 pytestmark = pytest.mark.real
 

@@ -10,8 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from bridge_bed import PLAIN, TAG, TAGGED, joint_of, on_a_cable, with_guest
-from lab_machine import scenario
 
 from latlab.testbed.bridges.base import Joint
 from latlab.testbed.bridges.joints import joints
@@ -19,6 +17,8 @@ from latlab.testbed.bridges.vf import COUNT_SRIOV, Vf
 from latlab.testbed.machine import Machine
 from latlab.testbed.site import Site
 from latlab.testbed.step import Step
+from support.machine import scenario
+from support.testbed.bridges import PLAIN, TAG, TAGGED, joint_of, on_a_cable, with_guest
 
 CARD, FIRST, SECOND = "0000:02:00.0", "0000:02:10.0", "0000:02:10.2"
 PCI, NET = "/sys/bus/pci/devices", "/sys/class/net"

@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 import pytest
-from bridge_bed import TAG, joint_of, on_a_cable, with_guest
 
 from latlab.testbed.bridges.base import GuestPort, Joint
 from latlab.testbed.bridges.vfio import Vfio, interface_state
 from latlab.testbed.machine import Machine
 from latlab.testbed.site import Site
 from latlab.testbed.step import Step
+from support.testbed.bridges import TAG, joint_of, on_a_cable, with_guest
 
 CARD, TWIN, ROOT = "0000:01:00.0", "0000:01:00.1", "0000:00:01.0"
 PCI, NET = "/sys/bus/pci/devices", "/sys/class/net"

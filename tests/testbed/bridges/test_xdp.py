@@ -9,9 +9,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from bridge_bed import TAG, build, comes_back, joint_of, plug_in, real_site, with_guest
-from lab_machine import run
-from partial import partial
 
 from latlab.analysis.evidence import CHECKS, Evidence
 from latlab.model.rules import RULES
@@ -23,6 +20,9 @@ from latlab.testbed.apply import TestBed
 from latlab.testbed.guests import described_bridges
 from latlab.testbed.host_setup import namespace_name
 from latlab.testbed.site import Site
+from support.machine import run
+from support.results import partial
+from support.testbed.bridges import TAG, build, comes_back, joint_of, plug_in, real_site, with_guest
 
 pytestmark = pytest.mark.real
 

@@ -7,12 +7,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from ptp_scenarios import boards
 
 from latlab.testbed.guests.start import planned_site
 from latlab.testbed.ptp import ptp_steps
 from latlab.testbed.ptp.daemon import frequency
 from latlab.testbed.step import Argv, Step, fill
+from support.testbed.ptp import boards
 
 NOBODYS = "nosuch0"
 """No interface: phc_ctl reports it once it has understood its words."""

@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ptp_scenarios import ONE_BOARD, boards, made
 
 from latlab.scenario import Scenario
 from latlab.testbed.guests.start import planned_site
 from latlab.testbed.ptp import absent_ports, ptp_ports, ptp_steps
 from latlab.testbed.ptp.daemon import OF_CARDS, OF_THE_SYSTEM
 from latlab.testbed.step import Check, Step
+from support.testbed.ptp import ONE_BOARD, boards, made
 
 CAPTURED = Path(__file__).parents[1] / "captured"
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from ptp_scenarios import boards, chain
 
 from latlab.scenario import Scenario
 from latlab.testbed.guests.start import planned_site
 from latlab.testbed.ptp import locked_steps, ptp_ports, ptp_steps
 from latlab.testbed.ptp.daemon import ptp4l_argv
+from support.testbed.ptp import boards, chain
 
 IN_A_ROW = ("b1.eth0 master", "b2.eth0 slave", "b2.eth1 master", "b3.eth0 slave")
 

@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ptp_scenarios import made
 
 from latlab.scenario import Scenario, parse
 from latlab.testbed.machine import CAPABILITIES, Machine
 from latlab.testbed.preflight import preflight
 from latlab.testbed.ptp.port import ptp_needs
+from support.testbed.ptp import made
 
 CAPTURED = Path(__file__).parents[1] / "captured"
 ALL = {

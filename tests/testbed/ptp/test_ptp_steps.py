@@ -7,8 +7,6 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from lab_machine import scenario
-from ptp_scenarios import ONE_BOARD, ROLES, SITE, boards, made
 
 from latlab.scenario import Scenario
 from latlab.testbed import makers  # by its module: pytest takes a function test_bed_steps for a test
@@ -16,6 +14,8 @@ from latlab.testbed.guests.start import planned_site
 from latlab.testbed.ptp import ptp_ports, ptp_steps
 from latlab.testbed.ptp.daemon import ptp4l_argv
 from latlab.testbed.step import Service, Step
+from support.machine import scenario
+from support.testbed.ptp import ONE_BOARD, ROLES, SITE, boards, made
 
 
 def titles(one: Scenario) -> list[str]:

@@ -7,8 +7,6 @@ import subprocess
 from typing import Any
 
 import pytest
-from lab_machine import run
-from shaped_interface import CBS, ETF, MQPRIO, SITE, TAPRIO, applied, cards
 
 from latlab.model.errors import LabError
 from latlab.scenario.shapers import GATES_MAX, Cbs, Etf, Mqprio, Shaper, Taprio
@@ -18,6 +16,8 @@ from latlab.testbed.shapers.base import refusal
 from latlab.testbed.shapers.mqprio import class_words
 from latlab.testbed.shapers.taprio import schedule_words
 from latlab.testbed.step import Explain, Step
+from support.machine import run
+from support.testbed.shapers import CBS, ETF, MQPRIO, SITE, TAPRIO, applied, cards
 
 IGB = """\
 driver: igb

@@ -7,8 +7,17 @@ import subprocess
 from typing import Any
 
 import pytest
-from lab_machine import run, scenario
-from shaped_interface import (
+
+from latlab.model.errors import LabError
+from latlab.testbed import makers  # by its module: pytest takes a function test_bed_steps for a test
+from latlab.testbed.guests.start import TAG
+from latlab.testbed.plan import PlannedCell, plan_text
+from latlab.testbed.shapers import shaper_steps
+from latlab.testbed.shapers.base import DEFAULT, listed, root_in_words
+from latlab.testbed.shapers.taprio import waiting
+from latlab.testbed.site import Site
+from support.machine import run, scenario
+from support.testbed.shapers import (
     ASSISTED,
     BENEATH_1,
     CBS,
@@ -39,15 +48,6 @@ from shaped_interface import (
     root_command,
     shaped,
 )
-
-from latlab.model.errors import LabError
-from latlab.testbed import makers  # by its module: pytest takes a function test_bed_steps for a test
-from latlab.testbed.guests.start import TAG
-from latlab.testbed.plan import PlannedCell, plan_text
-from latlab.testbed.shapers import shaper_steps
-from latlab.testbed.shapers.base import DEFAULT, listed, root_in_words
-from latlab.testbed.shapers.taprio import waiting
-from latlab.testbed.site import Site
 
 # The commands.
 

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from lab_machine import scenario
-from shaped_interface import BENEATH_1, CBS, ETF, LAUNCHED, MQPRIO, SITE, TAPRIO, read, shaped
-
 from latlab.hosts import MACHINE
 from latlab.scenario import parse
 from latlab.testbed.guests.start import planned_site
 from latlab.testbed.host_setup import KNOWN, tai_steps
 from latlab.testbed.step import Step
+from support.machine import scenario
+from support.testbed.shapers import BENEATH_1, CBS, ETF, LAUNCHED, MQPRIO, SITE, TAPRIO, read, shaped
 
 
 def test_this_machine_must_know_how_far_tai_is_from_utc() -> None:

@@ -6,12 +6,12 @@ import os
 import subprocess
 
 import pytest
-from lab_machine import run
-from shaped_interface import CBS, MQPRIO, SITE, applied, cards, shaped
 
 from latlab.model.errors import LabError
 from latlab.testbed.shapers import former_queues, transmit_queue_steps
 from latlab.testbed.step import Step, fill
+from support.machine import run
+from support.testbed.shapers import CBS, MQPRIO, SITE, applied, cards, shaped
 
 
 def queue_step(needed: int = 3) -> Step:

@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tuned import applied
 
 from latlab.hosts import LocalMachine
 from latlab.hosts.base import Completed
 from latlab.model.errors import LabError
 from latlab.testbed.step import Before, Check, Step
+from support.testbed.tuning import applied
 
 SET = 'echo "$1" >"$0"'
 

@@ -6,13 +6,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tuned import tuned
 
 from latlab.run import matrix as measure
 from latlab.scenario import load_scenario
 from latlab.testbed.machine import Machine
 from latlab.testbed.preflight import warnings
 from latlab.testbed.tuning.cpus import starving
+from support.testbed.tuning import tuned
 
 FILES: dict[str, str] = {}
 HERE = Machine(frozenset(), frozenset({0, 1}), frozenset({"lo"}), lambda tool: True, read=FILES.get)

@@ -5,8 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from lab_machine import scenario
-from tuned import GUEST, HOSTS, asked_of_ethtool, tuned
 
 from latlab.testbed.site import Site
 from latlab.testbed.tuning.interrupts import (
@@ -17,6 +15,8 @@ from latlab.testbed.tuning.interrupts import (
     former,
     in_words,
 )
+from support.machine import scenario
+from support.testbed.tuning import GUEST, HOSTS, asked_of_ethtool, tuned
 
 IGB = """\
 Coalesce parameters for lat0:

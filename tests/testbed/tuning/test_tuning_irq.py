@@ -6,10 +6,10 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from tuned import Outcome, applied, cover, tuned
 
 from latlab.testbed.site import Site
 from latlab.testbed.tuning.interrupts import affinity, former_affinities, irq_steps
+from support.testbed.tuning import Outcome, applied, cover, tuned
 
 pytestmark = [pytest.mark.real, pytest.mark.usefixtures("machine")]
 

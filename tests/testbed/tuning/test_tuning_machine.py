@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tuned import applied, cover, tuned
 
 from latlab.scenario import Scenario
 from latlab.testbed.site import Site
 from latlab.testbed.tuning.cpus import HALT_POLL, cpu_list, halt_poll_steps, isolation_steps, listed, same_list
+from support.testbed.tuning import applied, cover, tuned
 
 SITE = Site("0a9f")
 POLLED = "have KVM poll 0 ns for a halted vCPU"

@@ -5,14 +5,13 @@ from __future__ import annotations
 import subprocess
 from typing import Any
 
-from lab_machine import scenario
-from tuned import GUEST, tuned
-
 from latlab.hosts import LocalMachine
 from latlab.scenario import Scenario
 from latlab.testbed.site import Site
 from latlab.testbed.step import Step
 from latlab.testbed.tuning import before_guests_tuning, guest_tuning
+from support.machine import scenario
+from support.testbed.tuning import GUEST, tuned
 
 SITE = Site("RUN")
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tuned import applied, tuned
 
 from latlab.testbed.site import Site
 from latlab.testbed.tuning import cpus
 from latlab.testbed.tuning.cpus import chosen, profile_steps
+from support.testbed.tuning import applied, tuned
 
 
 def test_files_are_set_and_put_back_and_what_is_not_there_is_left_out(

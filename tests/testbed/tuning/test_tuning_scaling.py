@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tuned import asked_of_ethtool, tuned
 
 from latlab.testbed.site import Site
 from latlab.testbed.step import fill
 from latlab.testbed.tuning.interrupts import NO_TABLE, scaling_steps, shares, table
+from support.testbed.tuning import asked_of_ethtool, tuned
 
 HEAD = "RX flow hash indirection table for lat0 with 4 RX ring(s):\n"
 TAIL = "RSS hash key:\nOperation not supported\nRSS hash function:\n    toeplitz: on\n"

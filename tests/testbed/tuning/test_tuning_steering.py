@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from lab_machine import run
-from tuned import Outcome, applied, tuned
 
 from latlab.testbed.site import Site
 from latlab.testbed.tuning.interrupts import steered, steering_steps
+from support.machine import run
+from support.testbed.tuning import Outcome, applied, tuned
 
 pytestmark = [pytest.mark.real, pytest.mark.usefixtures("machine")]
 

@@ -11,8 +11,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from lanes import CPUS, all_cpus
-from tuned import applied, tuned
 
 from latlab.scenario import Scenario
 from latlab.scenario.hosts import BoardHost, NetnsHost
@@ -30,6 +28,8 @@ from latlab.testbed.tuning.threads import (
     thread_step,
     thread_steps,
 )
+from support.suite.lanes import CPUS, all_cpus
+from support.testbed.tuning import applied, tuned
 
 STAND_IN = """
 import os, sys, threading

@@ -1,0 +1,1 @@
+"""What tests share, by subject: fixtures, machines to change, evidence, files and programs."""

@@ -1,0 +1,1 @@
+"""The real agent, verb by verb, between namespaces."""

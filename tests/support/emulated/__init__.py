@@ -1,0 +1,1 @@
+"""A machine with another kernel, emulated, and hosts in it."""

@@ -1,0 +1,1 @@
+"""What is in an image, and what happens when it boots."""

@@ -1,0 +1,1 @@
+"""Files of other programs, and of programs that the tests write themselves."""

@@ -1,0 +1,1 @@
+"""Clean machines to install packages on."""

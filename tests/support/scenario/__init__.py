@@ -1,0 +1,1 @@
+"""Scenarios as changes of a base."""

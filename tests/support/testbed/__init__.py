@@ -1,0 +1,1 @@
+"""Parts of a test bed, with scenarios that need them."""
