@@ -20,7 +20,18 @@ LANES = min(len(CPUS), 4)
 """Lanes with a CPU each. One more, if it is there, takes what time these leave."""
 COMPUTING = tuple(
     f"tests/{folder}/"
-    for folder in ("analysis", "cli", "docs", "imports", "recordings", "report", "scenario", "synthetic", "tools")
+    for folder in (
+        "analysis",
+        "cli",
+        "docs",
+        "imports",
+        "recordings",
+        "report",
+        "result",
+        "scenario",
+        "synthetic",
+        "tools",
+    )
 )
 """Tests that send nothing and start no machine: when they run, and how fast, is all one."""
 UNHURRIED = ("tests/packages/", "tests/images/test_building.py")
