@@ -16,7 +16,7 @@ from unittest import mock
 
 import pytest
 import yaml
-from arm_boards import CABLE, IMAGE, ArmBoard, arm_boards, with_sshd
+from arm_boards import ANSWER_S, CABLE, IMAGE, ArmBoard, arm_boards, with_sshd
 from lab_machine import private_network, run
 from latlab_command import LATLAB, Place, cells_of
 
@@ -162,6 +162,7 @@ def test_a_board_that_reboots_fails_its_cell_and_the_next_one_is_measured(
     path.write_text(yaml.safe_dump(scenario | {"duration": "20s", "repeat": 2}))
     before = desk["board1"].left()
     with Place(tmp_path) as place:
+        place.patience_s = ANSWER_S
         lab = place.start("run", path, "--verbose")
         lab.until("measuring")
         # What it had in memory is gone: recordings, the agent, the folders of the run, its interfaces' settings.
