@@ -22,7 +22,7 @@ import package
 from latlab.testbed.agent_binary import AGENT, find_agent
 from latlab.testbed.images.store import NESTED_INITRAMFS, find_image
 from latlab.testbed.site import STATE
-from support.boards.arm import CABLE, IMAGE, ArmBoard, arm_boards, with_sshd
+from support.boards.arm import ANSWER_S, CABLE, IMAGE, ArmBoard, arm_boards, with_sshd
 from support.command import LATLAB, Place, cells_of
 from support.machine import private_network, run
 
@@ -162,6 +162,7 @@ def test_a_board_that_reboots_fails_its_cell_and_the_next_one_is_measured(
     path.write_text(yaml.safe_dump(scenario | {"duration": "20s", "repeat": 2}))
     before = desk["board1"].left()
     with Place(tmp_path) as place:
+        place.patience_s = ANSWER_S
         lab = place.start("run", path, "--verbose")
         lab.until("measuring")
         # What it had in memory is gone: recordings, the agent, the folders of the run, its interfaces' settings.

@@ -118,6 +118,9 @@ def test_the_same_failure_is_not_told_twice() -> None:
     both = after_that(FIRST, LabError("another"))
     assert after_that(FIRST, LabError("it broke", where="ecu")) is FIRST
     assert after_that(both, FIRST) is both
+    # Two that came of one cause are told with it.
+    again = after_that(both, after_that(FIRST, LabError("a third", where="sensor")))
+    assert str(again) == "ecu: it broke; after that, another; after that, sensor: a third (mend it)"
 
 
 def test_a_cancellation_stays_one_whenever_it_came_and_knows_of_the_failure() -> None:

@@ -245,6 +245,9 @@ def own_fault(error: BaseException) -> LabError:
     )
 
 
+AFTER = "; after that, "
+
+
 def after_that(first: BaseException, then: BaseException) -> BaseException:
     """What to raise when `then` happened while `first` was being dealt with: the reason stays first, with then added.
 
@@ -256,10 +259,14 @@ def after_that(first: BaseException, then: BaseException) -> BaseException:
 
     first, then = (system_error(one) if isinstance(one, OSError) else one for one in (first, then))
     if isinstance(first, LatlabError) and isinstance(then, LatlabError):
-        if then.what in first.what:
-            return first
         where = f"{then.where}: " if then.where not in ("", first.where) else ""
-        what = f"{first.what}; after that, {where}{then.what}"
+        begins, *more = then.what.split(AFTER)
+        # Both may begin with the one cause of both.
+        new = [] if begins in first.what else [where + begins]
+        new += [one for one in more if one not in first.what]
+        if not new:
+            return first
+        what = AFTER.join((first.what, *new))
         remedy = "; ".join(dict.fromkeys(filter(None, (first.remedy, then.remedy))))
         told = LabError(what, where=first.where, remedy=remedy, parts=(*first.parts, *then.parts))
         told.__cause__ = first
