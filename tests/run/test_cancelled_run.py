@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from latlab.recordings.cell import RecordedCell
 from latlab.recordings.run_folder import RunFolder
 from latlab.run import matrix
 from latlab.run.beds import Beds
@@ -31,11 +32,12 @@ def test_a_cancellation_that_a_cell_loses_ends_the_run_all_the_same(
 ) -> None:
     begun: list[int] = []
 
-    async def losing(one: MatrixRun, order: int, *_: Any, **__: Any) -> dict[str, Any]:
+    async def losing(one: MatrixRun, order: int, *_: Any, **__: Any) -> RecordedCell:
         begun.append(order)
         with contextlib.suppress(asyncio.CancelledError):
             await asyncio.sleep(60)
-        return {"cell": {}, "slug": "one", "repeat": 1, "order": order, "status": "ok", "streams": []}
+        told = {"cell": {}, "slug": "one", "repeat": 1, "order": order, "status": "ok", "streams": []}
+        return RecordedCell.model_validate(told)
 
     monkeypatch.setattr(matrix, "run_cell", losing)
     path = tmp_path / "two.yaml"
