@@ -56,7 +56,6 @@ from latlab.result.types import Result
 
 FORMAT: Final = "latlab.comparison/1"
 Question = Literal["sides", "baseline", "key"]
-"""The label of what another program measured."""
 _MOST: Final = 4
 """So many cells without a pair are named in an error."""
 
