@@ -199,7 +199,7 @@ LAUNCH_TIME = Experiment(
                 )
             ],
             "The plain sender is measured as an ordinary process with default timer slack and at SCHED_FIFO, both on "
-            "PREEMPT_RT: the author does not say which his was. The network is idle; his had netperf. A cell is 5 s, "
+            "PREEMPT_RT: the author does not say which his was. The network is idle; his had netperf. A cell is 15 s, "
             "not 10 minutes.",
             ("--board",),
         ),
