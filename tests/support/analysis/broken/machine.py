@@ -18,16 +18,6 @@ BROKEN: list[Case] = [
         "fq",
     ),
     (
-        "launch times are honoured",
-        "untrusted",
-        replace(
-            evidence(streams=launched(lead_ns=100)),
-            facts_before={"sensor": facts() | {"interfaces": {"eth0": {"qdiscs": [{"kind": "fq"}]}}}},
-        ),
-        "stream control, sensor.eth0",
-        "fq",
-    ),
-    (
         "the talker is punctual",
         "suspect",
         evidence([{**ROW, "wake": 1001}] * 10),
