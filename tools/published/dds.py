@@ -119,7 +119,9 @@ def _onto_the_median(figures: Figures) -> Finding:
         return NOT_MEASURED
     ratios = _less(most_before, before), _less(most_after, after)
     return _smaller(
-        "after / before", *ratios, f"maximum / median: before {_factor(ratios[0])}, after {_factor(ratios[1])}"
+        "after / before",
+        *ratios,
+        f"maximum / median of a repetition, geometric mean: before {_factor(ratios[0])}, after {_factor(ratios[1])}",
     )
 
 

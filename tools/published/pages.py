@@ -24,7 +24,7 @@ from latlab.report.charts.sheet import Plotted, figure_bytes
 from latlab.scenario import load_scenario
 from published import FIVE
 from published.claims import US, Agrees, Claim, Figures, Finding, number
-from published.experiment import Entry, Experiment, Ours, Part, Published, Table
+from published.experiment import MICROSECONDS, Entry, Experiment, Ours, Part, Published, Table
 from published.pictures import caption
 
 ROOT: Final = Path(__file__).parents[2]
@@ -38,7 +38,7 @@ _CLAIM: Final = re.compile(r"^\| (?!---|the author)(.+) \|$", re.MULTILINE)
 _CLAIMS: Final = ("the author's claim", "our test", "measured", "agrees")
 _CONTRADICTS: Final = "### What disagrees, and why"
 _UNTESTABLE: Final = "### Not testable here, and why"
-_WIDE: Final = "### Not decided: the interval is too wide"
+_WIDE: Final = "### Not decided: an interval crosses a bound"
 _CLOCKS: Final = "The share in brackets is the clock error's; more repetitions narrow the rest."
 _ABSENT: Final = "### Not decided: not measured, or too rare"
 
@@ -59,7 +59,8 @@ board, without any hardware.
 ## What these figures can show
 
 In [virtual time](../reference/machines.md#virtual-time) the board's clock counts the instructions that its CPUs
-execute. Figures compare configurations, and say nothing about the speed of any hardware.
+execute. Figures compare configurations, and say nothing about the speed of any hardware. A test with
+bounds in µs has the author's: there *yes* says that the emulated board lies within them, too.
 
 **The clock counts the instructions of all CPUs.** Two busy CPUs each run at half speed. So load, or
 a thread that polls, slows a stream on *another* CPU, too. Claims that need a CPU whose time is its
@@ -77,7 +78,7 @@ interval by Student's t, widened by the clock error. All intervals of a claim ho
 
 - **yes**: every interval lies within the test.
 - **no**: an interval lies outside.
-- **not shown**: an interval is too wide to decide, something was not measured, or it did not occur.
+- **not shown**: an interval crosses a bound, something was not measured, or it did not occur.
 - **not testable here**: the claim needs a CPU whose time is its own.
 """
 INTERVALS: Final = (
@@ -160,9 +161,9 @@ def section(part: Part, figures: Figures, pictures: Sequence[str] = ()) -> Itera
     judged = [(claim.says, claim.test, one.measured, f"**{one.agrees}**") for claim, one in found]
     yield from _markdown(_CLAIMS, judged)
     yield ""
-    undecided = [(_test(claim), one) for claim, one in found if one.agrees == "not shown"]
-    wide = [f"{test}: {one.wide}" for test, one in undecided if one.wide]
-    absent = [f"{test}: {one.absent}" for test, one in undecided if one.absent]
+    undecided = [(claim, one) for claim, one in found if one.agrees == "not shown"]
+    wide = [f"{_test(claim)}: {one.wide}{_also(claim)}" for claim, one in undecided if one.wide]
+    absent = [f"{_test(claim)}: {one.absent}{_also(claim)}" for claim, one in undecided if one.absent]
     of_width = f"{_WIDE}\n\n{_CLOCKS}" if any("(clocks: " in line for line in wide) else _WIDE
     because = ((_CONTRADICTS, _reasons(found, "no")), (_UNTESTABLE, _reasons(found, "not testable here")))
     for title, lines in (*because, (of_width, wide), (_ABSENT, absent)):
@@ -184,6 +185,11 @@ def _reasons(found: Sequence[tuple[Claim, Finding]], agrees: Agrees) -> list[str
 
 def _test(claim: Claim) -> str:
     return f"*{claim.test}*"
+
+
+def _also(claim: Claim) -> str:
+    """What differs here, where that is more than the microseconds."""
+    return "" if claim.why == MICROSECONDS else f". {claim.why}"
 
 
 def shown(entry: Entry, table: Table, figures: Figures, published: Mapping[str, Mapping[str, float | None]]) -> str:
