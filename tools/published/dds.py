@@ -42,12 +42,11 @@ _CLEARLY: Final = 1.2
 
 
 _SENT_FRAMES: Final = (
-    "Two things weigh more, host to host, than copying 1136 bytes. The first is on which of two CPUs the scheduler "
-    "keeps the VM host's other process. The second is the interrupts of sent frames, which igb delays by the frames' "
-    "mean size (tx-usecs 3; `coalescing: 0` sets receiving alone): one for two frames of 64 B, one for five of 1200 B, "
-    "and each is instructions on the one clock. Measured apart, two repetitions each: with the process on CPU 0 64 B "
-    "takes 71.3 µs and 1200 B 68.4, on CPU 1 76.1 and 76.6, and there with tx-usecs 0, an interrupt for each sent "
-    "frame, 76.8 and 79.2."
+    "What weighs more, host to host, than copying 1136 bytes is the interrupts of sent frames, which igb delays by the "
+    "frames' mean size (tx-usecs 3; `coalescing: 0` sets receiving alone): one for two frames of 64 B, one for five of "
+    "1200 B, and each is instructions on the one clock. Measured apart, two repetitions each, with the VM host's other "
+    "process on the same CPU: 76.1 µs (64 B) and 76.6 (1200 B); with tx-usecs 0, an interrupt for each sent frame, "
+    "76.8 and 79.2."
 )
 
 
@@ -283,8 +282,8 @@ DDS = Experiment(
             "the answer (`take: listener`), and no futex is between them. That thread and the interrupt of the guest's "
             "card are on one vCPU. Both vhost threads are on one CPU. One ordinary process of the VM host calls the "
             "kernel all the time, in every cell. It stands for a host's other work, of which the article says nothing. "
-            "Before tuning guests wait for it; tuning keeps it off their CPUs. The one clock counts its instructions, "
-            "too, so every round trip is longer than without it.",
+            "Before tuning guests wait for it; tuning keeps it off their CPUs and vhost's. The one clock counts its "
+            "instructions, too, so every round trip is longer than without it.",
         )
     ],
 )
