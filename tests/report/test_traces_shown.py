@@ -134,7 +134,7 @@ def test_a_terminal_and_markdown_have_all_of_it(result: dict[str, Any]) -> None:
 
 
 def test_the_worst_packet_is_reported_with_whom_its_interrupt_came_to(result: dict[str, Any]) -> None:
-    found = [one for one in where_tables(typed(with_trace(result))) if RECEPTION in one.title]
+    found = [one for one in where_tables(typed(with_trace(result)), "latency") if RECEPTION in one.title]
     assert len(found) == 1
     assert f"worst: packet {LATE}, whose interrupt arrived in thread hog" in found[0].remarks[0]
 

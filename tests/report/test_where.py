@@ -32,7 +32,7 @@ def control(result: dict[str, Any]) -> tuple[Table, dict[str, Any]]:
     """The table of the stream `control` of that cell, and the chain that it is of."""
     small = one_cell(result)
     chain = small["cells"][0]["streams"]["control"]["metrics"]["latency_user"]["chain"]
-    return next(one for one in where_tables(typed(small)) if "control" in one.title), chain
+    return next(one for one in where_tables(typed(small), "latency_user") if "control" in one.title), chain
 
 
 def column(table: Table, heading: str) -> list[str]:
@@ -58,7 +58,7 @@ def test_an_interval_that_no_worst_packet_spent_longer_in_says_so(result: dict[s
     small = one_cell(result)
     chain = small["cells"][0]["streams"]["control"]["metrics"]["latency_user"]["chain"]
     chain["worst"]["grew"] = [one for one in chain["worst"]["grew"] if one["to"] != "rx_user"]
-    table = next(one for one in where_tables(typed(small)) if "control" in one.title)
+    table = next(one for one in where_tables(typed(small), "latency_user") if "control" in one.title)
     (row,) = (row for row in table.rows if row[0] == "delivery")
     assert row[-2:] == ("0", "none"), "0% is distinguished by one space only from the 0 % of what rounds to it"
     assert table.remarks[0].endswith("; none: no packet took longer there")
@@ -75,9 +75,22 @@ def test_every_one_of_the_worst_packets_is_counted_where_it_grew_most(control: t
 
 def test_each_cell_and_stream_has_a_table(result: dict[str, Any]) -> None:
     small = one_cell(result)
-    assert len(where_tables(typed(small))) == 2
-    assert "control: where the time of latency_user went, µs · measured · suspect" in printed(small).replace("\n", " ")
-    assert printed(result).count("where the time of latency_user went, µs ·") == len(where_tables(typed(result))) > 2
+    assert len(where_tables(typed(small), "latency")) == 2
+    assert "control: where the time of latency went, µs · measured · suspect" in printed(small).replace("\n", " ")
+    assert (
+        printed(result).count("where the time of latency went, µs ·") == len(where_tables(typed(result), "latency")) > 2
+    )
+
+
+def test_they_are_of_the_first_screens_metric_or_else_of_the_one_that_goes_furthest(result: dict[str, Any]) -> None:
+    def of(metric: str) -> str:
+        return next(one.title for one in where_tables(typed(one_cell(result)), metric) if "control" in one.title)
+
+    assert "the time of latency went" in of("latency")
+    # The intervals of lateness are not all of a packet's way.
+    assert "the time of latency_user went" in of("lateness")
+    shares = share_table(typed(result), "latency")
+    assert shares and "largest latency in each stage" in shares.title
 
 
 def test_a_result_without_chains_has_no_table(result: dict[str, Any]) -> None:
@@ -85,12 +98,12 @@ def test_a_result_without_chains_has_no_table(result: dict[str, Any]) -> None:
         for block in cell["streams"].values():
             for figures in block["metrics"].values():
                 figures.pop("chain", None)
-    assert where_tables(typed(result)) == []
+    assert where_tables(typed(result), "latency_user") == []
     assert "here the time" not in printed(result)
 
 
 def test_one_table_has_the_middle_share_of_each_stage_over_the_repetitions(result: dict[str, Any]) -> None:
-    table = share_table(typed(result))
+    table = share_table(typed(result), "latency_user")
     assert table and table.headings.index("wake-up") < table.headings.index("path")
     (row,) = [row for row in table.rows if row[:2] == ("loads flood1", "control")]
     cells = [cell for cell in result["cells"] if cell["slug"] == "loads=flood1"]
@@ -101,4 +114,4 @@ def test_one_table_has_the_middle_share_of_each_stage_over_the_repetitions(resul
 
 
 def test_few_tables_have_none_of_all_before_them(result: dict[str, Any]) -> None:
-    assert share_table(typed(result | {"cells": result["cells"][:2]})) is None
+    assert share_table(typed(result | {"cells": result["cells"][:2]}), "latency_user") is None

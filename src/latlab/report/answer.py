@@ -27,7 +27,7 @@ from latlab.report.sections import Cost, costs
 from latlab.report.testbed import label_reasons, label_text
 from latlab.report.text import bound
 from latlab.report.verdict import grouped_reasons, stated
-from latlab.report.where import worst_of_longest
+from latlab.report.where import has_worst
 from latlab.result.comparison import Compared
 from latlab.result.types import Limit, Losses, Result
 
@@ -562,7 +562,7 @@ def next_commands(result: Result) -> list[tuple[str, str]]:
     wanted = {
         "trust": (result.verdict != "trusted", "the reasons for the verdict, and what to do"),
         "missing": (any(cell.status != "ok" for cell in result.cells), "which cells failed or did not run, and why"),
-        "stages": (any(map(worst_of_longest, streams)), "where typical and late packets spent their time"),
+        "stages": (any(map(has_worst, streams)), "where typical and late packets spent their time"),
         "anomalies": (any(one.episodes for one in anomalies), "which events made packets late"),
         "cells": (any(stream.metrics for stream in streams), "the figures of each repetition"),
         "testbed": (True, "what was measured, and with which settings"),

@@ -102,8 +102,8 @@ def other_sections(shown: Shown) -> Iterator[Section]:
 
 
 def _stages(shown: Shown) -> Iterator[Part]:
-    tables = where.where_tables(shown.result)
-    if shares := where.share_table(shown.result):
+    tables = where.where_tables(shown.result, shown.first)
+    if shares := where.share_table(shown.result, shown.first):
         yield shares
     few = len(tables) <= _FEW // 4
     yield Fold("Stage by stage, for each cell and stream", tables, open=few, reference=not few)

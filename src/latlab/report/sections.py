@@ -102,6 +102,11 @@ class Shown:
         return tuple(name for name in self.metrics if name in there)
 
     @property
+    def first(self) -> str:
+        """The metric that the first screen is about; "" without figures."""
+        return next(iter(self.present), "")
+
+    @property
     def label(self) -> str:
         """The result's label, which stands next to figures."""
         return label_text(self.result)
@@ -269,9 +274,9 @@ def _comparison(shown: Shown) -> Iterator[Part]:
 
 
 def _stages(shown: Shown) -> Iterator[Part]:
-    if shares := where.share_table(shown.result):
+    if shares := where.share_table(shown.result, shown.first):
         yield shares
-    yield from where.where_tables(shown.result)
+    yield from where.where_tables(shown.result, shown.first)
     yield from (chain_table(view) for view in chain_views(shown.result).values())
     yield from traces.trace_tables(shown.result)
 

@@ -30,28 +30,33 @@ _NONE: Final = "none"
 """Of lateness where no packet took longer: what rounds to 0 % is another thing."""
 
 
-def where_tables(result: Result) -> list[Table]:
-    """A table for each cell and stream, of the metric whose way is the longest there is; none without any. Behind it
-    that of its listener's trace. Times in µs, the last row the intervals' sum.
+def where_tables(result: Result, metric: str) -> list[Table]:
+    """A table for each cell and stream, of this metric, or where its way has no intervals, of the one that goes
+    furthest; none without any. Behind it that of its listener's trace. Times in µs, the last row the intervals' sum.
     """
     return [
         _table(result, cell, stream, *found)
         for cell in rows.ordered_cells(result)
         for stream, block in cell.streams.items()
-        for found in (*_longest(block), *_traced(block))
+        for found in (*_explained(block, metric), *_traced(block))
     ]
 
 
-def share_table(result: Result) -> Table | None:
+def share_table(result: Result, metric: str) -> Table | None:
     """Of each stream and configuration how the delay of its latest packets is divided over the stages, % at the middle
-    one of the repetitions; None where there are few tables of single repetitions to look through.
+    one of the repetitions; None where there are few tables of single repetitions to look through. The metric is that of
+    the tables.
     """
+    metrics: dict[str, None] = {}
     shares: dict[tuple[str, str], dict[str, list[float]]] = {}
     measured = Counter[tuple[str, str]]()
     for cell in rows.ordered_cells(result):
         for stream, block in cell.streams.items():
-            if not (latest := worst_of_longest(block)):
+            explained = _explained(block, metric)
+            if not explained:
                 continue
+            ((name, _, latest),) = explained
+            metrics[name] = None
             whose = (cell_title(cell), stream)
             measured[whose] += 1
             for one in latest.grew:
@@ -64,21 +69,27 @@ def share_table(result: Result) -> Table | None:
     for whose, of in shares.items():
         # A repetition in which no packet took longer in a stage has no share of it.
         each = [of.get(name, []) + [0.0] * (measured[whose] - len(of.get(name, []))) for name in stages]
-        found.append((*whose, *(percent(median(one)) for one in each)))
-    title = f"Share of the latest packets' delay in each stage, median of the repetitions · {label_text(result)}"
+        found.append((*whose, *(percent(median(values)) for values in each)))
+    what = f"the packets with the largest {' or '.join(metrics)}"
+    title = f"Share of the delay of {what} in each stage, median of the repetitions · {label_text(result)}"
     return Table(("cell", "stream", *stages), found, range(2, 2 + len(stages)), title)
 
 
-def worst_of_longest(block: Stream) -> WorstStages | None:
-    """The worst packets of the metric that goes furthest; None where none has a typical and a worst packet."""
-    return next((worst for *_, worst in _longest(block)), None)
+def has_worst(block: Stream) -> bool:
+    """Whether a metric of it has a chain with a typical and a worst packet."""
+    return bool(_chains(block))
 
 
-def _longest(block: Stream) -> list[tuple[str, Chain, WorstStages]]:
-    """The metric that goes furthest, with its chain; nothing where none has one with a typical and a worst packet."""
+def _chains(block: Stream) -> list[tuple[str, Chain, WorstStages]]:
+    """The metrics whose chains have a typical and a worst packet, in the order in which they go further."""
     found = [(name, chain) for name in CHAINS_SHOWN if (chain := chain_of(block, name))]
-    shown = [(*one, worst) for one in found if (worst := one[1].worst) and worst.each and has_parts(*one)]
-    return shown[-1:]
+    return [(*one, worst) for one in found if (worst := one[1].worst) and worst.each and has_parts(*one)]
+
+
+def _explained(block: Stream, metric: str) -> list[tuple[str, Chain, WorstStages]]:
+    """The metric, or else the one that goes furthest, with its chain; nothing without any."""
+    found = _chains(block)
+    return [one for one in found if one[0] == metric] or found[-1:]
 
 
 def _traced(block: Stream) -> list[tuple[str, Chain, WorstStages]]:
