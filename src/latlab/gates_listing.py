@@ -13,8 +13,8 @@ from latlab.model.part import Keys
 from latlab.report.columns import print_sentence, print_table
 from latlab.report.document import Table
 from latlab.report.gates import ENTRY_HEADINGS, Promised, departs, entry_rows, port_title, short
-from latlab.report.places import matrix_titles
 from latlab.report.text import exact
+from latlab.result.places import matrix_titles
 
 BAR_COLUMNS = 80
 """Labels and bars together: what every terminal and every log has room for."""

@@ -18,7 +18,7 @@ from latlab.model.part import Keys
 from latlab.report.charts.gates import gates_chart
 from latlab.report.charts.sheet import COLOURS, LOST_COLOUR, QUIET, DrawnLines
 from latlab.report.gates import Promised, as_document, departs_when, scenario_ports, schedules
-from latlab.report.places import matrix_titles
+from latlab.result.places import matrix_titles
 from latlab.scenario import MatrixCell, load_scenario
 from support.report.charts import lines, overlapping, texts
 

@@ -340,9 +340,8 @@ def _next_lines(result: Result, path: Path) -> list[str]:
 
 def _there(asked: list[str] | None, result: Result) -> list[str] | None:
     """Those of these metrics that the run has; None: none was asked for, or it has none of them, which is said."""
-    from latlab.report.rows import metric_names
 
-    there = metric_names(result, ())
+    there = result.metric_names()
     found = [name for name in asked or () if name in there]
     if len(found) < len(asked or ()):
         missing = ", ".join(name for name in asked or () if name not in there)

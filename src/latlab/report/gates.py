@@ -15,8 +15,8 @@ from latlab.model.errors import UsageError
 from latlab.model.part import Document, Keys
 from latlab.report import rows
 from latlab.report.document import bad_if
-from latlab.report.places import cell_title, matrix_titles
 from latlab.report.text import exact
+from latlab.result.places import cell_title, matrix_titles
 from latlab.result.types import Gates, Result, Statistics
 from latlab.scenario import End, Etf, Flow, MatrixCell, Route, Scenario, Taprio, format_rate
 from latlab.scenario.loads import Flood, LoadBetween

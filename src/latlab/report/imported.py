@@ -25,11 +25,10 @@ from latlab.analysis.imported import (
 from latlab.analysis.summary import JudgedCell, cell_of, stream_of
 from latlab.analysis.trust import judge
 from latlab.analysis.words import duration
+from latlab.model.metrics import METRIC_ORDER
 from latlab.model.reasons import Reason, reason_of, worst_first
 from latlab.recordings.cell import ImportedFound, RecordedCell, ToolFigures
 from latlab.recordings.run_folder import CellFolder
-from latlab.report.rows import metric_names
-from latlab.report.view import METRIC_ORDER
 from latlab.result.types import Imported, Metric, Result, Stream
 
 _BOUNDED: Final = "clock-bound"
@@ -75,7 +74,7 @@ def _found(cell: RecordedCell) -> ImportedFound:
 
 def shown_metrics(result: Result) -> tuple[str, ...]:
     """The metrics of which tables are printed of a result with imported cells: all that it has."""
-    return metric_names(result, METRIC_ORDER)
+    return result.metric_names(METRIC_ORDER)
 
 
 def is_imported(result: Result) -> bool:

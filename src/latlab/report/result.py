@@ -38,7 +38,7 @@ from latlab.model.errors import (
 )
 from latlab.model.facts import Facts
 from latlab.model.labels import SYNTHETIC
-from latlab.model.part import Document, Failure, Keys, distrusted
+from latlab.model.part import UNAVAILABLE, Document, Failure, Keys, distrusted
 from latlab.model.reasons import Reason, reason_of
 from latlab.model.thresholds import Thresholds
 from latlab.recordings.cell import RecordedCell, RecordedStream
@@ -53,7 +53,6 @@ from latlab.report.imported import imported_result
 from latlab.report.launches import launches_of
 from latlab.report.losses import losses_by_name
 from latlab.report.traces import traces_of
-from latlab.report.unmeasured import UNAVAILABLE
 from latlab.report.verdict import threshold_values, thresholds_of, turned_off
 from latlab.report.windows import chosen_in, refuse_wrong
 from latlab.result.types import Cell, Published, Repeats, Result

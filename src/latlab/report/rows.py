@@ -12,9 +12,15 @@ from latlab.analysis.way import ONE_CLOCK, interval_name
 from latlab.model.labels import IMPORTED
 from latlab.model.metrics import IMPORTED_METRICS, METRICS_BY_NAME, PROBE_METRICS, TIMER_METRICS
 from latlab.report.launches import early_notes
-from latlab.report.places import cell_name, cell_title, dimension_keys, dimension_text, short_headings
 from latlab.report.testbed import label_text, sent_otherwise
 from latlab.report.text import bound, microseconds, whole
+from latlab.result.places import (
+    cell_name,
+    cell_title,
+    dimension_keys,
+    dimension_text,
+    short_headings,
+)
 from latlab.result.types import Cell, Metric, Result, Stream
 
 
@@ -394,12 +400,6 @@ def ordered_cells(result: Result) -> list[Cell]:
 def stream_names(result: Result) -> tuple[str, ...]:
     """Every stream that any cell has, in the order of the first cell that has it."""
     return tuple(dict.fromkeys(name for cell in result.cells for name in cell.streams))
-
-
-def metric_names(result: Result, order: Sequence[str]) -> tuple[str, ...]:
-    """Every metric that any stream has, in `order`, then the others as they come."""
-    found = dict.fromkeys(name for cell in result.cells for stream in cell.streams.values() for name in stream.metrics)
-    return tuple(name for name in order if name in found) + tuple(name for name in found if name not in order)
 
 
 def remarks(result: Result) -> list[str]:

@@ -7,15 +7,14 @@ from dataclasses import dataclass
 from typing import Final
 
 from latlab.analysis.evidence import listed as cpus_in_words
-from latlab.analysis.words import left_out_text, percent
-from latlab.model.facts import Facts
+from latlab.analysis.words import left_out_text, percent, rate
+from latlab.model.facts import Facts, flatten
 from latlab.model.labels import FUNCTIONAL
 from latlab.model.timestamps import BY_KERNEL
 from latlab.recordings.cell import Guest, RecordedCell
 from latlab.report.flows import flow_notes
 from latlab.report.losses import watched_row
-from latlab.report.places import CellPlaces, dimension_keys, listed
-from latlab.report.text import rate
+from latlab.result.places import CellPlaces, dimension_keys, listed
 from latlab.result.types import Cell, CoreUse, Result, StampsTaken
 
 EXACT_QEMU: Final = 10
@@ -292,27 +291,6 @@ def compare_facts(cells: Sequence[tuple[str, Facts, Facts]]) -> tuple[HostFacts,
     return tuple(_host(host, cells) for host in hosts)
 
 
-def flatten(facts: object) -> dict[str, str]:
-    """{dotted path: value as text} of nested facts; a list of plain values is one fact, joined by commas."""
-    found: dict[str, str] = {}
-    _flatten(facts, "", found)
-    return found
-
-
-def _flatten(facts: object, path: str, found: dict[str, str]) -> None:
-    """Puts what is below the path into found. There are ten thousands: none is copied on the way up."""
-    if isinstance(facts, Mapping):
-        for key, value in facts.items():
-            _flatten(value, f"{path}.{key}" if path else str(key), found)
-    elif not isinstance(facts, (list, tuple)):
-        found[path] = _text(facts)
-    elif any(isinstance(item, (Mapping, list, tuple)) for item in facts):
-        for number, item in enumerate(facts):
-            _flatten(item, f"{path}.{number}", found)
-    else:
-        found[path] = ", ".join(_text(item) for item in facts) or "none"
-
-
 def _host(host: str, cells: Sequence[tuple[str, Facts, Facts]]) -> HostFacts:
     seen = [
         (name, flatten(before.get(host, {})), flatten(after.get(host, {})))
@@ -329,8 +307,3 @@ def _host(host: str, cells: Sequence[tuple[str, Facts, Facts]]) -> HostFacts:
             changes = (Change(name, old.get(path, ABSENT), new.get(path, ABSENT)) for name, old, new in seen)
             varied.append((path, tuple(changes)))
     return HostFacts(host, tuple(same), tuple(varied))
-
-
-def _text(value: object) -> str:
-    words = {None: "none", True: "yes", False: "no"}
-    return words[value] if value is None or isinstance(value, bool) else str(value)

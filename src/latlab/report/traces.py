@@ -17,9 +17,9 @@ from latlab.recordings.run_folder import CellFolder
 from latlab.recordings.traces import Traced, read_timer_traces, read_traces
 from latlab.report import rows
 from latlab.report.document import Table, bad_if
-from latlab.report.places import cell_title
 from latlab.report.testbed import label_text
 from latlab.report.text import microseconds
+from latlab.result.places import cell_title
 from latlab.result.types import Breakdown, CameTo, Cell, Result, Trace
 
 TITLE: Final = "How packets and timers woke their thread, warm-up left out"

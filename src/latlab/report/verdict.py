@@ -11,7 +11,7 @@ from latlab.model.reasons import Reason, worst_first
 from latlab.model.rules import NAMES, Severity
 from latlab.model.thresholds import Thresholds
 from latlab.model.units import WHOLE_PPM
-from latlab.report.places import CellPlaces
+from latlab.result.places import CellPlaces
 from latlab.result.types import Result, Threshold, TurnedOff
 from latlab.scenario import Trust
 

@@ -20,10 +20,10 @@ from latlab.analysis.comparison.effect import ALPHA
 from latlab.analysis.comparison.words import judged
 from latlab.model.errors import EXIT_ACCEPT, EXIT_LAB, EXIT_OK, EXIT_UNTRUSTED, UsageError
 from latlab.model.labels import IMPORTED
-from latlab.model.part import distrusted
+from latlab.model.metrics import METRIC_ORDER
+from latlab.model.part import UNAVAILABLE, distrusted
 from latlab.recordings.run_folder import RunFolder
 from latlab.report.charts.sweeps import is_swept
-from latlab.report.charts.timers import any_waits
 from latlab.report.comparison.entry import (
     entry,
     family_size,
@@ -46,12 +46,15 @@ from latlab.report.comparison.sides import (
     differing_versions,
     open_sides,
 )
-from latlab.report.places import cell_title, dimension_keys, dimension_text, matrix_title, short_headings
-from latlab.report.rows import metric_names
 from latlab.report.testbed import sent_otherwise
-from latlab.report.unmeasured import UNAVAILABLE
-from latlab.report.view import METRIC_ORDER
 from latlab.result.comparison import ComparedRun, Comparison, ComparisonDocument, Differing
+from latlab.result.places import (
+    cell_title,
+    dimension_keys,
+    dimension_text,
+    matrix_title,
+    short_headings,
+)
 from latlab.result.types import Result
 
 FORMAT: Final = "latlab.comparison/1"
@@ -369,8 +372,8 @@ def compared_by(result: Result, metrics: Sequence[str] = COMPARED) -> list[str]:
     and its timers' `wakeup`; where it has none, the first that there is. The one that the scenario is about, or that
     it has published figures of, comes first.
     """
-    there = metric_names(result, METRIC_ORDER)
-    of_timers = (WAKEUP,) if any_waits(result) else ()
+    there = result.metric_names(METRIC_ORDER)
+    of_timers = (WAKEUP,) if result.any_waits else ()
     found = [name for name in (*metrics, *of_timers) if name in there] or list(there[:1])
     about = (result.headline, *(one.metric for one in result.published))
     return [*dict.fromkeys(name for name in (*about, *found) if name in found)]

@@ -12,7 +12,6 @@ from latlab.analysis.comparison.effect import ALPHA, critical
 from latlab.analysis.comparison.words import JudgedComparison, Names, sentence
 from latlab.analysis.statistics import PERCENTILES
 from latlab.model.labels import LABELS
-from latlab.report.places import dimension_text, matrix_title, short_headings
 from latlab.report.text import microseconds
 from latlab.result.comparison import (
     AllRepetitions,
@@ -24,6 +23,7 @@ from latlab.result.comparison import (
     Regression,
     SideLosses,
 )
+from latlab.result.places import dimension_text, matrix_title, short_headings
 
 
 def entry(one: Difference, names: Names) -> Compared:

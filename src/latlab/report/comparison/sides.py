@@ -15,9 +15,9 @@ from latlab.analysis.comparison.configuration import Configuration, configuratio
 from latlab.analysis.comparison.words import Path as FigurePath
 from latlab.analysis.comparison.words import Tolerance
 from latlab.model.errors import LabError, LatlabError, UsageError
+from latlab.model.facts import flatten
 from latlab.model.metrics import METRICS_BY_NAME
 from latlab.recordings.run_folder import CellFolder, RunFolder
-from latlab.report.testbed import flatten
 from latlab.result import Result, load_result
 from latlab.result.comparison import Differing
 from latlab.scenario import format_duration, format_size, limits, load_scenario, parse_duration
