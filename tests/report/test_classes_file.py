@@ -10,10 +10,11 @@ import pyarrow.parquet as pq  # type: ignore[import-untyped]
 import pytest
 
 from latlab.analysis.anomalies import NAMES
+from latlab.evaluation.classes import write_classes
+from latlab.evaluation.run import make_result
 from latlab.model.errors import LabError
 from latlab.recordings.run_folder import CellFolder, RunFolder
 from latlab.report.build import write_report
-from latlab.report.result import make_result, write_classes
 
 
 @pytest.fixture(scope="module")

@@ -12,12 +12,13 @@ import pytest
 import yaml
 from rich.console import Console
 
+from latlab.evaluation.gates import Promised, scenario_ports, schedules
 from latlab.gates_listing import BAR_COLUMNS, bars, print_gates
 from latlab.model.errors import UsageError
 from latlab.model.part import Keys
 from latlab.report.charts.gates import gates_chart
 from latlab.report.charts.sheet import COLOURS, LOST_COLOUR, QUIET, DrawnLines
-from latlab.report.gates import Promised, as_document, departs_when, scenario_ports, schedules
+from latlab.report.gates import as_document, departs_when
 from latlab.result.places import matrix_titles
 from latlab.scenario import MatrixCell, load_scenario
 from support.report.charts import lines, overlapping, texts

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from lxml import etree  # type: ignore[import-untyped]
 
-from latlab.report.comparison.document import compare
-from latlab.report.comparison.sides import wanted
+from latlab.evaluation.comparison.document import compare
+from latlab.evaluation.comparison.wanted import wanted
 from latlab.report.junit import comparison_junit, result_junit
 from latlab.result.store import typed
 from support.report.compared import write_figures_run

@@ -8,10 +8,10 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
+from latlab.evaluation.comparison.document import compare, exit_code
+from latlab.evaluation.comparison.wanted import Wanted, wanted
 from latlab.model.errors import UsageError
-from latlab.report.comparison.document import compare, exit_code
 from latlab.report.comparison.lines import powerless
-from latlab.report.comparison.sides import Wanted, wanted
 from latlab.report.junit import comparison_junit
 from latlab.result.comparison import Compared, ComparisonDocument, Regression
 from support.report.compared import write_figures_run

@@ -16,15 +16,16 @@ from typer.testing import CliRunner
 
 from latlab.analysis.words import duration
 from latlab.cli import app
+from latlab.evaluation.run import make_result
+from latlab.evaluation.thresholds import threshold_values, thresholds_of
 from latlab.model.errors import LabError
 from latlab.model.rules import NAMES, RULES
 from latlab.model.thresholds import Thresholds
 from latlab.recordings.run_folder import RunFolder
 from latlab.report.build import write_report
 from latlab.report.markdown import result_markdown
-from latlab.report.result import make_result
 from latlab.report.terminal import print_result
-from latlab.report.verdict import off_lines, threshold_lines, threshold_values, thresholds_of
+from latlab.report.verdict import off_lines, threshold_lines
 from latlab.result.store import typed
 from latlab.scenario import Trust
 

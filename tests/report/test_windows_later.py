@@ -13,6 +13,8 @@ import pytest
 from rich.console import Console
 
 from latlab.cli import main
+from latlab.evaluation.run import make_result
+from latlab.evaluation.windows import chosen_later
 from latlab.model.errors import UsageError
 from latlab.recordings.run_folder import RunFolder
 from latlab.report.anomalies import CHOSEN_HEADINGS, CHOSEN_TITLE, chosen_rows
@@ -20,9 +22,7 @@ from latlab.report.answer import answer
 from latlab.report.build import write_report
 from latlab.report.document import Lines, Table
 from latlab.report.markdown import result_markdown
-from latlab.report.result import make_result
 from latlab.report.terminal import print_result
-from latlab.report.windows import chosen_later
 from latlab.result.store import typed
 from latlab.synthetic import Description, generate, write_run
 from latlab.synthetic.description import Noise, Swing

@@ -8,6 +8,7 @@ from typing import Final
 
 from latlab.analysis.reception import RECEPTION
 from latlab.analysis.words import left_out_text, plural
+from latlab.evaluation.gates import Scheduled
 from latlab.model.facts import flatten
 from latlab.model.labels import LABELS
 from latlab.model.metrics import METRIC_ORDER, METRICS, METRICS_BY_NAME, PROBE_METRICS, TIMER_METRICS, MetricKind
@@ -35,7 +36,12 @@ from latlab.report.document import (
     bad_if,
     filled,
 )
-from latlab.report.gates import ENTRY_HEADINGS, Scheduled, entry_rows, port_title, titles_of
+from latlab.report.gates import (
+    ENTRY_HEADINGS,
+    entry_rows,
+    port_title,
+    titles_of,
+)
 from latlab.report.published import headline
 from latlab.report.sections import (
     SECTIONS,

@@ -9,10 +9,11 @@ from typing import Final
 from latlab.analysis.counts import counted
 from latlab.analysis.imported import TOLD
 from latlab.analysis.way import ONE_CLOCK, interval_name
+from latlab.analysis.words import duration
+from latlab.evaluation.comparison.cells import sent_otherwise
 from latlab.model.labels import IMPORTED
 from latlab.model.metrics import IMPORTED_METRICS, METRICS_BY_NAME, PROBE_METRICS, TIMER_METRICS
-from latlab.report.launches import early_notes
-from latlab.report.testbed import label_text, sent_otherwise
+from latlab.report.testbed import label_text
 from latlab.report.text import bound, microseconds, whole
 from latlab.result.places import (
     cell_name,
@@ -384,6 +385,21 @@ def stream_title(result: Result, name: str) -> str:
         return f"{name}, {block.talker}"
     way = "⇄" if block.probe and block.probe.leg is None else "→"
     return f"{name}, {block.talker} {way} {block.listener}"
+
+
+def early_notes(blocks: Sequence[tuple[str, Stream]], metric: str) -> Iterator[str]:
+    """A sentence for each stream that has figures below zero because its etf sends before the launch time."""
+    found: dict[str, dict[int, None]] = {}
+    for name, block in blocks:
+        figures, early_ns = block.metrics.get(metric), block.early_ns
+        if early_ns and figures and figures.from_ == "launch" and (figures.min or 0) < 0:
+            found.setdefault(name, {})[early_ns] = None
+    for name, deltas in found.items():
+        early = " or ".join(map(duration, deltas))
+        yield (
+            f"{name}: below zero because etf sends each packet {early} (its delta) before the launch time, and no "
+            "network card delays it until then; arrival_offset does not include this"
+        )
 
 
 def sourced(figure: str, source: str | None) -> str:

@@ -10,7 +10,7 @@ from typing import Any, Final
 from latlab.analysis.accept import EXCEEDED
 from latlab.analysis.counts import counted
 from latlab.analysis.words import duration, plural, rate
-from latlab.model.metrics import TIMER_METRICS
+from latlab.model.metrics import METRIC_ORDER, TIMER_METRICS
 from latlab.model.reasons import Reason, verdict
 from latlab.model.rules import OTHERS, RULES
 from latlab.recordings.cell import Load, RecordedCell
@@ -124,6 +124,17 @@ def default_metrics(result: Result) -> tuple[str, ...]:
     about = [named] if (named := headline(result)) else []
     watched = _WATCHED if any(cell.flows for cell in result.cells) else ()
     return tuple(dict.fromkeys((*about, *published, *first, *DEFAULT_METRICS, *watched, *waited)))
+
+
+def shown_metrics(result: Result) -> tuple[str, ...]:
+    """The metrics of which tables are printed unless others are asked for: of imported cells all that there are."""
+    is_imported = any(cell.imported for cell in result.cells)
+    return result.metric_names(METRIC_ORDER) if is_imported else default_metrics(result)
+
+
+def has_others(result: Result) -> bool:
+    """Whether it has figures of other programs, or of their packets."""
+    return any(cell.imported or cell.flows for cell in result.cells)
 
 
 def parts_of(name: str, shown: Shown) -> list[Part]:

@@ -10,6 +10,7 @@ from typing import Final
 
 from latlab.analysis.axis import log_axis
 from latlab.analysis.words import plural
+from latlab.evaluation.comparison.cells import FEWEST
 from latlab.model.errors import LatlabError
 from latlab.model.metrics import METRIC_ORDER, METRICS_BY_NAME
 from latlab.model.part import VERDICTS
@@ -25,8 +26,6 @@ from latlab.scenario import Scenario, cells, load_scenario
 from latlab.scenario.models import Room, room
 from latlab.scenario.units import SIZE, Quantity, numbers
 
-FEWEST: Final = 3
-"""Values of a key from which on its lines say more than a table."""
 BESIDE: Final = 3
 """Lines of cells in one panel: with more, it is not clear which maximum belongs to which median."""
 _OF_SEVERAL: Final = ("p50", "max")
@@ -88,12 +87,6 @@ class _Candidate:
         """Those of one kind are drawn together: whole probes, each over its own key."""
         is_probes_own = self.key == f"probes.{self.stream}.{self.heading}"
         return (self.metric, self.heading, *(() if is_probes_own else (self.stream, self.key)))
-
-
-def is_swept(result: Result, key: str) -> bool:
-    """Whether a key of the matrix has so many sizes, or durations, that figures are drawn over it."""
-    values = {dimension_text(cell.cell[key]): cell.cell[key] for cell in result.cells if key in cell.cell}
-    return len(values) >= FEWEST and numbers(list(values.values())) is not None
 
 
 def belongs(key: str, stream: str) -> bool:

@@ -12,13 +12,11 @@ from latlab.analysis.comparison.effect import ALPHA, critical
 from latlab.analysis.comparison.words import JudgedComparison, Names, sentence
 from latlab.analysis.statistics import PERCENTILES
 from latlab.model.labels import LABELS
-from latlab.report.text import microseconds
 from latlab.result.comparison import (
     AllRepetitions,
     Compared,
     ComparedLosses,
     ComparedSide,
-    ComparisonDocument,
     MainFamily,
     Regression,
     SideLosses,
@@ -166,23 +164,6 @@ def together_entries(found: Sequence[Difference], sides: Mapping[str, str]) -> l
                 **ends,
             )
     return list(entries.values())
-
-
-def together_lines(document: ComparisonDocument) -> Iterator[str]:
-    """A line for each entry of a comparison document, in µs."""
-    several = len({(one.stream, one.metric) for one in document.together}) > 1
-    cells = {(one.name, one.slug) for one in document.together}
-    slugs = len(cells) > len({name for name, _ in cells})
-    for one in document.together:
-        whose = [one.name, *([one.slug] if slugs else []), *([one.stream, one.metric] if several else [])]
-        least, most = f"min {microseconds(one.min)}", f"max {microseconds(one.max)}"
-        percentiles = (
-            f"{name.replace('_', '.')} {' … '.join(dict.fromkeys(map(microseconds, ends)))}"
-            for name in PERCENTILES
-            if (ends := getattr(one, name))
-        )
-        figures = ", ".join((f"n {one.n}", least, *percentiles, most))
-        yield f"{', '.join(whose)}, {one.repeats} repetitions: {figures}"
 
 
 # What has to be known of a comparison before it is believed, a sentence each.
