@@ -69,7 +69,7 @@ def render(
     scheduled: Scheduled = (),
 ) -> Page:
     """The page of this run. strips: (stream, metric) → what `repeats.drawn` gives; sweeps: what `sweeps.sweeps` gives;
-    scheduled: what `charts.gates.run_schedules` gives.
+    scheduled: what `evaluation.gates.run_schedules` gives.
 
     Nothing from the run reaches the page unescaped, and the page's own policy lets no script run but ours.
     """

@@ -73,7 +73,7 @@ def page_metrics(result: Result) -> tuple[str, ...]:
 
 def page_sections(shown: Shown, folder: RunFolder, sweeps: Sequence[Sweep], scheduled: Scheduled) -> list[Section]:
     """The sections that have something to show. sweeps: what `sweeps.sweeps` gives; scheduled: what
-    `charts.gates.run_schedules` gives.
+    `evaluation.gates.run_schedules` gives.
     """
     label = shown.label
     sections = [
