@@ -89,7 +89,7 @@ def few_valued(folder: RunFolder, which: str) -> None:
 
 def measure(folder: RunFolder, *, profiled: bool) -> dict[str, float | int]:
     """Seconds of the clock and of the processor, this process's peak memory, and how many packets there were."""
-    from latlab.report.result import cell_result
+    from latlab.evaluation.cell import cell_result
 
     (cell,) = folder.cells()
     began, used = time.perf_counter(), time.process_time()

@@ -18,7 +18,7 @@ from pathlib import Path
 import yaml
 from bed import need_root
 
-from latlab.report.result import make_result
+from latlab.evaluation.run import make_result
 from latlab.run.matrix import run
 from latlab.scenario import load_scenario
 from latlab.testbed.images import build_image

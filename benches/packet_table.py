@@ -57,7 +57,7 @@ def main() -> None:
 
 def measure(folder: CellFolder) -> dict[str, float | int]:
     """Seconds of the join and of the analysis, this process's peak memory, the table's size on disk."""
-    from latlab.report.result import cell_result
+    from latlab.evaluation.cell import cell_result
 
     began = time.perf_counter()
     build_packets(folder)

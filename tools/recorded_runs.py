@@ -25,12 +25,12 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
+from latlab.evaluation.comparison.document import compare
+from latlab.evaluation.comparison.wanted import wanted
+from latlab.evaluation.run import make_result
 from latlab.imports.base import Given
 from latlab.imports.write import import_files
 from latlab.recordings.run_folder import RunFolder
-from latlab.report.comparison.document import compare
-from latlab.report.comparison.sides import wanted
-from latlab.report.result import make_result
 from latlab.run.watch import finish_watch, is_unfinished_watch
 from latlab.synthetic import generate, write_run
 from latlab.synthetic_file import read_description

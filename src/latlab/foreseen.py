@@ -12,12 +12,12 @@ from dataclasses import replace
 
 from latlab.analysis.evidence import Evidence
 from latlab.analysis.trust import judge, without_waived
+from latlab.evaluation.thresholds import thresholds_of
 from latlab.model.errors import LatlabError
 from latlab.model.facts import Facts
 from latlab.model.labels import MEASURED
 from latlab.model.reasons import Reason
 from latlab.recordings.cell import Guest, Ready, RecordedAgent, RecordedCell, RecordedRealtime
-from latlab.report.verdict import thresholds_of
 from latlab.run.entries import stream_entries
 from latlab.run.probe_specs import pings, timers
 from latlab.run.specs import listeners, talkers

@@ -9,12 +9,19 @@ from rich.console import Console
 from latlab.analysis.gate_port import GatePort, Interference
 from latlab.analysis.promise import Promise, lattice_of
 from latlab.analysis.words import duration, plural
+from latlab.evaluation.gates import Promised
 from latlab.model.part import Keys
 from latlab.report.columns import print_sentence, print_table
 from latlab.report.document import Table
-from latlab.report.gates import ENTRY_HEADINGS, Promised, departs, entry_rows, port_title, short
-from latlab.report.places import matrix_titles
+from latlab.report.gates import (
+    ENTRY_HEADINGS,
+    departs,
+    entry_rows,
+    port_title,
+    short,
+)
 from latlab.report.text import exact
+from latlab.result.places import matrix_titles
 
 BAR_COLUMNS = 80
 """Labels and bars together: what every terminal and every log has room for."""

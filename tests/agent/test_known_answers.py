@@ -13,8 +13,8 @@ import polars as pl
 import pytest
 
 import latlab
+from latlab.evaluation.run import make_result
 from latlab.recordings.run_folder import CellFolder, RunFolder
-from latlab.report.result import make_result
 from support.agent.bed import Bed
 from support.agent.relay import Relay, Rule, double, drop, hold, stall, swap_pairs
 from support.agent.streams import MS, Measured, Measurement, Stream, relayed

@@ -21,10 +21,10 @@ import pytest
 from rich.console import Console
 
 from latlab.analysis.around import joined
+from latlab.evaluation.run import make_result
 from latlab.model.errors import LabError, UsageError
 from latlab.recordings.arrow import read_recording
 from latlab.recordings.run_folder import RunFolder
-from latlab.report.result import make_result
 from latlab.report.rows import between_hops
 from latlab.report.terminal import print_answer
 from latlab.run.watch import finish_watch, is_unfinished_watch

@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
+from latlab.evaluation.comparison.document import compare
+from latlab.evaluation.comparison.wanted import wanted
+from latlab.evaluation.run import make_result
 from latlab.imports.write import import_files
 from latlab.model.errors import UsageError
 from latlab.recordings.run_folder import RunFolder
-from latlab.report.comparison.document import compare
 from latlab.report.comparison.lines import remarks
-from latlab.report.comparison.sides import wanted
-from latlab.report.result import make_result
 from latlab.result.comparison import ComparisonDocument
 from support.imports.files import CAPTURED
 

@@ -13,10 +13,10 @@ import pyarrow as pa  # type: ignore[import-untyped]
 import pytest
 from pyarrow import ipc
 
+from latlab.evaluation.cell import cell_result
 from latlab.model.errors import LabError
 from latlab.recordings.packets import build_packets, read_findings, whole_packets
 from latlab.recordings.run_folder import CellFolder
-from latlab.report.result import cell_result
 from support.recordings import TAI_MINUS_REAL, Row, cell_document, checked_bytes, recording_bytes, stream_of
 
 START = 1_000_000_000

@@ -12,9 +12,9 @@ import polars as pl
 import pytest
 
 from latlab.analysis.summary import summarise_cell
+from latlab.evaluation.cell import flow_reasons
 from latlab.recordings.cell import ClockEdge, ClockWindow, RecordedCell, WatchedBy, WatchedFlow, WatchedPoint
 from latlab.recordings.run_folder import CellFolder
-from latlab.report.flows import flow_reasons
 from latlab.result.types import Cell
 from latlab.run.flows import FlowsRead, flow_recording, read_flows
 from support.recordings import RUN_ID, recording_bytes

@@ -11,10 +11,10 @@ import polars as pl
 import pytest
 
 import latlab
+from latlab.evaluation.run import make_result
 from latlab.model.errors import LabError, UsageError
 from latlab.recordings.packets import build_packets
 from latlab.recordings.run_folder import RunFolder
-from latlab.report.result import make_result
 from latlab.result.store import schema_text
 from support.recordings import cell_document, stream_of, write_cell
 

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
+from latlab.evaluation.run import make_result
 from latlab.report.build import write_report
-from latlab.report.result import make_result
 from support.report.browser import Browser, violations
 from support.report.marked import write_marked_run
 

@@ -12,6 +12,7 @@ import polars as pl
 import pytest
 from rich.console import Console
 
+from latlab.evaluation.run import make_result
 from latlab.recordings.run_folder import RunFolder
 from latlab.report.anomalies import (
     HEADINGS,
@@ -26,7 +27,6 @@ from latlab.report.anomalies import (
 from latlab.report.build import write_report
 from latlab.report.document import Lines
 from latlab.report.markdown import escaped, result_markdown
-from latlab.report.result import make_result
 from latlab.report.sections import Shown, parts_of
 from latlab.report.terminal import print_result
 from latlab.result.store import typed

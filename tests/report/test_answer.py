@@ -20,8 +20,8 @@ from latlab.recordings.run_folder import RunFolder
 from latlab.report.answer import answer, next_commands
 from latlab.report.document import OneOf
 from latlab.report.html import render
-from latlab.report.places import listed
 from latlab.report.terminal import print_answer
+from latlab.result.places import listed
 from latlab.result.store import typed
 from support.report.compared import with_comparisons, write_figures_run
 from support.report.matrix import REPEATS, TITLES

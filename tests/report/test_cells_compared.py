@@ -12,10 +12,10 @@ import pytest
 
 from latlab.analysis.comparison.compare import ONE_REPETITION
 from latlab.analysis.comparison.words import at_least
+from latlab.evaluation.comparison.document import compare
+from latlab.evaluation.comparison.wanted import Wanted
 from latlab.report.charts.comparison import compared_metrics, panel
-from latlab.report.comparison.document import compare
 from latlab.report.comparison.lines import probability
-from latlab.report.comparison.sides import Wanted
 from latlab.report.markdown import escaped, result_markdown
 from latlab.result.comparison import Compared
 from latlab.result.store import typed

@@ -10,11 +10,11 @@ import pytest
 from pyarrow import ipc
 
 from latlab.analysis.words import duration
+from latlab.evaluation.run import make_result
 from latlab.recordings.arrow import FORMAT, SCHEMAS
 from latlab.recordings.run_folder import RunFolder
 from latlab.report.build import write_report
 from latlab.report.charts.clocks import HEIGHT, WIDTH, ClockChart, clock_charts
-from latlab.report.result import make_result
 
 OFFSETS_NS = [None, -40, 60, None, 10]
 PORT: dict[str, Any] = {

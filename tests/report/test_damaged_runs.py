@@ -18,11 +18,11 @@ from rich.console import Console
 
 import latlab
 import latlab.cli
+from latlab.evaluation.run import make_result
 from latlab.listing import print_runs
 from latlab.model.errors import EXIT_LAB, EXIT_USAGE, LatlabError, making_sense_of
 from latlab.recordings.run_folder import RunFolder, list_runs
 from latlab.report.build import write_report
-from latlab.report.result import make_result
 from latlab.synthetic import Description, generate, write_run
 from latlab.synthetic.description import Stall, SyntheticGates
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
+from latlab.evaluation.run import make_result
 from latlab.recordings.run_folder import RunFolder
 from latlab.report.build import write_report
 from latlab.report.files import FIGURES, figures_csv
@@ -61,3 +62,14 @@ def test_links_of_the_page_lead_to_files_that_are_there(new_run: Callable[..., P
     assert {FIGURES, "result.json", "scenario.yaml"} <= set(addresses)
     assert [one for one in addresses if not (run / unquote(one)).is_file()] == []
     assert {run / unquote(one) for one in addresses if one.endswith(".parquet")} == set(run.rglob("packets.parquet"))
+
+
+def test_the_page_links_to_what_is_the_matter_with_each_packet(brief_run: Path) -> None:
+    run = RunFolder(brief_run)
+    make_result(run)
+    page = write_report(run, formats=()).read_text()
+    measured = [cell for cell in run.cells() if cell.cell().status == "ok"]
+    assert measured
+    for cell in measured:
+        relative = cell.classes_path.relative_to(run.path).as_posix()
+        assert f'<a href="{relative.replace("=", "%3D")}" download>' in page

@@ -20,6 +20,7 @@ from rich.console import Console
 from latlab.analysis.described import clock_source
 from latlab.analysis.metrics import metric_values
 from latlab.analysis.summary import JudgedCell
+from latlab.evaluation.run import exit_code, judged_result
 from latlab.model.metrics import METRICS_BY_NAME
 from latlab.recordings.cell import ClockEdge
 from latlab.recordings.run_folder import RunFolder
@@ -27,7 +28,6 @@ from latlab.report import repeats
 from latlab.report.html import render
 from latlab.report.payload import PAGE_BYTES
 from latlab.report.published import headline_tables
-from latlab.report.result import exit_code, judged_result
 from latlab.report.rows import summaries
 from latlab.report.terminal import print_result
 from latlab.report.testbed import label_reasons

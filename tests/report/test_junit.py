@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 from lxml import etree  # type: ignore[import-untyped]
 
-from latlab.report.comparison.document import compare
-from latlab.report.comparison.sides import wanted
+from latlab.evaluation.comparison.document import compare
+from latlab.evaluation.comparison.wanted import wanted
+from latlab.report.comparison.lines import powerless
 from latlab.report.junit import comparison_junit, result_junit
 from latlab.result.store import typed
 from support.report.compared import write_figures_run
@@ -163,3 +164,24 @@ def test_what_cannot_be_judged_is_skipped_and_a_lost_cell_is_an_error(tmp_path: 
 def test_a_cell_that_the_new_run_does_not_have_is_skipped(tmp_path: Path) -> None:
     found = suites(against(tmp_path, {"tap": OLD}))
     assert kinds(found["cells without a pair"]) == {"baseline only: bridge xdp": "skipped"}
+
+
+def test_a_comparison_without_the_power_for_its_threshold_is_skipped_or_fails_as_asked_for(tmp_path: Path) -> None:
+    write_figures_run(tmp_path / "old", {"tap": OLD})
+    write_figures_run(tmp_path / "new", {"tap": (700.0, 900.0, 1100.0, 600.0, 850.0)})
+    asked = wanted(statistics=["p50"], thresholds=["control.latency.p50=5us"])
+    document = compare(["new"], tmp_path, asked, baseline="old")
+    assert powerless(document).startswith("The one threshold cannot be checked: too few repetitions ")
+    for need_power, kind in ((False, "skipped"), (True, "failure")):
+        (case,) = parsed(comparison_junit(document, need_power=need_power)).iter("testcase")
+        assert [(child.tag, child.get("type")) for child in case] == [(kind, "too coarse")]
+
+
+def test_a_comparison_with_the_power_for_its_threshold_passes_where_power_is_needed(tmp_path: Path) -> None:
+    write_figures_run(tmp_path / "old", {"tap": OLD})
+    asked = wanted(statistics=["p50"], thresholds=["control.latency.p50=200us"])
+    write_figures_run(tmp_path / "new", {"tap": OLD})
+    document = compare(["new"], tmp_path, asked, baseline="old")
+    assert powerless(document) == ""
+    (case,) = parsed(comparison_junit(document, need_power=True)).iter("testcase")
+    assert [child.tag for child in case] == ["system-out"]

@@ -11,12 +11,12 @@ import pytest
 from rich.console import Console
 
 from latlab.analysis.words import duration
+from latlab.evaluation.run import make_result
 from latlab.recordings.run_folder import RunFolder
 from latlab.report import anomalies
 from latlab.report.anomalies import LIMITS_HEADINGS, bursts_text, late_note, late_rows, late_text
 from latlab.report.build import write_report
 from latlab.report.markdown import result_markdown
-from latlab.report.result import make_result
 from latlab.report.terminal import print_result
 from latlab.result.store import typed
 from latlab.result.types import LateLimits, Result, Stream

@@ -9,9 +9,9 @@ from xml.etree import ElementTree as ET
 import pytest
 from rich.console import Console
 
-from latlab.report.comparison.document import compare, exit_code
+from latlab.evaluation.comparison.document import compare, exit_code
+from latlab.evaluation.comparison.wanted import wanted
 from latlab.report.comparison.shown import comparison_markdown, print_comparison
-from latlab.report.comparison.sides import wanted
 from latlab.report.junit import comparison_junit
 from latlab.result.comparison import ComparisonDocument
 from support.report.compared import write_figures_run

@@ -11,6 +11,7 @@ import polars as pl
 import pytest
 
 from latlab.analysis.anomalies import NAMES
+from latlab.evaluation.run import make_result
 from latlab.recordings.cell import RecordedCell, RecordedStream
 from latlab.recordings.run_folder import RunFolder
 from latlab.report.charts import series
@@ -26,7 +27,6 @@ from latlab.report.marks import (
     marks_of,
     page_marks,
 )
-from latlab.report.result import make_result
 from latlab.report.view import View, view
 from latlab.result.store import typed
 from latlab.result.types import Stream

@@ -17,11 +17,11 @@ from rich.console import Console
 from latlab.analysis.evidence import Evidence
 from latlab.analysis.summary import JudgedCell, summarise_cell
 from latlab.analysis.trust import judge
+from latlab.evaluation.run import judged_result
 from latlab.recordings.run_folder import RunFolder
 from latlab.report.build import write_report
 from latlab.report.junit import result_junit
 from latlab.report.markdown import result_markdown
-from latlab.report.result import judged_result
 from latlab.report.terminal import print_result
 from latlab.result.store import typed
 

@@ -13,10 +13,17 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from latlab.analysis.axis import common_axis
+from latlab.analysis.words import rate
+from latlab.model.facts import flatten
 from latlab.report.payload import embedded, packed
-from latlab.report.places import matrix_title, short_headings
-from latlab.report.testbed import compare_facts, flatten
-from latlab.report.text import limit, microseconds, plain, rate, short_count
+from latlab.report.testbed import compare_facts
+from latlab.report.text import (
+    limit,
+    microseconds,
+    plain,
+    short_count,
+)
+from latlab.result.places import matrix_title, short_headings
 
 SAFE = 2**52
 

@@ -9,11 +9,11 @@ from typing import Any
 
 from rich.console import Console
 
+from latlab.evaluation.run import make_result
 from latlab.recordings.run_folder import RunFolder
 from latlab.report.html import render
 from latlab.report.markdown import result_markdown
 from latlab.report.published import headline_tables, published_tables
-from latlab.report.result import make_result
 from latlab.report.sections import default_metrics
 from latlab.report.terminal import print_result
 from latlab.report.text import exact

@@ -9,10 +9,11 @@ from typing import Any
 import pytest
 import yaml
 
+from latlab.evaluation.gates import run_schedules
 from latlab.model.part import Keys
 from latlab.recordings.run_folder import RunFolder
 from latlab.report.build import write_report
-from latlab.report.charts.gates import gates_chart, port_chart, run_schedules
+from latlab.report.charts.gates import gates_chart, port_chart
 from latlab.report.gates import entry_rows, port_title
 from support.report.charts import lines, points, texts
 

@@ -15,12 +15,12 @@ from latlab.analysis.axis import log_axis
 from latlab.recordings.run_folder import RunFolder
 from latlab.report.charts.sheet import ANY_COLOUR, write_chart
 from latlab.report.charts.sweep import StatisticReach, Sweep, SweepPoint, sweep_chart, sweep_table
-from latlab.report.charts.sweeps import FrameRooms, belongs, numbers, sweeps
+from latlab.report.charts.sweeps import FrameRooms, belongs, sweeps
 from latlab.report.legend import Looks
 from latlab.report.rows import summaries
 from latlab.result.store import typed
 from latlab.scenario.models import Room
-from latlab.scenario.units import DURATION, SIZE
+from latlab.scenario.units import DURATION, SIZE, numbers
 from support.report.charts import lines, overlapping, points, texts
 from support.report.swept import REPEATS, figures, write_several_run, write_swept_run
 

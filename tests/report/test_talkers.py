@@ -5,10 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from latlab.evaluation.cell import launches_of
 from latlab.recordings.cell import RecordedCell
 from latlab.report.answer import answer
 from latlab.report.document import Lines, Table
-from latlab.report.launches import early_notes, launches_of
+from latlab.report.rows import early_notes
 from latlab.report.sections import TALKERS_HEADINGS, Shown, parts_of, talker_rows
 from latlab.result.types import Result, Stream
 from latlab.scenario import Scenario, load_scenario

@@ -10,8 +10,8 @@ import pytest
 from rich.console import Console
 
 from latlab.analysis.summary import JudgedCell
+from latlab.evaluation.run import judged_result
 from latlab.report.document import Table
-from latlab.report.result import judged_result
 from latlab.report.rows import counted_title, summaries
 from latlab.report.sections import Shown, parts_of
 from latlab.report.terminal import print_parts, print_result

@@ -12,10 +12,10 @@ import pytest
 import yaml
 from rich.console import Console
 
+from latlab.evaluation.run import make_result
 from latlab.recordings.run_folder import RunFolder
 from latlab.report.build import write_report
 from latlab.report.markdown import result_markdown
-from latlab.report.result import make_result
 from latlab.report.sections import default_metrics
 from latlab.report.terminal import print_result
 from latlab.result.store import typed

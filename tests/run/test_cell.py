@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from latlab.report.result import make_result
+from latlab.evaluation.run import make_result
 from latlab.run.events import CellEnded, CellStarted, Event, Packets, Phase, RunStarted
 from latlab.run.matrix import run
 from latlab.scenario import load_scenario

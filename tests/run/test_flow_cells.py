@@ -21,10 +21,10 @@ from rich.console import Console
 
 from latlab.analysis.around import joined
 from latlab.analysis.interrupts import SWITCH
+from latlab.evaluation.run import make_result
 from latlab.recordings.arrow import read_recording
 from latlab.report.build import write_report
 from latlab.report.markdown import result_markdown
-from latlab.report.result import make_result
 from latlab.report.sections import default_metrics
 from latlab.report.terminal import print_answer
 from latlab.report.traces import trace_tables

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
+from latlab.evaluation.gates import scenario_ports
 from latlab.hosts import LocalMachine
 from latlab.model.errors import LabError
-from latlab.report.gates import scenario_ports
 from latlab.run.clock_legs import needed_legs
 from latlab.run.entries import stream_entries
 from latlab.run.probe_specs import ping_spec, pong_spec

@@ -11,8 +11,8 @@ from typing import Any
 
 import yaml
 
+from latlab.evaluation.run import make_result
 from latlab.recordings.run_folder import CellFolder, RunFolder
-from latlab.report.result import make_result
 from latlab.run.events import Event, Listener, Phase, ignore
 from latlab.run.matrix import run
 from latlab.scenario import load_scenario

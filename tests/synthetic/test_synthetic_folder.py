@@ -8,10 +8,10 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+from latlab.evaluation.run import make_result
 from latlab.notebook import load
 from latlab.recordings.run_folder import RunFolder
 from latlab.report.build import write_report
-from latlab.report.result import make_result
 from latlab.synthetic import Description, generate, write_run
 from latlab.synthetic.description import Duplicates, MissedSlots, Stall, Swing, SyntheticGates, Throttling
 

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 import yaml
 
+from latlab.evaluation.run import exit_code, make_result
 from latlab.recordings.run_folder import RunFolder
-from latlab.report.result import exit_code, make_result
 from latlab.result.store import typed
 from support.command import SMALL, Ended, FinishedRun, Place, read
 

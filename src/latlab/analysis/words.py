@@ -1,10 +1,10 @@
-"""How durations and shares are written for people, in reasons and limits."""
+"""How durations, rates and shares are written for people, in reasons and limits."""
 
 from __future__ import annotations
 
 import re
 
-from latlab.model.units import TIMES_SHOWN
+from latlab.model.units import PREFIXES_SHOWN, TIMES_SHOWN
 
 _DURATION = re.compile(r"(\d+(?:\.\d+)?) (s|ms|µs|ns)\b")
 
@@ -54,3 +54,13 @@ def minus(text: str) -> str:
 def percent(share: float, digits: int = 4) -> str:
     """A share of one, `digits` significant digits: 0.001 is "0.1%"."""
     return f"{100 * share:.{digits}g}%"
+
+
+def rate(per_s: float | None, unit: str) -> str:
+    """A rate with three digits and a decimal prefix, as "812 Mbit/s"; blank where there is none."""
+    if per_s is None:
+        return ""
+    for step, prefix in PREFIXES_SHOWN:
+        if abs(per_s) >= step:
+            return f"{per_s / step:.3g} {prefix}{unit}"
+    return f"{per_s:.3g} {unit}"

@@ -105,9 +105,9 @@ def compare(
         # In CI: is the new run worse than the baseline by more than 10 %?
         latlab compare new --baseline old --threshold control.latency.p99=10%
     """
-    from latlab.report.comparison import document as comparing
+    from latlab.evaluation.comparison import document as comparing
+    from latlab.evaluation.comparison.wanted import wanted
     from latlab.report.comparison.shown import comparison_markdown, print_comparison
-    from latlab.report.comparison.sides import wanted
     from latlab.report.junit import comparison_junit
 
     if need_power and not threshold:

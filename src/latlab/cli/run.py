@@ -121,7 +121,7 @@ def report(
         # For a CI job
         latlab report --junit latlab.xml --strict
     """
-    from latlab.report.windows import chosen_later
+    from latlab.evaluation.windows import chosen_later
 
     _check_metrics(metric)
     _check_format(printed)
@@ -202,9 +202,7 @@ def show(
 
 @reads_files
 def _show(folder: Any, wanted: Sequence[str], *, as_json: bool, metrics: list[str] | None) -> None:
-    from latlab.report.flows import has_flows
-    from latlab.report.imported import is_imported, shown_metrics
-    from latlab.report.sections import SECTIONS, Shown, default_metrics
+    from latlab.report.sections import SECTIONS, Shown, has_others, shown_metrics
     from latlab.report.terminal import print_answer, print_section
     from latlab.result import load_result
 
@@ -214,8 +212,8 @@ def _show(folder: Any, wanted: Sequence[str], *, as_json: bool, metrics: list[st
     result = load_result(folder)
     console = open_console()
     metrics = _there(metrics, result)
-    every = bool(metrics) or is_imported(result) or has_flows(result)
-    metrics = metrics or list(shown_metrics(result) if is_imported(result) else default_metrics(result))
+    every = bool(metrics) or has_others(result)
+    metrics = metrics or list(shown_metrics(result))
     if not wanted:
         print_answer(result, metrics, console, every=every)
     for name in SECTIONS if _ALL in wanted else wanted:
@@ -281,12 +279,11 @@ def report_run(
 ) -> int:
     """The exit code; the result is written and printed, and the report is written."""
     from latlab.console import make_console, told_while
+    from latlab.evaluation.run import exit_code, make_result
+    from latlab.evaluation.scenario import unread_limits
     from latlab.report.build import write_report
     from latlab.report.charts.files import picture_process
-    from latlab.report.flows import has_flows
-    from latlab.report.imported import is_imported, shown_metrics
-    from latlab.report.result import exit_code, make_result, unread_limits
-    from latlab.report.sections import default_metrics
+    from latlab.report.sections import has_others, shown_metrics
     from latlab.report.terminal import print_answer, print_result
 
     drawn = [one for one in formats or [PictureFormat.PNG] if one != PictureFormat.NONE]
@@ -301,7 +298,7 @@ def report_run(
         folder.write_run(folder.run() | {"exit_status": code})
         console.print("drawing the report", highlight=False)
         metrics = _there(metrics, result)
-        shown = metrics or (shown_metrics(result) if is_imported(result) else default_metrics(result))
+        shown = metrics or shown_metrics(result)
         pictured = None if formats else metrics or shown[:1]
         with told_while("drawing the report", console):
             page = write_report(folder, formats=drawn, pictured=pictured, beside=beside)
@@ -319,9 +316,7 @@ def report_run(
             console.print(*after, highlight=False, markup=False, soft_wrap=True)
         else:
             after += _next_lines(result, folder.path)
-            print_answer(
-                result, shown, console, every=bool(metrics) or is_imported(result) or has_flows(result), after=after
-            )
+            print_answer(result, shown, console, every=bool(metrics) or has_others(result), after=after)
     return code
 
 
@@ -340,9 +335,8 @@ def _next_lines(result: Result, path: Path) -> list[str]:
 
 def _there(asked: list[str] | None, result: Result) -> list[str] | None:
     """Those of these metrics that the run has; None: none was asked for, or it has none of them, which is said."""
-    from latlab.report.rows import metric_names
 
-    there = metric_names(result, ())
+    there = result.metric_names()
     found = [name for name in asked or () if name in there]
     if len(found) < len(asked or ()):
         missing = ", ".join(name for name in asked or () if name not in there)

@@ -113,8 +113,9 @@ def gates(
         latlab gates lab.yaml --picture gates.svg
     """
     from latlab.cli.ready_made import scenario_path
+    from latlab.evaluation.gates import promised_groups
     from latlab.gates_listing import print_gates
-    from latlab.report.gates import as_document, promised_groups
+    from latlab.report.gates import as_document
     from latlab.scenario import load_scenario
 
     loaded = load_scenario(scenario_path(scenario, "gates", as_json=as_json))

@@ -87,3 +87,29 @@ def interfaces_in(facts: Facts | None) -> dict[str, InterfaceFacts]:
 def threads_in(facts: Facts | None) -> dict[str, ThreadFacts]:
     """Threads of a machine's programs that matter to packets, by name and number."""
     return fact(facts, "processes", "threads") or {}
+
+
+def flatten(facts: object) -> dict[str, str]:
+    """{dotted path: value as text} of nested facts; a list of plain values is one fact, joined by commas."""
+    found: dict[str, str] = {}
+    _flatten(facts, "", found)
+    return found
+
+
+def _flatten(facts: object, path: str, found: dict[str, str]) -> None:
+    """Puts what is below the path into found. There are ten thousands: none is copied on the way up."""
+    if isinstance(facts, Mapping):
+        for key, value in facts.items():
+            _flatten(value, f"{path}.{key}" if path else str(key), found)
+    elif not isinstance(facts, (list, tuple)):
+        found[path] = _text(facts)
+    elif any(isinstance(item, (Mapping, list, tuple)) for item in facts):
+        for number, item in enumerate(facts):
+            _flatten(item, f"{path}.{number}", found)
+    else:
+        found[path] = ", ".join(_text(item) for item in facts) or "none"
+
+
+def _text(value: object) -> str:
+    words = {None: "none", True: "yes", False: "no"}
+    return words[value] if value is None or isinstance(value, bool) else str(value)

@@ -251,3 +251,8 @@ IMPORTED_METRICS: Final[tuple[MetricKind, ...]] = (
 METRICS_BY_NAME: Final[Mapping[str, MetricKind]] = {
     metric.name: metric for metric in (*METRICS, *PROBE_METRICS, *TIMER_METRICS, *IMPORTED_METRICS)
 }
+
+
+_FIRST_METRICS: Final = (*(metric.name for metric in PROBE_METRICS), "latency", "latency_user")
+METRIC_ORDER: Final = (*_FIRST_METRICS, *(name for name in METRICS_BY_NAME if name not in _FIRST_METRICS))
+"""The metrics in the order a reader wants them: round trips, the article's latency, then the breakdown."""

@@ -30,6 +30,8 @@ def distrusted(strict: bool) -> tuple[Verdict, ...]:
 
 
 Status = Literal["ok", "failed", "interrupted", "not run", "unavailable"]
+UNAVAILABLE: Final = "unavailable"
+"""The status of a cell that this machine cannot build."""
 
 
 class DocumentPart(BaseModel):

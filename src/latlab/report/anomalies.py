@@ -11,8 +11,8 @@ from latlab.analysis.words import cause_in, duration, percent, plural
 from latlab.report import rows
 from latlab.report.document import Folded
 from latlab.report.intervals import NO_CLOCKS, NONE_LEFT
-from latlab.report.places import cell_title
 from latlab.report.text import microseconds, whole
+from latlab.result.places import cell_title
 from latlab.result.types import Anomaly, Chosen, Confidence, LateLimits, Range, Result, Statistics, Stream, Windows
 from latlab.scenario import format_duration
 

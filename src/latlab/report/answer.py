@@ -21,7 +21,6 @@ from latlab.report import anomalies, rows, text, unmeasured
 from latlab.report.charts.chain import percent
 from latlab.report.document import Group, Lines, OneOf, Section, Table
 from latlab.report.losses import lost_in, lost_text
-from latlab.report.places import dimension_text, listed
 from latlab.report.published import headline_tables, published_tables
 from latlab.report.sections import Cost, costs
 from latlab.report.testbed import label_reasons, label_text
@@ -29,6 +28,7 @@ from latlab.report.text import bound
 from latlab.report.verdict import grouped_reasons, stated
 from latlab.report.where import has_worst
 from latlab.result.comparison import Compared
+from latlab.result.places import dimension_text, listed
 from latlab.result.types import Limit, Losses, Result
 
 FIGURES: Final = (("p50", "p50"), ("p99", "p99"), ("max", "max"))
@@ -80,7 +80,7 @@ def answer(result: Result, metrics: Sequence[str], *, every: bool = False) -> li
 
 def metric_of(result: Result, metrics: Sequence[str]) -> str | None:
     """The first of the metrics that any stream has."""
-    present = rows.metric_names(result, metrics)
+    present = result.metric_names(metrics)
     return next((name for name in metrics if name in present), None)
 
 
@@ -122,7 +122,7 @@ def _figures(result: Result, metric: str) -> Iterator[OneOf | Table | Lines]:
 
 def _further(result: Result, metrics: Sequence[str]) -> Iterator[OneOf | Table | Lines]:
     """The tables of the other metrics, each below its formula."""
-    for metric in [name for name in metrics if name in rows.metric_names(result, metrics)][1:]:
+    for metric in [name for name in metrics if name in result.metric_names(metrics)][1:]:
         yield Lines([title(result, metric).rpartition(" · ")[2]])
         yield from _figures(result, metric)
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from pathlib import Path
 
+from latlab.evaluation.gates import run_schedules
 from latlab.model.errors import reads_files
 from latlab.recordings.run_folder import RunFolder, publishing
 from latlab.report.charts.files import Charts, PictureFiles, PictureProcess, remove_own_pictures
-from latlab.report.charts.gates import run_schedules
 from latlab.report.charts.sweeps import FrameRooms, sweeps
 from latlab.report.files import FIGURES, figures_csv
 from latlab.report.html import render

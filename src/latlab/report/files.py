@@ -13,8 +13,8 @@ from latlab.analysis.metrics import LOW_PERCENTILES
 from latlab.analysis.statistics import NAMES, PERCENTILES
 from latlab.recordings.run_folder import RunFolder
 from latlab.report import rows
-from latlab.report.places import cell_title
 from latlab.report.rows import VARIATION_FORMS
+from latlab.result.places import cell_title
 from latlab.result.types import Metric, Result, Statistics
 
 FIGURES: Final = "figures.csv"

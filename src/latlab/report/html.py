@@ -13,6 +13,7 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
+from latlab.evaluation.gates import Scheduled
 from latlab.model.labels import LABELS
 from latlab.recordings.run_folder import RunFolder
 from latlab.report import definitions, testbed
@@ -20,7 +21,6 @@ from latlab.report.answer import answer, metric_of, title
 from latlab.report.boxes import boxes
 from latlab.report.charts.sweep import Sweep
 from latlab.report.document import Fold, Pictured, Section, Table, Toned, Verbatim, filled
-from latlab.report.gates import Scheduled
 from latlab.report.marks import page_marks
 from latlab.report.page import page_metrics, page_sections
 from latlab.report.payload import PackedParts, embedded
@@ -69,7 +69,7 @@ def render(
     scheduled: Scheduled = (),
 ) -> Page:
     """The page of this run. strips: (stream, metric) → what `repeats.drawn` gives; sweeps: what `sweeps.sweeps` gives;
-    scheduled: what `charts.gates.run_schedules` gives.
+    scheduled: what `evaluation.gates.run_schedules` gives.
 
     Nothing from the run reaches the page unescaped, and the page's own policy lets no script run but ours.
     """

@@ -8,8 +8,8 @@ from typing import Final
 
 from latlab.analysis.confidence import HEAVY, TOO_HEAVY, TOO_SHORT
 from latlab.report import rows
-from latlab.report.places import cell_title
 from latlab.report.text import microseconds, whole
+from latlab.result.places import cell_title
 from latlab.result.types import Confidence, Interval, Metric, Result
 
 HEADINGS: Final = ("cell", "repeat", "stream", "effective n", "mean", "p50", "p90", "p99", "p99.9", "p99.99", "stddev")

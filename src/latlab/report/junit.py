@@ -12,9 +12,9 @@ from typing import Final, Literal
 from xml.etree import ElementTree as ET
 
 from latlab.analysis.accept import EXCEEDED
+from latlab.model.part import UNAVAILABLE
 from latlab.model.reasons import Reason
 from latlab.report.text import limit
-from latlab.report.unmeasured import UNAVAILABLE
 from latlab.result.comparison import Compared, ComparedLosses, ComparisonDocument
 from latlab.result.types import Cell, Limit, Result
 

@@ -8,8 +8,13 @@ from functools import cached_property
 from typing import Final
 
 from latlab.report.charts.sheet import COLOURS, DASHES, MARKERS, Look
-from latlab.report.places import cell_name, dimension_keys, dimension_text, short_headings
 from latlab.report.rows import ordered_cells
+from latlab.result.places import (
+    cell_name,
+    dimension_keys,
+    dimension_text,
+    short_headings,
+)
 from latlab.result.types import Cell, Result
 
 REPEAT: Final = "repeat"

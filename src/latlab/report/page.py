@@ -8,8 +8,10 @@ from typing import Final
 
 from latlab.analysis.reception import RECEPTION
 from latlab.analysis.words import left_out_text, plural
+from latlab.evaluation.gates import Scheduled
+from latlab.model.facts import flatten
 from latlab.model.labels import LABELS
-from latlab.model.metrics import METRICS, METRICS_BY_NAME, PROBE_METRICS, TIMER_METRICS, MetricKind
+from latlab.model.metrics import METRIC_ORDER, METRICS, METRICS_BY_NAME, PROBE_METRICS, TIMER_METRICS, MetricKind
 from latlab.model.units import in_us
 from latlab.recordings.cell import RecordedStream
 from latlab.recordings.run_folder import RunFolder
@@ -34,8 +36,12 @@ from latlab.report.document import (
     bad_if,
     filled,
 )
-from latlab.report.gates import ENTRY_HEADINGS, Scheduled, entry_rows, port_title, titles_of
-from latlab.report.places import cell_title
+from latlab.report.gates import (
+    ENTRY_HEADINGS,
+    entry_rows,
+    port_title,
+    titles_of,
+)
 from latlab.report.published import headline
 from latlab.report.sections import (
     SECTIONS,
@@ -47,9 +53,9 @@ from latlab.report.sections import (
     unmeasured_of,
     variation_of,
 )
-from latlab.report.testbed import HostFacts, compare_facts, flatten
+from latlab.report.testbed import HostFacts, compare_facts
 from latlab.report.text import microseconds
-from latlab.report.view import METRIC_ORDER
+from latlab.result.places import cell_title
 from latlab.result.types import Cell, Metric, Result
 
 _USUAL_COUNTS: Final = ("scheduled", "sent", "received", "lost")
@@ -62,12 +68,12 @@ _METRICS: Final = ("metric", "formula", "name")
 def page_metrics(result: Result) -> tuple[str, ...]:
     """The metrics of the page: the headline, which is shown at first, then all others that any stream has."""
     about = (named,) if (named := headline(result)) else ()
-    return rows.metric_names(result, tuple(dict.fromkeys((*about, *METRIC_ORDER))))
+    return result.metric_names(tuple(dict.fromkeys((*about, *METRIC_ORDER))))
 
 
 def page_sections(shown: Shown, folder: RunFolder, sweeps: Sequence[Sweep], scheduled: Scheduled) -> list[Section]:
     """The sections that have something to show. sweeps: what `sweeps.sweeps` gives; scheduled: what
-    `charts.gates.run_schedules` gives.
+    `evaluation.gates.run_schedules` gives.
     """
     label = shown.label
     sections = [

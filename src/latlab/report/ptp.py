@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from latlab.analysis.words import duration, minus
 from latlab.report import rows
 from latlab.report.document import bad_if
-from latlab.report.places import cell_title
+from latlab.result.places import cell_title
 from latlab.result.types import Cell, PtpCheck, PtpPort, Result, Spread, Unlocked
 
 TITLE = "PTP: reports of ptp4l while streams ran, and independent readings of the clocks"

@@ -39,7 +39,7 @@ _COMPARED: Final = {
 
 def headline(result: Result) -> str | None:
     """The metric that the scenario is about; None where it names none, or one that was not measured."""
-    return result.headline if result.headline in rows.metric_names(result, ()) else None
+    return result.headline if result.headline in result.metric_names() else None
 
 
 def headline_tables(result: Result, metric: str) -> Iterator[Table]:
@@ -111,7 +111,7 @@ def published_tables(result: Result, metric: str) -> Iterator[Table]:
     metric that was not measured, and that this one stands in for. None of the headline's: they are in its own table.
     """
     published = result.published
-    measured = rows.metric_names(result, ())
+    measured = result.metric_names()
     if metric not in measured and _WIDER.get(metric) in measured:
         return
     named = [metric, *(name for name, wider in _WIDER.items() if wider == metric and name not in measured)]

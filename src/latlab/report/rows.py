@@ -9,12 +9,19 @@ from typing import Final
 from latlab.analysis.counts import counted
 from latlab.analysis.imported import TOLD
 from latlab.analysis.way import ONE_CLOCK, interval_name
+from latlab.analysis.words import duration
+from latlab.evaluation.comparison.cells import sent_otherwise
 from latlab.model.labels import IMPORTED
 from latlab.model.metrics import IMPORTED_METRICS, METRICS_BY_NAME, PROBE_METRICS, TIMER_METRICS
-from latlab.report.launches import early_notes
-from latlab.report.places import cell_name, cell_title, dimension_keys, dimension_text, short_headings
-from latlab.report.testbed import label_text, sent_otherwise
+from latlab.report.testbed import label_text
 from latlab.report.text import bound, microseconds, whole
+from latlab.result.places import (
+    cell_name,
+    cell_title,
+    dimension_keys,
+    dimension_text,
+    short_headings,
+)
 from latlab.result.types import Cell, Metric, Result, Stream
 
 
@@ -380,6 +387,21 @@ def stream_title(result: Result, name: str) -> str:
     return f"{name}, {block.talker} {way} {block.listener}"
 
 
+def early_notes(blocks: Sequence[tuple[str, Stream]], metric: str) -> Iterator[str]:
+    """A sentence for each stream that has figures below zero because its etf sends before the launch time."""
+    found: dict[str, dict[int, None]] = {}
+    for name, block in blocks:
+        figures, early_ns = block.metrics.get(metric), block.early_ns
+        if early_ns and figures and figures.from_ == "launch" and (figures.min or 0) < 0:
+            found.setdefault(name, {})[early_ns] = None
+    for name, deltas in found.items():
+        early = " or ".join(map(duration, deltas))
+        yield (
+            f"{name}: below zero because etf sends each packet {early} (its delta) before the launch time, and no "
+            "network card delays it until then; arrival_offset does not include this"
+        )
+
+
 def sourced(figure: str, source: str | None) -> str:
     """A figure with where it is known from: "0.4 (shared page)"."""
     return f"{figure} ({source})" if source else figure
@@ -394,12 +416,6 @@ def ordered_cells(result: Result) -> list[Cell]:
 def stream_names(result: Result) -> tuple[str, ...]:
     """Every stream that any cell has, in the order of the first cell that has it."""
     return tuple(dict.fromkeys(name for cell in result.cells for name in cell.streams))
-
-
-def metric_names(result: Result, order: Sequence[str]) -> tuple[str, ...]:
-    """Every metric that any stream has, in `order`, then the others as they come."""
-    found = dict.fromkeys(name for cell in result.cells for stream in cell.streams.values() for name in stream.metrics)
-    return tuple(name for name in order if name in found) + tuple(name for name in found if name not in order)
 
 
 def remarks(result: Result) -> list[str]:

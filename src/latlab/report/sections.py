@@ -9,8 +9,8 @@ from typing import Any, Final
 
 from latlab.analysis.accept import EXCEEDED
 from latlab.analysis.counts import counted
-from latlab.analysis.words import duration, plural
-from latlab.model.metrics import TIMER_METRICS
+from latlab.analysis.words import duration, plural, rate
+from latlab.model.metrics import METRIC_ORDER, TIMER_METRICS
 from latlab.model.reasons import Reason, verdict
 from latlab.model.rules import OTHERS, RULES
 from latlab.recordings.cell import Load, RecordedCell
@@ -48,12 +48,12 @@ from latlab.report.document import (
     Toned,
     filled,
 )
-from latlab.report.places import cell_title
 from latlab.report.published import headline, headline_tables, published_tables
 from latlab.report.repeats import Strips
 from latlab.report.rows import Column, Summary
 from latlab.report.testbed import label_reasons, label_text
 from latlab.report.verdict import EXPLAINED, grouped_reasons, stated, threshold_lines
+from latlab.result.places import cell_title
 from latlab.result.types import Cell, Result
 
 DEFAULT_METRICS: Final = ("latency", "latency_user")
@@ -98,7 +98,7 @@ class Shown:
     @property
     def present(self) -> tuple[str, ...]:
         """Those of the metrics that any stream has."""
-        there = rows.metric_names(self.result, self.metrics)
+        there = self.result.metric_names(self.metrics)
         return tuple(name for name in self.metrics if name in there)
 
     @property
@@ -124,11 +124,22 @@ def default_metrics(result: Result) -> tuple[str, ...]:
     """The metrics that are shown unless others are asked for: the headline first, then those with published figures."""
     published = (one.metric for one in result.published)
     blocks = [block for cell in result.cells for block in cell.streams.values()]
-    first = ("round_trip",) if any(block.probe and not timers.waits(block) for block in blocks) else ()
-    waited = _WAITED if timers.any_waits(result) else ()
+    first = ("round_trip",) if any(block.probe and not block.waits for block in blocks) else ()
+    waited = _WAITED if result.any_waits else ()
     about = [named] if (named := headline(result)) else []
     watched = _WATCHED if any(cell.flows for cell in result.cells) else ()
     return tuple(dict.fromkeys((*about, *published, *first, *DEFAULT_METRICS, *watched, *waited)))
+
+
+def shown_metrics(result: Result) -> tuple[str, ...]:
+    """The metrics of which tables are printed unless others are asked for: of imported cells all that there are."""
+    is_imported = any(cell.imported for cell in result.cells)
+    return result.metric_names(METRIC_ORDER) if is_imported else default_metrics(result)
+
+
+def has_others(result: Result) -> bool:
+    """Whether it has figures of other programs, or of their packets."""
+    return any(cell.imported or cell.flows for cell in result.cells)
 
 
 def parts_of(name: str, shown: Shown) -> list[Part]:
@@ -354,9 +365,9 @@ def _loads(shown: Shown) -> Iterator[Part]:
             *(cell_title(cell), str(cell.repeat)),
             f"{load.name} ({load.kind}{f' {load.version}' if load.version else ''})",
             *load_ends(load),
-            text.rate(load.asked_bps, "bit/s") or "as fast as possible",
-            *(text.rate(one, "bit/s") for one in (load.sent_bps, load.received_bps)),
-            text.rate(load.sent_pps, "/s"),
+            rate(load.asked_bps, "bit/s") or "as fast as possible",
+            *(rate(one, "bit/s") for one in (load.sent_bps, load.received_bps)),
+            rate(load.sent_pps, "/s"),
             load_work(load),
         )
         for cell in rows.ordered_cells(shown.result)
@@ -547,7 +558,7 @@ def load_work(load: Load) -> str:
 
     Of stress-ng its options precede its bogus operations, which say nothing without them.
     """
-    rates = [f"{name} {text.rate(per_s, '/s')}" for name, per_s in load.work_per_s.items()]
+    rates = [f"{name} {rate(per_s, '/s')}" for name, per_s in load.work_per_s.items()]
     asked = load.work
     if not asked:
         return ", ".join(rates)

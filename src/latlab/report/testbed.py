@@ -2,46 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from latlab.analysis.evidence import listed as cpus_in_words
 from latlab.analysis.words import left_out_text, percent
-from latlab.model.facts import Facts
+from latlab.model.facts import Facts, flatten
 from latlab.model.labels import FUNCTIONAL
 from latlab.model.timestamps import BY_KERNEL
 from latlab.recordings.cell import Guest, RecordedCell
-from latlab.report.flows import flow_notes
 from latlab.report.losses import watched_row
-from latlab.report.places import CellPlaces, dimension_keys, listed
-from latlab.report.text import rate
+from latlab.result.places import CellPlaces, listed
 from latlab.result.types import Cell, CoreUse, Result, StampsTaken
 
 EXACT_QEMU: Final = 10
 """The oldest QEMU of which whole runs in virtual time have been seen to repeat without any difference."""
 ACCELERATIONS: Final = {"kvm": "KVM", "tcg": "software emulation (TCG)"}
-
-
-def sent_otherwise(result: Result, streams: Collection[str]) -> list[str]:
-    """A sentence for each of these streams, and each load, that is not the same in all cells and whose cells do not say
-    so by their names: readers who compare them must know it.
-    """
-    found: dict[tuple[str, str], dict[str, list[Cell]]] = {}
-    for cell in result.cells:
-        sent = [(("streams", name), block.sent_as) for name, block in cell.streams.items() if name in streams]
-        sent += [(("loads", load.name), rate(load.asked_bps, "bit/s")) for load in cell.loads]
-        for which, what in sent:
-            if what:
-                found.setdefault(which, {}).setdefault(what, []).append(cell)
-    keys, places = dimension_keys(result), CellPlaces(result)
-    sentences = []
-    for (kind, name), cells in found.items():
-        *fewer, most = sorted(cells, key=lambda what: len(cells[what]))
-        if fewer and not any(key.startswith(f"{kind}.{name}.") for key in keys):
-            told = [f"{what} in {listed(places.told(cells[what]), 'and')}" for what in fewer]
-            sentences.append(f"{name} is {', '.join(told)}, and {most} elsewhere")
-    return sentences
 
 
 def label_text(outcome: Result | Cell) -> str:
@@ -54,7 +31,7 @@ def label_reasons(result: Result) -> list[str]:
 
     And that the scenario was changed since.
     """
-    return [*_virtual(result), *_functional(result), *_imported(result), *flow_notes(result), *_changed(result)]
+    return [*_virtual(result), *_functional(result), *_imported(result), *_flows(result), *_changed(result)]
 
 
 def _changed(result: Result) -> list[str]:
@@ -249,6 +226,17 @@ def _imported(result: Result) -> Iterator[str]:
     yield from said
 
 
+def _flows(result: Result) -> Iterator[str]:
+    """What is to be known of the flows of a result, a sentence each; what holds for several cells once."""
+    said: dict[str, None] = {}
+    for cell in result.cells:
+        for flow in cell.flows:
+            said |= dict.fromkeys(f"flow {flow.name}: {note}" for note in flow.notes)
+            left_out = (left_out_text(one.count, one.what, one.why) for one in flow.left_out)
+            said |= dict.fromkeys(f"flow {flow.name}: left out: {text}" for text in left_out)
+    yield from said
+
+
 # What the machines said of themselves: what stayed the same, and what differed or changed, host by host.
 
 
@@ -292,27 +280,6 @@ def compare_facts(cells: Sequence[tuple[str, Facts, Facts]]) -> tuple[HostFacts,
     return tuple(_host(host, cells) for host in hosts)
 
 
-def flatten(facts: object) -> dict[str, str]:
-    """{dotted path: value as text} of nested facts; a list of plain values is one fact, joined by commas."""
-    found: dict[str, str] = {}
-    _flatten(facts, "", found)
-    return found
-
-
-def _flatten(facts: object, path: str, found: dict[str, str]) -> None:
-    """Puts what is below the path into found. There are ten thousands: none is copied on the way up."""
-    if isinstance(facts, Mapping):
-        for key, value in facts.items():
-            _flatten(value, f"{path}.{key}" if path else str(key), found)
-    elif not isinstance(facts, (list, tuple)):
-        found[path] = _text(facts)
-    elif any(isinstance(item, (Mapping, list, tuple)) for item in facts):
-        for number, item in enumerate(facts):
-            _flatten(item, f"{path}.{number}", found)
-    else:
-        found[path] = ", ".join(_text(item) for item in facts) or "none"
-
-
 def _host(host: str, cells: Sequence[tuple[str, Facts, Facts]]) -> HostFacts:
     seen = [
         (name, flatten(before.get(host, {})), flatten(after.get(host, {})))
@@ -329,8 +296,3 @@ def _host(host: str, cells: Sequence[tuple[str, Facts, Facts]]) -> HostFacts:
             changes = (Change(name, old.get(path, ABSENT), new.get(path, ABSENT)) for name, old, new in seen)
             varied.append((path, tuple(changes)))
     return HostFacts(host, tuple(same), tuple(varied))
-
-
-def _text(value: object) -> str:
-    words = {None: "none", True: "yes", False: "no"}
-    return words[value] if value is None or isinstance(value, bool) else str(value)

@@ -1,4 +1,4 @@
-"""How numbers are written for people: microseconds, rates, and blanks where there is nothing."""
+"""How numbers are written for people: microseconds, counts, and blanks where there is nothing."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from decimal import Decimal
 from math import ceil
 
 from latlab.analysis.words import duration, minus
-from latlab.model.units import MICROSECOND_NS, PREFIXES_SHOWN
+from latlab.model.units import MICROSECOND_NS
 
 
 def microseconds(ns: float | None) -> str:
@@ -42,16 +42,6 @@ def short_count(count: float) -> str:
     if count >= 1e6:
         return f"{count / 1e6:g}M"
     return f"{count / 1e3:g}k" if count >= 1e4 else f"{count:g}"
-
-
-def rate(per_s: float | None, unit: str) -> str:
-    """A rate with three digits and a decimal prefix, as "812 Mbit/s"; blank where there is none."""
-    if per_s is None:
-        return ""
-    for step, prefix in PREFIXES_SHOWN:
-        if abs(per_s) >= step:
-            return f"{per_s / step:.3g} {prefix}{unit}"
-    return f"{per_s:.3g} {unit}"
 
 
 def limit(path: str, value: float | None) -> str:

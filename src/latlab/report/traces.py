@@ -3,24 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any, Final
+from typing import Final
 
-import numpy as np
-from numpy.typing import NDArray
-
-from latlab.analysis.interrupt_way import EMULATED, NOT_TRACED
-from latlab.analysis.reception import Instants, VmHost, receptions, timer_wakings
 from latlab.model.units import MILLISECOND_NS
-from latlab.recordings.cell import FlightWindow, JudgedPackets, KeptAround, RecordedCell, ThreadTime
-from latlab.recordings.clock_offset import offset_between
-from latlab.recordings.run_folder import CellFolder
-from latlab.recordings.traces import Traced, read_timer_traces, read_traces
+from latlab.recordings.cell import FlightWindow, KeptAround, ThreadTime
 from latlab.report import rows
 from latlab.report.document import Table, bad_if
-from latlab.report.places import cell_title
 from latlab.report.testbed import label_text
 from latlab.report.text import microseconds
-from latlab.result.types import Breakdown, CameTo, Cell, Result, Trace
+from latlab.result.places import cell_title
+from latlab.result.types import CameTo, Cell, Result, Trace
 
 TITLE: Final = "How packets and timers woke their thread, warm-up left out"
 HEADINGS: Final = (
@@ -46,63 +38,6 @@ AROUND_HEADINGS: Final = (
 _FIGURES: Final = ("min", "mean", "p50", "p99", "max")
 _NAMED: Final = 3
 """The number of interrupted threads that are named, those with the most interrupts; all are in result.json."""
-
-
-def traces_of(folder: CellFolder, cell: RecordedCell) -> dict[str, Trace]:
-    """Of each stream or timer whose thread was traced. LabError: a recording is not of this run."""
-    names = {stream.stream: stream.name for stream in cell.streams}
-    traces = {}
-    for traced, found in _told(folder, cell):
-        done = traced.done
-        said: dict[str, Any] = {"host": traced.host, "events": done and done.events, "lost": done and done.lost}
-        if flight := _flight(traced, cell):
-            said["flight"] = flight
-        for number, one in found.items():
-            if number in names:
-                traces[names[number]] = Trace.model_validate({**said, **one.document()})
-    return traces
-
-
-def _told(folder: CellFolder, cell: RecordedCell) -> Iterator[tuple[Traced, dict[int, Breakdown]]]:
-    """What was traced, with the breakdowns of its streams or its timer."""
-    for one in read_traces(folder, cell):
-        found = (one.received, one.trace, one.tasks, one.thread, _vm_host(one, cell), _not_entered(one, cell))
-        yield one, receptions(*found)
-    for timer in read_timer_traces(folder, cell):
-        asked = (timer.instants, timer.trace, timer.tasks, timer.thread, _vm_host(timer, cell))
-        yield timer, timer_wakings(*asked, _not_entered(timer, cell))
-
-
-def _flight(traced: Traced, cell: RecordedCell) -> dict[str, Any] | None:
-    """What a flight recorder kept of a trace; None where there was none, or it did not come to its end."""
-    if not traced.kept or not cell.trigger:
-        return None
-    judged = traced.judged or JudgedPackets(judged=0, late=0, typical=0, unjudged=0)
-    counts = {name: getattr(judged, name) for name in ("judged", "late", "typical", "unjudged")}
-    return {"trigger": cell.trigger, **counts, "windows": traced.kept.windows, "overran": traced.kept.overran}
-
-
-def _vm_host(traced: Traced, cell: RecordedCell) -> VmHost | None:
-    """What the VM host of a traced guest recorded, with how its clock is related to the guest's."""
-    name, entries = traced.vm_host, traced.entries
-    if name is None or entries is None:
-        return None
-
-    def ahead(at_ns: Instants) -> tuple[Instants, Instants, NDArray[np.bool_]]:
-        found = offset_between(cell.clocks, traced.host, name, at_ns)
-        if found is None:
-            return np.zeros_like(at_ns), np.zeros_like(at_ns), np.zeros(len(at_ns), np.bool_)
-        return found.estimate_ns, found.half_ns, found.known
-
-    return VmHost(entries, ahead, traced.entry_tasks)
-
-
-def _not_entered(traced: Traced, cell: RecordedCell) -> str | None:
-    """Why the VM host's trace of a traced guest has nothing; None if it does, and for a host."""
-    guest = next((one for one in cell.guests if one.name == traced.host), None)
-    if guest is None or traced.vm_host is not None:
-        return None
-    return EMULATED if guest.acceleration == "tcg" else NOT_TRACED
 
 
 def trace_tables(result: Result) -> list[Table]:

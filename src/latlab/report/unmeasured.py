@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Final
 
-from latlab.model.part import Failure, Status
-from latlab.report.places import CellPlaces
+from latlab.model.part import UNAVAILABLE, Failure, Status
 from latlab.report.rows import ordered_cells
+from latlab.result.places import CellPlaces
 from latlab.result.types import Cell, Result
-
-UNAVAILABLE: Final = "unavailable"
 
 
 @dataclass(frozen=True)

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any, Final
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
 
 from latlab.analysis.words import duration, percent
-from latlab.model.reasons import Reason, worst_first
-from latlab.model.rules import NAMES, Severity
-from latlab.model.thresholds import Thresholds
+from latlab.evaluation.thresholds import scenario_key
+from latlab.model.reasons import worst_first
+from latlab.model.rules import Severity
 from latlab.model.units import WHOLE_PPM
-from latlab.report.places import CellPlaces
-from latlab.result.types import Result, Threshold, TurnedOff
-from latlab.scenario import Trust
+from latlab.result.places import CellPlaces
+from latlab.result.types import Result
 
 # The verdict's reasons as people read them: each finding once, with every place and what was found there.
 
@@ -81,29 +80,7 @@ def _places(where: Sequence[str], known: CellPlaces) -> tuple[str, ...]:
     )
 
 
-# Where the lines of a verdict were drawn, and which rules were turned off: in the result, and for people.
-
-
-def thresholds_of(trust: Trust | None) -> Thresholds:
-    """The scenario's thresholds as the analysis takes them: ns, and shares of one. None: the defaults."""
-    if trust is None:
-        return Thresholds()
-    values = {name: _value(trust, name) for name in asdict(Thresholds())}
-    return Thresholds(**values)
-
-
-def threshold_values(trust: Trust | None) -> dict[str, Threshold]:
-    """The result's `thresholds`. given: the scenario says it, be it the default or not."""
-    values, defaults = asdict(thresholds_of(trust)), asdict(Thresholds())
-    said = trust.model_fields_set if trust else frozenset()
-    return {name: Threshold(value=values[name], default=defaults[name], given=_key(name) in said) for name in defaults}
-
-
-def turned_off(trust: Trust | None, waived: Iterable[Reason]) -> list[TurnedOff]:
-    """The rules that are turned off. found: how many reasons each gave."""
-    found = [one.id for one in waived]
-    off = trust.off if trust else {}
-    return [TurnedOff(id=id_, check=NAMES[id_], why=why, found=found.count(id_)) for id_, why in off.items()]
+# Where the lines of a verdict were drawn, and which rules were turned off.
 
 
 @dataclass(frozen=True)
@@ -119,7 +96,7 @@ class ThresholdLine:
 def threshold_lines(result: Result) -> list[ThresholdLine]:
     """Every threshold of a result; none of one that was made by a latlab that did not record them."""
     return [
-        ThresholdLine(_key(name), _text(name, one.value), _text(name, one.default), one.given)
+        ThresholdLine(scenario_key(name), _text(name, one.value), _text(name, one.default), one.given)
         for name, one in result.thresholds.items()
     ]
 
@@ -140,16 +117,6 @@ def stated(result: Result) -> list[str]:
         if one.given
     ]
     return [*off_lines(result), *given]
-
-
-def _key(name: str) -> str:
-    return name.removesuffix("_ns")
-
-
-def _value(trust: Trust, name: str) -> Any:
-    """A threshold in the analysis' unit: durations are ns on both sides, shares in a scenario are millionths."""
-    value: int = getattr(trust, _key(name))
-    return value if name.endswith("_ns") else value / WHOLE_PPM
 
 
 _SMALL: Final = 1e-4

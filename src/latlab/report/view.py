@@ -12,7 +12,7 @@ from latlab.analysis.axis import Axis, common_axis
 from latlab.analysis.counts import counted, lost_sequences
 from latlab.analysis.metrics import metric_values
 from latlab.analysis.way import filled_launches, round_trips
-from latlab.model.metrics import METRICS_BY_NAME, PROBE_METRICS
+from latlab.model.metrics import METRIC_ORDER, METRICS_BY_NAME
 from latlab.recordings.cell import RecordedStream
 from latlab.recordings.run_folder import CellFolder, RunFolder
 from latlab.recordings.slots import has_schedule
@@ -20,14 +20,11 @@ from latlab.report import rows
 from latlab.report.charts.sheet import Look
 from latlab.report.legend import Key, Looks
 from latlab.report.marks import Marks, marks_of
-from latlab.report.places import cell_name
 from latlab.report.text import bound
+from latlab.result.places import cell_name
 from latlab.result.types import Cell, Metric, Result
 
 _BINS = 80
-_FIRST_METRICS = (*(metric.name for metric in PROBE_METRICS), "latency", "latency_user")
-METRIC_ORDER = (*_FIRST_METRICS, *(name for name in METRICS_BY_NAME if name not in _FIRST_METRICS))
-"""The metrics in the order a reader wants them: round trips, the article's latency, then the breakdown."""
 
 
 @dataclass(frozen=True)
@@ -101,7 +98,7 @@ def views(result: Result) -> list[tuple[str, str]]:
     return [
         (stream, metric)
         for stream in rows.stream_names(result)
-        for metric in rows.metric_names(result, METRIC_ORDER)
+        for metric in result.metric_names(METRIC_ORDER)
         if _cells_with(result, stream, metric)
     ]
 

@@ -16,10 +16,10 @@ from latlab.analysis.way import CHAINS_SHOWN, INTERVALS
 from latlab.report import rows
 from latlab.report.charts.chain import GROUPS, chain_of, has_parts, percent, thing
 from latlab.report.document import Table
-from latlab.report.places import cell_name, cell_title
 from latlab.report.testbed import label_text
 from latlab.report.text import microseconds
 from latlab.report.traces import whom_text
+from latlab.result.places import cell_name, cell_title
 from latlab.result.types import Cell, Chain, Growth, Result, StagesOfGroup, Stream, WorstStages
 
 HEADINGS: Final = ("stage", "typical", "worst", "dominant in", "share of delay")

@@ -7,6 +7,8 @@ from typing import Literal
 from latlab.model.part import DocumentPart, Verdict
 
 Outcome = Literal["regression", "no regression", "not judged", "no figure"]
+Question = Literal["sides", "baseline", "key"]
+DifferingKind = Literal["stream", "scenario", "version", "fact"]
 
 
 class ComparedSide(DocumentPart):
@@ -156,7 +158,7 @@ class Differing(DocumentPart):
     values: {group's name: as text}.
     """
 
-    kind: Literal["stream", "scenario", "version", "fact"]
+    kind: DifferingKind
     what: str
     values: dict[str, str]
 
@@ -173,7 +175,7 @@ class ComparisonDocument(DocumentPart):
     """
 
     format: str
-    question: Literal["sides", "baseline", "key"]
+    question: Question
     alpha: float
     family: int
     main: MainFamily | None = None

@@ -239,3 +239,8 @@ class Stream(DocumentPart):
     trace: Trace | None = None
     lead_ns: int | None = None
     early_ns: int | None = None
+
+    @property
+    def waits(self) -> bool:
+        """Whether it is of one host that waits for instants: a timer, ours or a tool's."""
+        return self.probe is not None and self.talker == self.listener

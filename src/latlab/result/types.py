@@ -6,6 +6,7 @@ A key of JSON that is a word of Python's has an underscore here: `from` is `from
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Literal
 
 from latlab.model.part import DocumentPart, Failure, Keys, Status, Verdict
@@ -432,3 +433,15 @@ class Result(DocumentPart):
     headline: str | None = None
     published: list[Published] = []
     repeats: list[Repeats] | None = None
+
+    @property
+    def any_waits(self) -> bool:
+        """Whether any of its cells has a timer, ours or a tool's."""
+        return any(stream.waits for cell in self.cells for stream in cell.streams.values())
+
+    def metric_names(self, order: Sequence[str] = ()) -> tuple[str, ...]:
+        """Every metric that any stream has, in `order`, then the others as they come."""
+        found = dict.fromkeys(
+            name for cell in self.cells for stream in cell.streams.values() for name in stream.metrics
+        )
+        return (*(name for name in order if name in found), *(name for name in found if name not in order))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -212,3 +212,13 @@ RateOrMax = Annotated[
     _as_json(format_rate_or_max),
 ]
 """int bits a second, written with a unit; None is `max`, as fast as it goes."""
+
+
+def numbers(values: Sequence[object]) -> tuple[Quantity, list[int]] | None:
+    """What these are if all of them are sizes, or all durations: in bytes, or in ns; None of anything else."""
+    for quantity in (SIZE, DURATION):
+        try:
+            return quantity, [quantity.parse(value) for value in values]
+        except PydanticCustomError:
+            continue
+    return None

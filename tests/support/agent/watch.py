@@ -13,8 +13,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from latlab.evaluation.run import make_result
 from latlab.recordings.run_folder import RunFolder
-from latlab.report.result import make_result
 from latlab.run.events import Phase
 from latlab.run.watch import WatchRequest, watch
 from latlab.scenario.pcap_filter import BpfProgram, Instruction, SockFilter

@@ -9,9 +9,9 @@ from typing import Any
 import polars as pl
 import pytest
 
+from latlab.evaluation.run import make_result
 from latlab.imports.base import Given
 from latlab.imports.write import ImportOutcome, import_files
-from latlab.report.result import make_result
 
 CAPTURED = Path(__file__).parents[2] / "imports/captured"
 WRITTEN = Path(__file__).parents[2] / "imports/written"

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from latlab.evaluation.run import make_result
 from latlab.imports.base import ReadFiles
 from latlab.imports.watched import read_watched
 from latlab.imports.write import write_imported_cell
 from latlab.recordings.cell import Totals, Watched, WatchedBy, WatchedPoint
 from latlab.recordings.run_folder import RUN_FORMAT, RunFolder
-from latlab.report.result import make_result
 from latlab.result.types import Result
 from support.recordings import RUN_ID, recording_bytes
 

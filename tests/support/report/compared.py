@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from latlab.analysis.statistics import NAMES
+from latlab.evaluation.comparison.cells import cell_comparisons
 from latlab.recordings.run_folder import RunFolder
-from latlab.report.comparison.document import cell_comparisons
 from latlab.result.store import typed
 
 US = 1_000

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from latlab.evaluation.run import make_result
 from latlab.recordings.run_folder import RunFolder
-from latlab.report.result import make_result
 from latlab.synthetic import Description, generate, write_run
 from latlab.synthetic.description import LateWakes, Noise, Spikes, Stall, Swing
 

@@ -13,8 +13,8 @@ import polars as pl
 from latlab.analysis.evidence import Evidence
 from latlab.analysis.summary import JudgedCell, summarise_cell
 from latlab.analysis.trust import judge
+from latlab.evaluation.run import judged_result
 from latlab.recordings.run_folder import RunFolder
-from latlab.report.result import judged_result
 
 START_TAI_NS = 1_795_294_349_000_000_000
 PERIOD_NS = 1_006_000

@@ -15,9 +15,9 @@ import pytest
 from numpy.typing import NDArray
 
 from latlab.analysis.summary import JudgedCell, summarise_cell
+from latlab.evaluation.run import judged_result
 from latlab.model.reasons import reason_of
 from latlab.recordings.run_folder import RunFolder
-from latlab.report.result import judged_result
 from support.suite.lanes import LANE
 
 START_TAI_NS = 1_795_294_349_000_000_000

@@ -8,8 +8,8 @@ from typing import Any
 from latlab.analysis.imported import no_counts
 from latlab.analysis.statistics import NAMES
 from latlab.analysis.summary import JudgedCell, cell_of, stream_of
+from latlab.evaluation.run import judged_result
 from latlab.recordings.run_folder import RunFolder
-from latlab.report.result import judged_result
 from latlab.result.types import Metric
 from latlab.scenario import MatrixCell, cells, load_scenario
 

@@ -24,6 +24,7 @@ COMPUTING = tuple(
         "analysis",
         "cli",
         "docs",
+        "evaluation",
         "imports",
         "recordings",
         "report",

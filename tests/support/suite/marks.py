@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from latlab.report.result import make_result
+from latlab.evaluation.run import make_result
 from latlab.testbed.images import build_image
 
 TESTS = Path(__file__).parents[2]

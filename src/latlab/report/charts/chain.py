@@ -34,8 +34,8 @@ from latlab.report.charts.sheet import (
     wrapped,
 )
 from latlab.report.document import Table
-from latlab.report.places import cell_name
 from latlab.report.text import microseconds, plain
+from latlab.result.places import cell_name
 from latlab.result.types import Chain, Growth, Result, Stream
 
 GROUPS: Final = {"typical": "typical", "p99": "mean p99–p99.9", "p99_9": "mean ≥ p99.9"}

@@ -19,7 +19,7 @@ from latlab.recordings.run_folder import RunFolder
 from latlab.report import rows
 from latlab.report.charts import sheet as on
 from latlab.report.charts.sheet import COLOURS, Drawing, Sheet
-from latlab.report.places import cell_title
+from latlab.result.places import cell_title
 from latlab.result.types import Result
 
 _OURS: Final = ("our_offset_ns", "our_half_ns")

@@ -16,9 +16,9 @@ from latlab.model.units import MICROSECOND_NS
 from latlab.report.charts import sheet as on
 from latlab.report.charts.sheet import COLOURS, Drawing, Sheet
 from latlab.report.comparison.lines import Block, blocks, heading, summary
-from latlab.report.places import short_headings
 from latlab.report.text import plain
 from latlab.result.comparison import Compared, Comparison
+from latlab.result.places import short_headings
 from latlab.result.types import Result
 
 SHOWN: Final = "shown"

@@ -17,13 +17,14 @@ from types import TracebackType
 from typing import Final
 
 from latlab.analysis.reception import RECEPTION
+from latlab.evaluation.gates import run_schedules
 from latlab.model.metrics import METRICS_BY_NAME
 from latlab.recordings.run_folder import RunFolder
 from latlab.report import rows
 from latlab.report.charts.chain import chain_chart, chain_views
 from latlab.report.charts.clocks import clock_charts, clock_drawings
 from latlab.report.charts.comparison import compared_metrics, comparison_chart
-from latlab.report.charts.gates import gates_chart, run_schedules
+from latlab.report.charts.gates import gates_chart
 from latlab.report.charts.repeats import repeats_chart, together_chart
 from latlab.report.charts.sheet import FORMATS, Drawing, Plotted, file_stem, write_chart
 from latlab.report.charts.sweep import sweep_chart

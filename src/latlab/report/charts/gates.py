@@ -13,24 +13,22 @@ from latlab.analysis.gate_port import GateLoad, GatePort
 from latlab.analysis.gates import Int64, Openings
 from latlab.analysis.promise import GatedStream, Promise, accepted_launches, lattice_of, openings_of, survive
 from latlab.analysis.words import plural
+from latlab.evaluation.gates import (
+    Promised,
+    Scheduled,
+)
 from latlab.model.part import Keys
 from latlab.model.units import TIMES_SHOWN
-from latlab.recordings.run_folder import RunFolder
 from latlab.report.charts import sheet as on
 from latlab.report.charts.sheet import COLOURS, LOST_COLOUR, Drawing, Sheet, round_values, text_in
 from latlab.report.gates import (
-    Promised,
-    Scheduled,
     departs_when,
     load_titles,
-    promised_groups,
-    scenario_ports,
     short,
     titles_of,
 )
-from latlab.report.result import read_scenario
 from latlab.report.text import exact, plain
-from latlab.scenario import cells, format_rate
+from latlab.scenario import format_rate
 
 _ROW_IN: Final = 0.36
 """A stream's, a load's, or a class's that has neither."""
@@ -52,13 +50,6 @@ class _Row:
     below_in: float
     first: bool
     who: GatedStream | GateLoad | None
-
-
-def run_schedules(folder: RunFolder) -> Scheduled:
-    """Those of the run's scenario, cells with the same ones together; empty without any, or without a scenario."""
-    loaded = read_scenario(folder.scenario_path)
-    every = cells(loaded) if loaded else []
-    return promised_groups(every) if any(scenario_ports(cell.scenario) for cell in every) else []
 
 
 def gates_chart(name: str, found: Scheduled, labels: Mapping[str, Keys]) -> Drawing:

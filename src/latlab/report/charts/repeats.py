@@ -10,7 +10,6 @@ from latlab.report import rows
 from latlab.report.charts import sheet as on
 from latlab.report.charts.sheet import ANY_COLOUR, COLOURS, Drawing, Sheet, text_in
 from latlab.report.charts.tail import value_ticks
-from latlab.report.places import dimension_keys, short_headings
 from latlab.report.repeats import (
     BINS,
     HEIGHT,
@@ -23,6 +22,7 @@ from latlab.report.repeats import (
     together,
 )
 from latlab.report.view import View
+from latlab.result.places import dimension_keys, short_headings
 from latlab.result.types import Result
 
 _STRIP_IN: Final = 0.15

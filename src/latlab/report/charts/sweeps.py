@@ -8,28 +8,24 @@ from functools import cached_property
 from statistics import median_low
 from typing import Final
 
-from pydantic_core import PydanticCustomError
-
 from latlab.analysis.axis import log_axis
 from latlab.analysis.words import plural
+from latlab.evaluation.comparison.cells import FEWEST
 from latlab.model.errors import LatlabError
-from latlab.model.metrics import METRICS_BY_NAME
+from latlab.model.metrics import METRIC_ORDER, METRICS_BY_NAME
 from latlab.model.part import VERDICTS
 from latlab.recordings.run_folder import RunFolder
 from latlab.report import rows
 from latlab.report.charts.sheet import ANY_COLOUR, COLOURS, DASHES, Look
 from latlab.report.charts.sweep import FIGURES, StatisticReach, Sweep, SweepLine, SweepPanel, SweepPoint, on_common_axes
 from latlab.report.legend import Looks, is_of_bridges
-from latlab.report.places import dimension_text, short_headings
 from latlab.report.testbed import label_text
-from latlab.report.view import METRIC_ORDER
+from latlab.result.places import dimension_text, short_headings
 from latlab.result.types import Cell, Metric, Result
 from latlab.scenario import Scenario, cells, load_scenario
 from latlab.scenario.models import Room, room
-from latlab.scenario.units import DURATION, SIZE, Quantity
+from latlab.scenario.units import SIZE, Quantity, numbers
 
-FEWEST: Final = 3
-"""Values of a key from which on its lines say more than a table."""
 BESIDE: Final = 3
 """Lines of cells in one panel: with more, it is not clear which maximum belongs to which median."""
 _OF_SEVERAL: Final = ("p50", "max")
@@ -46,7 +42,7 @@ def sweeps(result: Result, rooms: Rooms) -> list[Sweep]:
     """
     candidates = [
         one
-        for metric in rows.metric_names(result, METRIC_ORDER)
+        for metric in result.metric_names(METRIC_ORDER)
         if metric in METRICS_BY_NAME
         for stream in rows.stream_names(result)
         for one in _of_stream(result, stream, metric)
@@ -91,22 +87,6 @@ class _Candidate:
         """Those of one kind are drawn together: whole probes, each over its own key."""
         is_probes_own = self.key == f"probes.{self.stream}.{self.heading}"
         return (self.metric, self.heading, *(() if is_probes_own else (self.stream, self.key)))
-
-
-def numbers(values: Sequence[object]) -> tuple[Quantity, list[int]] | None:
-    """What these are if all of them are sizes, or all durations: in bytes, or in ns; None of anything else."""
-    for quantity in (SIZE, DURATION):
-        try:
-            return quantity, [quantity.parse(value) for value in values]
-        except PydanticCustomError:
-            continue
-    return None
-
-
-def is_swept(result: Result, key: str) -> bool:
-    """Whether a key of the matrix has so many sizes, or durations, that figures are drawn over it."""
-    values = {dimension_text(cell.cell[key]): cell.cell[key] for cell in result.cells if key in cell.cell}
-    return len(values) >= FEWEST and numbers(list(values.values())) is not None
 
 
 def belongs(key: str, stream: str) -> bool:

@@ -38,8 +38,8 @@ from latlab.report.charts.sheet import (
     round_values,
 )
 from latlab.report.legend import Looks
-from latlab.report.places import cell_name
 from latlab.report.text import plain, short_count
+from latlab.result.places import cell_name
 from latlab.result.types import Peaks, Result, Tail, TailFit
 
 CHOSEN: Final = "chosen"

@@ -14,8 +14,8 @@ from latlab.report import rows
 from latlab.report.charts import sheet as on
 from latlab.report.charts.sheet import COLOURS, Drawing, Sheet
 from latlab.report.document import bad_if
-from latlab.report.places import cell_title, matrix_title
 from latlab.report.text import microseconds
+from latlab.result.places import cell_title, matrix_title
 from latlab.result.types import Cell, Metric, Result, Stream, Timer, TimerHandler, TimerWindow
 
 CHART_TITLE: Final = "Timers on one axis: natively, on a host with guests, in guests"
@@ -190,16 +190,6 @@ HANDLER, THREAD = "handler", "thread"
 METRICS = {HANDLER: "interrupt", THREAD: "wakeup"}
 NATIVE, BESIDE, GUEST = "native", "host with guests", "guest"
 """Where a timer runs: on a host without guests, on one whose guests run too, in a guest."""
-
-
-def waits(block: Stream) -> bool:
-    """Whether a stream's block of the result is of one host that waits for instants: a timer, ours or a tool's."""
-    return block.probe is not None and block.talker == block.listener
-
-
-def any_waits(result: Result) -> bool:
-    """Whether any of a result's cells has such a block."""
-    return any(waits(block) for cell in result.cells for block in cell.streams.values())
 
 
 def timer_rows(result: Result) -> Iterator[Sequence[str]]:

@@ -1,1 +1,1 @@
-"""How cells and runs differ, as a document, in words, tables, Markdown and JUnit XML."""
+"""How cells and runs differ, in words, tables and Markdown."""

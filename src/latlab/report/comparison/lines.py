@@ -9,9 +9,10 @@ from typing import Final
 
 from latlab.analysis.comparison.effect import ALPHA
 from latlab.analysis.comparison.words import at, at_least, signed, unsigned
-from latlab.report.comparison.entry import together_lines
+from latlab.analysis.statistics import PERCENTILES
 from latlab.report.document import Table, Toned
 from latlab.report.rows import COLUMNS, difference
+from latlab.report.text import microseconds
 from latlab.result.comparison import Compared, Comparison, ComparisonDocument, Differing, Regression
 
 _HEADINGS: Final = {column.key: column.heading for column in COLUMNS} | {"mean": "mean", "pk_pk": "pk-pk"}
@@ -192,13 +193,30 @@ def remarks(document: ComparisonDocument, most: int | None = None) -> list[tuple
         ),
         ("Failed or not run:", document.lost),
         ("Left out:", document.left_out),
-        ("All repetitions together, exact to 0.8 %, µs:", list(together_lines(document))),
+        ("All repetitions together, exact to 0.8 %, µs:", list(_together_lines(document))),
         ("Not compared:", [*document.unmatched, *_blank(document)]),
         ("Measured differently:", streams),
         ("Other differences:", list(_circumstances(document))),
         ("Notes:", document.notes),
     )
     return [(heading, _few(lines, most)) for heading, lines in listed if lines]
+
+
+def _together_lines(document: ComparisonDocument) -> Iterator[str]:
+    """A line for each entry of a comparison document, in µs."""
+    several = len({(one.stream, one.metric) for one in document.together}) > 1
+    cells = {(one.name, one.slug) for one in document.together}
+    slugs = len(cells) > len({name for name, _ in cells})
+    for one in document.together:
+        whose = [one.name, *([one.slug] if slugs else []), *([one.stream, one.metric] if several else [])]
+        least, most = f"min {microseconds(one.min)}", f"max {microseconds(one.max)}"
+        percentiles = (
+            f"{name.replace('_', '.')} {' … '.join(dict.fromkeys(map(microseconds, ends)))}"
+            for name in PERCENTILES
+            if (ends := getattr(one, name))
+        )
+        figures = ", ".join((f"n {one.n}", least, *percentiles, most))
+        yield f"{', '.join(whose)}, {one.repeats} repetitions: {figures}"
 
 
 def _block(entries: Sequence[Compared]) -> Block:

@@ -1,9 +1,9 @@
-"""An imported cell's part of the result, and what is said of it next to its figures."""
+"""An imported cell's part of the result."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
-from typing import Any, Final
+from collections.abc import Iterator, Mapping
+from typing import Final
 
 import polars as pl
 
@@ -28,22 +28,20 @@ from latlab.analysis.words import duration
 from latlab.model.reasons import Reason, reason_of, worst_first
 from latlab.recordings.cell import ImportedFound, RecordedCell, ToolFigures
 from latlab.recordings.run_folder import CellFolder
-from latlab.report.rows import metric_names
-from latlab.report.view import METRIC_ORDER
-from latlab.result.types import Imported, Metric, Result, Stream
+from latlab.result.types import Imported, Metric, Stream
 
 _BOUNDED: Final = "clock-bound"
 _EARLY: Final = "arrived-early"
 
 
-def imported_result(folder: CellFolder, cell: RecordedCell) -> JudgedCell:
-    """The cell: what is common to all cells, and `imported` as cell.json has it, its figures left out.
+def imported_result(folder: CellFolder, cell: RecordedCell, imported: ImportedFound) -> JudgedCell:
+    """The cell: what is common to all cells, and `imported` of cell.json, its figures left out.
 
     The verdict on another program's figures is `suspect` at best, since the machines were not inspected. It is
     `untrusted` where figures are between two clocks of which nothing is reported.
     """
-    imported = _found(cell)
-    streams = {**_of_packets(folder, cell), **_summed_up(folder, cell)}
+    of_packets = _of_packets(folder, cell, imported)
+    streams = {**of_packets, **_summed_up(folder, cell, imported)}
     told = Imported(
         format=imported.format,
         tool=imported.tool,
@@ -58,56 +56,37 @@ def imported_result(folder: CellFolder, cell: RecordedCell) -> JudgedCell:
         flights=imported.flights,
     )
     result = cell_of(cell, streams).model_copy(update={"ptp": [], "imported": told})
-    recorded = {name: block for name, block in streams.items() if _has_packets(cell, name)}
-    found = judge(Evidence(_only(cell, recorded), recorded))
+    # The checks are of packets.
+    recorded = {name: streams[name] for name in of_packets}
+    known = cell.model_copy(update={"streams": [one for one in cell.streams if one.name in recorded]})
+    found = judge(Evidence(known, recorded))
     reasons = [
         *(one for one in found if one.id not in (_BOUNDED, _EARLY)),
         *_reasons(imported, streams),
-        *_contradicted(folder, cell),
+        *_contradicted(folder, cell, imported.clock_bound_ns),
     ]
     return JudgedCell.of(result, worst_first(reasons))
 
 
-def _found(cell: RecordedCell) -> ImportedFound:
-    assert cell.imported, f"{cell.slug} is not imported"
-    return cell.imported
-
-
-def shown_metrics(result: Result) -> tuple[str, ...]:
-    """The metrics of which tables are printed of a result with imported cells: all that it has."""
-    return metric_names(result, METRIC_ORDER)
-
-
-def is_imported(result: Result) -> bool:
-    """Whether any cell of the result was imported."""
-    return any(cell.imported for cell in result.cells)
-
-
-def _has_packets(cell: RecordedCell, name: str) -> bool:
-    return any(stream.name == name and stream.stream for stream in cell.streams)
-
-
-def _only(cell: RecordedCell, recorded: Collection[str]) -> RecordedCell:
-    """The cell with those of its streams whose packets are known: the checks are of packets."""
-    return cell.model_copy(update={"streams": [stream for stream in cell.streams if stream.name in recorded]})
-
-
-def _of_packets(folder: CellFolder, cell: RecordedCell) -> dict[str, Stream]:
+def _of_packets(folder: CellFolder, cell: RecordedCell, imported: ImportedFound) -> dict[str, Stream]:
     recorded = [stream for stream in cell.streams if stream.stream]
     packets = folder.packets() if recorded else pl.DataFrame()
     streams = {}
     for one in recorded:
-        anomalies, limits = packet_anomalies(one, packets, _found(cell).clock_bound_ns)
-        counts, metrics = packet_figures(one, packets, _found(cell).clock_bound_ns)
-        found: dict[str, Any] = {
-            "anomalies": anomalies,
-            "late_limits": limits,
-            "windows": None,
-            "counts": counts,
-            "metrics": metrics,
-        }
-        found |= {"silent": None, "gates": None, "losses": watched_losses(one)}
-        streams[one.name] = stream_of(cell, one.name, **found)
+        anomalies, limits = packet_anomalies(one, packets, imported.clock_bound_ns)
+        counts, metrics = packet_figures(one, packets, imported.clock_bound_ns)
+        streams[one.name] = stream_of(
+            cell,
+            one.name,
+            counts=counts,
+            silent=None,
+            losses=watched_losses(one),
+            gates=None,
+            anomalies=anomalies,
+            late_limits=limits,
+            windows=None,
+            metrics=metrics,
+        )
     return streams
 
 
@@ -121,8 +100,7 @@ def _looked_for(folder: CellFolder, cell: RecordedCell) -> Iterator[str]:
             )
 
 
-def _summed_up(folder: CellFolder, cell: RecordedCell) -> dict[str, Stream]:
-    imported = _found(cell)
+def _summed_up(folder: CellFolder, cell: RecordedCell, imported: ImportedFound) -> dict[str, Stream]:
     bins, intervals = folder.histogram(), folder.intervals()
     metrics: dict[str, dict[str, Metric]] = {}
     for place, figures in enumerate(imported.figures):
@@ -148,9 +126,8 @@ def _tally(bins: pl.DataFrame | None, place: int, figures: ToolFigures) -> Tally
     return Tally(from_ns, to_ns, count, below=figures.below or 0, above=figures.above or 0)
 
 
-def _contradicted(folder: CellFolder, cell: RecordedCell) -> Iterator[Reason]:
+def _contradicted(folder: CellFolder, cell: RecordedCell, bound: int | None) -> Iterator[Reason]:
     """What no machine can do with clocks that differ by no more than was stated."""
-    bound = _found(cell).clock_bound_ns
     if bound is None:
         return
     for stream in cell.streams:

@@ -11,10 +11,11 @@ import polars as pl
 import pytest
 
 from latlab.analysis.anomalies.context import ClockStep
+from latlab.evaluation.records import ptp_offset, stream_records
+from latlab.evaluation.run import make_result
 from latlab.recordings.cell import RecordedCell, RecordedPort, RecordedStream
 from latlab.recordings.ptp_series import PtpSeries
 from latlab.recordings.run_folder import RunFolder
-from latlab.report.result import beside, make_result, ptp_offset
 from latlab.synthetic import Description, generate, write_run
 from latlab.synthetic.description import Noise, Swing, Throttling
 from support.results import partial
@@ -105,7 +106,7 @@ def edge(here: str, there: str, *windows: dict[str, Any]) -> dict[str, Any]:
 
 def test_the_comparison_of_two_hosts_is_by_how_much_the_listener_is_ahead() -> None:
     clocks = [edge("sensor", "ecu", window(1, 100, 300), window(9, 500, 700))]
-    found = beside(partial(RecordedCell, CELL | {"clocks": clocks}), [], {}, {}, {})["control"]
+    found = stream_records(partial(RecordedCell, CELL | {"clocks": clocks}), [], {}, {}, {})["control"]
     assert found.systems is not None and found.cards is None and found.ptp is None and found.hosts == ()
     rows = found.systems.rows
     assert found.systems.of == "shared page"
@@ -117,7 +118,7 @@ def test_the_comparison_of_two_hosts_is_by_how_much_the_listener_is_ahead() -> N
 @pytest.mark.parametrize("clocks", [[], [{"from": "sensor", "to": "ecu", "source": "one kernel", "lower_ns": 0}]])
 def test_one_clock_and_clocks_that_nothing_joins_have_no_comparison(clocks: list[dict[str, Any]]) -> None:
     full = [one | {"upper_ns": 0, "windows": []} for one in clocks]
-    assert beside(partial(RecordedCell, CELL | {"clocks": full}), [], {}, {}, {})["control"].systems is None
+    assert stream_records(partial(RecordedCell, CELL | {"clocks": full}), [], {}, {}, {})["control"].systems is None
 
 
 def test_readings_of_a_clock_show_its_steps() -> None:
@@ -126,16 +127,16 @@ def test_readings_of_a_clock_show_its_steps() -> None:
         {"tai_ns": at + np.array([0, 0, 300_000, 300_000]), "monotonic_ns": at - START, "bracket_ns": [900] * 4}
     )
     readings = {"listener-ecu": stepped, "talker-other": stepped}
-    (step,) = beside(partial(RecordedCell, CELL), [], {}, {}, readings)["control"].steps
+    (step,) = stream_records(partial(RecordedCell, CELL), [], {}, {}, readings)["control"].steps
     assert step == ClockStep("ecu", START + SECOND, START + 2 * SECOND + 300_000, 300_000)
     steady = stepped.with_columns(tai_ns=at + np.array([0, 900, -900, 0]))
-    assert beside(partial(RecordedCell, CELL), [], {}, {}, {"listener-ecu": steady})["control"].steps == ()
+    assert stream_records(partial(RecordedCell, CELL), [], {}, {}, {"listener-ecu": steady})["control"].steps == ()
 
 
 def test_the_comparison_of_two_cards_is_by_their_ports() -> None:
     clocks = [edge("sensor.eth0", "sensor", window(5, -50, 50)), edge("ecu.eth3", "ecu", window(5, -50, 50))]
     clocks.append(edge("sensor", "ecu", window(5, 900, 1_100)))
-    cards = beside(partial(RecordedCell, CELL | {"clocks": clocks}), [], {}, {}, {})["control"].cards
+    cards = stream_records(partial(RecordedCell, CELL | {"clocks": clocks}), [], {}, {}, {})["control"].cards
     assert cards is not None and cards.of == "shared page"
     middle = (cards.rows["lower_ns"] + cards.rows["upper_ns"]) / 2
     assert middle.to_list() == pytest.approx([1_000] * middle.len(), abs=2)

@@ -10,10 +10,10 @@ import pyarrow.parquet as pq  # type: ignore[import-untyped]
 import pytest
 
 from latlab.analysis.anomalies import NAMES
+from latlab.evaluation.classes import write_classes
+from latlab.evaluation.run import make_result
 from latlab.model.errors import LabError
 from latlab.recordings.run_folder import CellFolder, RunFolder
-from latlab.report.build import write_report
-from latlab.report.result import make_result, write_classes
 
 
 @pytest.fixture(scope="module")
@@ -58,13 +58,6 @@ def test_its_classes_and_episodes_are_those_of_the_result(run: RunFolder) -> Non
 def test_other_programs_read_its_classes_as_text(run: RunFolder) -> None:
     table = pq.read_table(measured(run)[0].classes_path)
     assert set(table["class"].to_pylist()) - {None} <= set(NAMES)
-
-
-def test_the_page_links_to_it(run: RunFolder) -> None:
-    page = write_report(run, formats=()).read_text()
-    for cell in measured(run):
-        relative = cell.classes_path.relative_to(run.path).as_posix()
-        assert f'<a href="{relative.replace("=", "%3D")}" download>' in page
 
 
 def test_a_folder_that_cannot_be_written_is_reported_with_what_to_do(run: RunFolder) -> None:

@@ -2,60 +2,54 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, Literal
+from typing import Final
 
-from latlab.analysis.comparison.compare import ONE_REPETITION, STATISTICS, Difference, Pair, compared
+from latlab.analysis.comparison.compare import Pair, compared
 from latlab.analysis.comparison.configuration import (
     Configuration,
-    against_first,
     by_key,
-    configurations,
     matched,
     streams_of_both,
 )
 from latlab.analysis.comparison.effect import ALPHA
 from latlab.analysis.comparison.words import judged
-from latlab.model.errors import EXIT_ACCEPT, EXIT_LAB, EXIT_OK, EXIT_UNTRUSTED, UsageError
-from latlab.model.labels import IMPORTED
-from latlab.model.part import distrusted
-from latlab.recordings.run_folder import RunFolder
-from latlab.report.charts.sweeps import is_swept
-from latlab.report.charts.timers import any_waits
-from latlab.report.comparison.entry import (
+from latlab.evaluation.comparison.cells import MEDIAN, compared_by
+from latlab.evaluation.comparison.differing import (
+    ComparedCells,
+    differing_facts,
+    differing_scenarios,
+    differing_streams,
+    differing_versions,
+)
+from latlab.evaluation.comparison.entry import (
     entry,
     family_size,
     loss_entries,
     main_family,
     names_of,
     notes,
-    reach,
     regression_entry,
     together_entries,
 )
-from latlab.report.comparison.sides import (
-    ComparedCells,
-    Side,
-    Wanted,
-    check_streams,
-    differing_facts,
-    differing_scenarios,
-    differing_streams,
-    differing_versions,
-    open_sides,
+from latlab.evaluation.comparison.sides import Side, open_sides
+from latlab.evaluation.comparison.wanted import Wanted, check_streams
+from latlab.model.errors import EXIT_ACCEPT, EXIT_LAB, EXIT_OK, EXIT_UNTRUSTED, UsageError
+from latlab.model.labels import IMPORTED
+from latlab.model.part import UNAVAILABLE, distrusted
+from latlab.recordings.run_folder import RunFolder
+from latlab.result.comparison import ComparedRun, ComparisonDocument, Differing, Question
+from latlab.result.places import (
+    cell_title,
+    dimension_keys,
+    dimension_text,
+    matrix_title,
+    short_headings,
 )
-from latlab.report.places import cell_title, dimension_keys, dimension_text, matrix_title, short_headings
-from latlab.report.rows import metric_names
-from latlab.report.testbed import sent_otherwise
-from latlab.report.unmeasured import UNAVAILABLE
-from latlab.report.view import METRIC_ORDER
-from latlab.result.comparison import ComparedRun, Comparison, ComparisonDocument, Differing
-from latlab.result.types import Result
 
 FORMAT: Final = "latlab.comparison/1"
-Question = Literal["sides", "baseline", "key"]
 _MOST: Final = 4
 """So many cells without a pair are named in an error."""
 
@@ -330,93 +324,3 @@ def _group(name: str, side: Side, found: Sequence[Configuration]) -> ComparedCel
 
 def _title(one: Configuration) -> str:
     return matrix_title(one.cell)
-
-
-# How the cells of one run differ, for its own report: each held against the first that shares the rest with it.
-
-
-COMPARED: Final = ("latency", "latency_user", "round_trip_sent", "round_trip", "half_round_trip", "interrupt")
-"""The metrics that are compared: those that go all the way. What they are made of, `latlab compare` compares."""
-WAKEUP: Final = "wakeup"
-"""So does a timer's."""
-MEDIAN: Final = "p50"
-
-_REPEAT: Final = (3, 5, 10)
-
-
-def cell_comparisons(result: Result) -> list[Comparison]:
-    """An entry for each metric that cells of the run can be compared by; where none has any, for the first
-    metric there is. Empty for a run of one cell. The medians of the first metric are judged together, and so are all
-    other comparisons, those of all metrics.
-
-    Cells of different labels are in none, neither is a figure that no cell has, nor are cells that differ in a size or
-    a duration that a line is drawn over: that larger packets take longer needs no test.
-    """
-    found = configurations(result)
-    apart = [key for key in dimension_keys(result) if not is_swept(result, key)]
-    keys = {(a.slug, b.slug): key for key in apart for a, b in against_first(found, key)}
-    pairs = [(a, b) for a in found for b in found if (a.slug, b.slug) in keys and len({*a.labels, *b.labels}) == 1]
-    chosen = compared_by(result)
-    # The medians of the first metric are the answer, on the first screen; all else is looked at beside it.
-    figures = [(metric, name) for metric in chosen for name in STATISTICS]
-    family = [one for one in compared(pairs, figures, main=(chosen[0], MEDIAN)) if not one.blank] if chosen else []
-    every = [_comparison(result, name, family, keys) for name in chosen]
-    return [one for one in every if one.comparisons]
-
-
-def compared_by(result: Result, metrics: Sequence[str] = COMPARED) -> list[str]:
-    """The metrics that cells of this result are compared by unless others are asked for: those of these that it has,
-    and its timers' `wakeup`; where it has none, the first that there is. The one that the scenario is about, or that
-    it has published figures of, comes first.
-    """
-    there = metric_names(result, METRIC_ORDER)
-    of_timers = (WAKEUP,) if any_waits(result) else ()
-    found = [name for name in (*metrics, *of_timers) if name in there] or list(there[:1])
-    about = (result.headline, *(one.metric for one in result.published))
-    return [*dict.fromkeys(name for name in (*about, *found) if name in found)]
-
-
-def _comparison(
-    result: Result,
-    metric: str,
-    family: Sequence[Difference],
-    keys: Mapping[tuple[str, str], str],
-) -> Comparison:
-    """The metric's entry. family: all comparisons of the page."""
-    found = [one for name in STATISTICS for one in family if (one.metric, one.statistic) == (metric, name)]
-    entries = [
-        entry(one, names_of(one.a, one.b, {})).model_copy(update={"key": keys[one.a.slug, one.b.slug]}) for one in found
-    ]
-    streams = {one.stream for one in entries}
-    return Comparison(
-        metric=metric,
-        alpha=ALPHA,
-        family=family_size(family),
-        main=main_family(family),
-        comparisons=entries,
-        notes=[
-            *sent_otherwise(result, streams),
-            *_of_one_repetition(found, family),
-            *notes(found, runs=1, family=family),
-        ],
-    )
-
-
-def _of_one_repetition(found: Sequence[Difference], family: Sequence[Difference]) -> Iterator[str]:
-    """What is missing if cells were deployed once, and what can still be reported."""
-    alone = [one for one in found if one.why_not == ONE_REPETITION]
-    if not alone:
-        return
-    which = "every cell" if len(alone) == len(found) else "some cells"
-    yield (
-        f"{which} was deployed once: the spread between deployments is not known, so no difference can be shown. The "
-        "figures are the differences of these deployments. Intervals use only their packets; the next deployments may "
-        "differ in the opposite direction"
-    )
-    family = [one for one in family if one.main] or family
-    level = ALPHA / len(family)
-    enough = ", ".join(f"{reach(n, level)} with repeat: {n}" for n in _REPEAT)
-    yield (
-        f"more repetitions show smaller differences. Among {len(family)} comparisons the smallest one shown, in "
-        f"standard deviations of a repetition, is {enough}"
-    )

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
+from latlab.evaluation.comparison.document import compare, exit_code
+from latlab.evaluation.comparison.wanted import wanted
 from latlab.model.errors import UsageError
-from latlab.report.comparison.document import compare, exit_code
-from latlab.report.comparison.sides import wanted
 from latlab.result.comparison import ComparisonDocument
 from support.report.compared import FACTS, write_figures_run
 

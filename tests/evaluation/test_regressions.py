@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
-from xml.etree import ElementTree as ET
 
 import pytest
 
+from latlab.evaluation.comparison.document import compare, exit_code
+from latlab.evaluation.comparison.wanted import Wanted, wanted
 from latlab.model.errors import UsageError
-from latlab.report.comparison.document import compare, exit_code
-from latlab.report.comparison.lines import powerless
-from latlab.report.comparison.sides import Wanted, wanted
-from latlab.report.junit import comparison_junit
 from latlab.result.comparison import Compared, ComparisonDocument, Regression
 from support.report.compared import write_figures_run
 
@@ -97,18 +94,12 @@ def test_what_is_too_coarse_has_an_outcome_of_its_own_and_fails_where_power_is_n
     noisy = (700.0, 900.0, 1100.0, 600.0, 850.0)
     document = against(tmp_path, OLD, noisy, limited("control.latency.p50=5us"))
     assert (exit_code(document), exit_code(document, need_power=True)) == (0, 4)
-    assert powerless(document).startswith("The one threshold cannot be checked: too few repetitions ")
-    for need_power, kind in ((False, "skipped"), (True, "failure")):
-        (case,) = ET.fromstring(comparison_junit(document, need_power=need_power)).iter("testcase")
-        assert [(child.tag, child.get("type")) for child in case] == [(kind, "too coarse")]
 
 
 def test_a_threshold_that_could_have_been_seen_exceeded_needs_no_more_power(tmp_path: Path) -> None:
     document = against(tmp_path, OLD, OLD, limited("control.latency.p50=200us"))
-    assert outcomes(document) == ["no regression"] and powerless(document) == ""
+    assert outcomes(document) == ["no regression"]
     assert exit_code(document, need_power=True) == 0
-    (case,) = ET.fromstring(comparison_junit(document, need_power=True)).iter("testcase")
-    assert [child.tag for child in case] == ["system-out"]
 
 
 def test_a_regression_that_is_shown_counts_as_one_however_little_was_allowed(tmp_path: Path) -> None:

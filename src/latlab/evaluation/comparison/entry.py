@@ -12,28 +12,25 @@ from latlab.analysis.comparison.effect import ALPHA, critical
 from latlab.analysis.comparison.words import JudgedComparison, Names, sentence
 from latlab.analysis.statistics import PERCENTILES
 from latlab.model.labels import LABELS
-from latlab.report.places import dimension_text, matrix_title, short_headings
-from latlab.report.text import microseconds
 from latlab.result.comparison import (
     AllRepetitions,
     Compared,
     ComparedLosses,
     ComparedSide,
-    ComparisonDocument,
     MainFamily,
     Regression,
     SideLosses,
 )
+from latlab.result.places import dimension_text, matrix_title, short_headings
 
 
 def entry(one: Difference, names: Names) -> Compared:
     """The comparison with its sentence."""
     effect = one.effect
-    shared = {key: value for key, value in one.a.cell.items() if one.b.cell.get(key) == value}
     low, high = (effect.interval if effect else None) or (None, None)
     from_, to = (*one.ends[0], *one.ends[1])[0]
     return Compared(
-        cell=matrix_title(shared) if shared else "",
+        cell=_common_title(one.a, one.b),
         a=_side(one.a, names.a, one.stream),
         b=_side(one.b, names.b, one.stream_b),
         label=", ".join(dict.fromkeys((*one.a.labels, *one.b.labels))),
@@ -89,6 +86,12 @@ def names_of(a: Configuration, b: Configuration, sides: Mapping[str, str]) -> Na
     return Names(called(a), called(b))
 
 
+def _common_title(a: Configuration, b: Configuration) -> str:
+    """The matrix values that both have; empty where they have none in common."""
+    shared = {key: value for key, value in a.cell.items() if b.cell.get(key) == value}
+    return matrix_title(shared) if shared else ""
+
+
 def _side(one: Configuration, name: str, stream: str) -> ComparedSide:
     return ComparedSide(name=name, run=one.run, slug=one.slug, stream=stream, verdict=one.verdict)
 
@@ -107,10 +110,9 @@ def loss_entries(
     found = [(a, b, one) for a, b in pairs for one in losses(a, b, streams)]
     for a, b, one in found:
         names = names_of(a, b, sides)
-        shared = {key: value for key, value in a.cell.items() if b.cell.get(key) == value}
         by_chance = one.more and len(found) * one.chance > ALPHA
         regression = judged and one.more and not by_chance
-        cell = matrix_title(shared) if shared else ""
+        cell = _common_title(a, b)
         where = ", ".join(filter(None, (cell, one.stream)))
         told = "; a regression" if regression else "; so few repetitions may do that by chance" if by_chance else ""
         yield ComparedLosses(
@@ -166,23 +168,6 @@ def together_entries(found: Sequence[Difference], sides: Mapping[str, str]) -> l
                 **ends,
             )
     return list(entries.values())
-
-
-def together_lines(document: ComparisonDocument) -> Iterator[str]:
-    """A line for each entry of a comparison document, in µs."""
-    several = len({(one.stream, one.metric) for one in document.together}) > 1
-    cells = {(one.name, one.slug) for one in document.together}
-    slugs = len(cells) > len({name for name, _ in cells})
-    for one in document.together:
-        whose = [one.name, *([one.slug] if slugs else []), *([one.stream, one.metric] if several else [])]
-        least, most = f"min {microseconds(one.min)}", f"max {microseconds(one.max)}"
-        percentiles = (
-            f"{name.replace('_', '.')} {' … '.join(dict.fromkeys(map(microseconds, ends)))}"
-            for name in PERCENTILES
-            if (ends := getattr(one, name))
-        )
-        figures = ", ".join((f"n {one.n}", least, *percentiles, most))
-        yield f"{', '.join(whose)}, {one.repeats} repetitions: {figures}"
 
 
 # What has to be known of a comparison before it is believed, a sentence each.

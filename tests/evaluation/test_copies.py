@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from latlab.evaluation.run import make_result
 from latlab.recordings.run_folder import RunFolder
-from latlab.report.result import make_result
 from latlab.synthetic import Description, generate, write_run
 
 

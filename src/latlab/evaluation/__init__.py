@@ -1,0 +1,1 @@
+"""From a run folder to its result: every cell joined, summarised and judged, and compared with others."""

@@ -1,0 +1,147 @@
+"""One cell's part of a run's result: its packets joined, summarised and judged."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from latlab.analysis.cell_anomalies import StreamRecords, cell_anomalies
+from latlab.analysis.cores import cores_used
+from latlab.analysis.evidence import Evidence
+from latlab.analysis.imported import before_they_left, unbounded
+from latlab.analysis.ptp import ptp_port
+from latlab.analysis.summary import JudgedCell, summarise_cell
+from latlab.analysis.trust import judge, without_waived
+from latlab.analysis.windows import Named
+from latlab.analysis.words import duration
+from latlab.evaluation.classes import classes_table, write_classes
+from latlab.evaluation.gates import scenario_ports
+from latlab.evaluation.imported import imported_result
+from latlab.evaluation.losses import losses_by_name
+from latlab.evaluation.records import stream_records
+from latlab.evaluation.thresholds import thresholds_of
+from latlab.evaluation.traces import traces_of
+from latlab.evaluation.windows import chosen_in
+from latlab.model.errors import reads_files
+from latlab.model.labels import SYNTHETIC
+from latlab.model.reasons import Reason, reason_of
+from latlab.recordings.cell import RecordedCell, RecordedStream
+from latlab.recordings.packets import read_findings, whole_packets
+from latlab.recordings.ptp_series import read_ptp
+from latlab.recordings.run_folder import CellFolder
+from latlab.result.types import Cell, Stream
+from latlab.scenario import Scenario, Trust
+from latlab.scenario.shaper_rules import leaf_of
+from latlab.scenario.shapers import Etf
+
+
+@reads_files
+def cell_result(
+    folder: CellFolder,
+    scenario: Scenario | None = None,
+    trust: Trust | None = None,
+    later: Sequence[Named] = (),
+) -> JudgedCell:
+    """One cell's part of the result, its packet table built if it was not yet, and its classes.parquet.
+
+    scenario: the cell's own; without it nothing is said of gates, and it names no windows. trust: where the lines are
+    drawn, and what does not count; without it the defaults. later: windows that are chosen after the fact.
+    """
+    cell = folder.cell()
+    if cell.imported:
+        return imported_result(folder, cell, cell.imported)
+    ptp, before, after = list(read_ptp(folder, cell)), folder.facts("before"), folder.facts("after")
+    clocks = folder.clocks()
+    known = stream_records(cell, ptp, before, after, clocks) if cell.start_tai_ns else {}
+    ports = [ptp_port(one.port, one.rows, one.window_ns) for one in ptp]
+    found = _summarised(folder, cell, scenario, known, later).model_copy(update={"ptp": ports})
+    evidence = Evidence(
+        cell=cell,
+        streams=found.streams,
+        ptp=ports,
+        findings=read_findings(folder),
+        clocks=clocks,
+        facts_before=before,
+        facts_after=after,
+        thresholds=thresholds_of(trust),
+    )
+    counts, waived = without_waived([*judge(evidence), *flow_reasons(cell, found.streams)], trust.off if trust else {})
+    found = found.model_copy(update={"cores": cores_used(evidence)})
+    return JudgedCell.of(found, [*_made_not_measured(cell), *counts], waived)
+
+
+def _summarised(
+    folder: CellFolder,
+    cell: RecordedCell,
+    scenario: Scenario | None,
+    known: Mapping[str, StreamRecords],
+    later: Sequence[Named],
+) -> Cell:
+    """The cell without how far it is trusted; its files are written."""
+    if not cell.start_tai_ns:
+        return summarise_cell(cell, None)
+    packets = whole_packets(folder)
+    ports = scenario_ports(scenario) if scenario else ()
+    found = cell_anomalies(cell, packets, ports, known)
+    write_classes(folder, classes_table(cell, packets, found))
+    summary = summarise_cell(cell, packets, ports, found, [*chosen_in(scenario), *later])
+    by_name: dict[str, Mapping[str, object]] = {
+        "trace": traces_of(folder, cell),
+        "losses": losses_by_name(folder, cell, packets),
+    }
+    launches = launches_of(cell, scenario)
+    streams = {
+        name: stream.model_copy(
+            update={key: found[name] for key, found in by_name.items() if name in found} | launches.get(name, {})
+        )
+        for name, stream in summary.streams.items()
+    }
+    return summary.model_copy(update={"streams": streams})
+
+
+def flow_reasons(cell: RecordedCell, streams: Mapping[str, Stream]) -> Iterator[Reason]:
+    """Reasons not to trust the figures of a cell's flows: what was found in their recordings, and of their clocks."""
+    for flow in cell.flows:
+        for problem in flow.problems:
+            where = ": ".join(filter(None, (f"flow {flow.name}", problem.where)))
+            yield problem.model_copy(update={"where": where})
+    watched = {one.name: streams[one.name] for one in cell.streams if one.flow and one.name in streams}
+    if unknown := unbounded(watched):
+        yield reason_of(
+            "clock-bound",
+            ", ".join(unknown),
+            "a bound of the offset between the two clocks",
+            "the clocks of their points are not compared continuously",
+            case="flow",
+        )
+    for where, least, bound in before_they_left(watched):
+        yield reason_of("arrived-early", where, f"{duration(-bound)} or more", duration(least), case="flow")
+
+
+def launches_of(cell: RecordedCell, scenario: Scenario | None) -> dict[str, dict[str, int | None]]:
+    """`lead_ns` of each stream with launch times, and `early_ns`: how long before these a software etf sends its
+    packets, None where none does or the scenario is not known.
+    """
+    return {
+        stream.name: {"lead_ns": stream.launch_time.lead_ns, "early_ns": _early_ns(stream, scenario)}
+        for stream in cell.streams
+        if stream.launch_time
+    }
+
+
+def _early_ns(stream: RecordedStream, scenario: Scenario | None) -> int | None:
+    """The etf's delta: without a card that launches packets, they leave when it hands them over (tc-etf(8))."""
+    port = f"{stream.talker}.{stream.port or stream.interface}"
+    etf = leaf_of(scenario.shapers.get(port), stream.priority or 0) if scenario else None
+    return etf.delta if isinstance(etf, Etf) and not etf.offload and not etf.deadline else None
+
+
+def _made_not_measured(cell: RecordedCell) -> Iterator[Reason]:
+    """The reason why figures of cell.json's cell are not to be trusted if they were made; nothing of any other."""
+    if cell.label == SYNTHETIC:
+        yield reason_of(
+            "measured-by-latlab",
+            "",
+            "packets that were sent and received",
+            "packets that a program generated",
+            case="made",
+        )
