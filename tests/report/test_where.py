@@ -90,7 +90,7 @@ def test_they_are_of_the_first_screens_metric_or_else_of_the_one_that_goes_furth
     # The intervals of lateness are not all of a packet's way.
     assert "the time of latency_user went" in of("lateness")
     shares = share_table(typed(result), "latency")
-    assert shares and "largest latency in each stage" in shares.title
+    assert shares and "of the packets with the largest latency, median" in shares.title
 
 
 def test_a_result_without_chains_has_no_table(result: dict[str, Any]) -> None:

@@ -70,8 +70,8 @@ def share_table(result: Result, metric: str) -> Table | None:
         # A repetition in which no packet took longer in a stage has no share of it.
         each = [of.get(name, []) + [0.0] * (measured[whose] - len(of.get(name, []))) for name in stages]
         found.append((*whose, *(percent(median(values)) for values in each)))
-    what = f"the packets with the largest {' or '.join(metrics)}"
-    title = f"Share of the delay of {what} in each stage, median of the repetitions · {label_text(result)}"
+    which = f"of the packets with the largest {' or '.join(metrics)}"
+    title = f"Share of delay in each stage, {which}, median of the repetitions · {label_text(result)}"
     return Table(("cell", "stream", *stages), found, range(2, 2 + len(stages)), title)
 
 
