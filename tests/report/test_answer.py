@@ -133,7 +133,7 @@ def test_more_differences_than_a_screen_has_room_for_are_counted(matrix: dict[st
 
 def test_of_one_repetition_nothing_is_said_to_differ(tmp_path: Path) -> None:
     lines = printed(compared(tmp_path / "run", {"tap": (812,), "xdp": (400,)}))
-    assert "  none can be shown in 1 comparison: one repetition: the spread of repetitions is unknown" in lines
+    assert "  no difference can be shown in 1 comparison: one repetition: the spread of repetitions is unknown" in lines
 
 
 def test_bridges_come_first_and_loads_are_compared_with_the_idle_cell_of_every_bridge(

@@ -293,7 +293,7 @@ def _said(result: Result, entries: Sequence[Compared]) -> Iterator[str]:
     judged = [one for one in entries if one.why_not is None and one.low_ns is not None]
     if not judged:
         for why, count in Counter(one.why_not for one in entries).most_common():
-            yield f"none can be shown in {plural(count, 'comparison')}: {why}"
+            yield f"no difference can be shown in {plural(count, 'comparison')}: {why}"
         return
     several = len({one.stream for one in judged}) > 1
     for key in sorted(dict.fromkeys(one.key for one in judged), key=lambda key: key == LOADS):
@@ -309,7 +309,7 @@ def _said(result: Result, entries: Sequence[Compared]) -> Iterator[str]:
             place += [f"{rest} compared with {base}"] if turned else [*filter(None, [rest]), f"compared with {base}"]
             yield f"{', '.join(place)}: {_listed(found, _names(found, turned=turned))}"
     if missing := len(entries) - len(judged):
-        yield f"none can be shown in {missing} of {plural(len(entries), 'comparison')}: {_why(entries)}"
+        yield f"no difference can be shown in {missing} of {plural(len(entries), 'comparison')}: {_why(entries)}"
 
 
 def _beside(cell: str) -> str:

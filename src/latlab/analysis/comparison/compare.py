@@ -69,7 +69,10 @@ ONE_REPETITION: Final = "one repetition: the spread of repetitions is unknown"
 NO_COMMON: Final = "fewer than two repetitions in common: the spread of repetitions is unknown"
 TIMESTAMPS: Final = "the timestamps differ"
 LABELS: Final = "the labels differ"
-LAUNCHES: Final = "etf sends its delta before the launch time on one side: the two count from different instants"
+LAUNCHES: Final = (
+    "etf sends its delta before the launch time on one side, so the two count from different instants; stddev, pk-pk and "
+    "arrival_offset compare"
+)
 
 Pair = tuple[Configuration, Configuration]
 
