@@ -48,7 +48,8 @@ class Of:
 class Finding:
     """What was measured, in words, and whether it agrees with the author's sentence.
 
-    Why it does not decide the claim: wide: which intervals are too wide. absent: what was not measured, or is too rare.
+    Why it does not decide the claim: wide: which intervals are too wide. absent: what was not measured, or did not
+    occur.
     """
 
     measured: str

@@ -79,3 +79,7 @@ class Experiment:
 
 
 MICROSECONDS = "Virtual time compares cells; its microseconds are not those of the author's hardware."
+EXITS = (
+    "In virtual time each instruction takes as long as any other, and no time passes on the wire: exits to KVM and "
+    "what vhost does, which are many instructions, are a larger share of a round trip than on the author's hardware."
+)

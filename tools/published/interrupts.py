@@ -265,7 +265,7 @@ INTERRUPTS = Experiment(
                 ),
                 Table(
                     "What ran when the traced interrupts came: natively on their own CPU, of a guest on the VM "
-                    "host's. A share below 0.5 % is left out.",
+                    "host's: the four most frequent, of 0.5 % and more.",
                     "",
                     ("traced", "what ran, share of interrupts"),
                     [(f"{probe}, {name}", _ran(f"{probe}-path", load)) for probe, load, name in _ROWS],

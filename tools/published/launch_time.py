@@ -45,7 +45,7 @@ _IN_KERNEL: Final = (
 _POLICIES: Final = {
     "report": "`report`: handed over; etf drops it and reports it",
     "drop": "`drop`: not handed over",
-    "send within 500 us": "`send`: launched `margin` = 60 µs from now, if that is at most 500 µs late",
+    "send within 500 us": "`send`: launched `margin` = 60 µs from now, if its own launch time is at most 500 µs ago",
 }
 _BATCHES: Final = ("one a call", "4 a call", "16 a call")
 

@@ -40,7 +40,7 @@ _CONTRADICTS: Final = "### What disagrees, and why"
 _UNTESTABLE: Final = "### Not testable here, and why"
 _WIDE: Final = "### Not decided: an interval crosses a bound"
 _CLOCKS: Final = "The share in brackets is the clock error's; more repetitions narrow the rest."
-_ABSENT: Final = "### Not decided: not measured, or too rare"
+_ABSENT: Final = "### Not decided: not measured, or it did not occur"
 
 HEAD: Final = """\
 # Five published experiments, repeated
@@ -59,8 +59,9 @@ board, without any hardware.
 ## What these figures can show
 
 In [virtual time](../reference/machines.md#virtual-time) the board's clock counts the instructions that its CPUs
-execute. Figures compare configurations, and say nothing about the speed of any hardware. A test with
-bounds in µs has the author's: there *yes* says that the emulated board lies within them, too.
+execute. Figures compare configurations, and say nothing about the speed of any hardware. Where a test
+has bounds in µs, *yes* or *no* says whether the emulated board lies within them, and no more. They are
+the author's, derived from his figures, or a setting of the scenario.
 
 **The clock counts the instructions of all CPUs.** Two busy CPUs each run at half speed. So load, or
 a thread that polls, slows a stream on *another* CPU, too. Claims that need a CPU whose time is its
@@ -80,6 +81,9 @@ interval by Student's t, widened by the clock error. All intervals of a claim ho
 - **no**: an interval lies outside.
 - **not shown**: an interval crosses a bound, something was not measured, or it did not occur.
 - **not testable here**: the claim needs a CPU whose time is its own.
+
+*Kernel bridges* are tap, macvtap, XDP, and Open vSwitch without AF_XDP. A packet *misses its slot* if it
+leaves after its own gate window.
 """
 INTERVALS: Final = (
     "±: half of the 95 % interval over repetitions. Intervals of one claim hold jointly, and include the clock error."

@@ -7,7 +7,7 @@ from typing import Final
 
 from latlab.report.charts import sheet as on
 from published.claims import US, Claim, Figures, Of, differ, times
-from published.experiment import MICROSECONDS, Entry, Experiment, Ours, Part, Picture, Published, Table
+from published.experiment import EXITS, MICROSECONDS, Entry, Experiment, Ours, Part, Picture, Published, Table
 from published.pictures import Row, of_bridge, repetitions
 
 
@@ -200,7 +200,7 @@ ROUND_TRIPS = Experiment(
                     "(his figures: a virtual machine adds 17 to 88 µs, × 1.20 to × 1.43)",
                     "average, vm / host: 1.20 to 1.43, his",
                     times([(b, _HOST, _rr(b)) for b in (*_VIRTIO, "vfio")], 1.2, 1.43),
-                    "No time passes on the wire and in cards here, so what the virtual machine adds is a larger share.",
+                    EXITS,
                 ),
                 Claim(
                     "(his figures: XDP / tap × 1.00, / macvtap × 1.04, / Open vSwitch × 0.87)",
@@ -317,7 +317,8 @@ ROUND_TRIPS = Experiment(
                 ),
                 Claim(
                     '"RT kernel won\'t help reducing latencies there" (of netperf)',
-                    f"two-way over macvtap here, average with load, PREEMPT_RT / standard: at least {_HELP}",
+                    f"two-way over macvtap here, average with load, PREEMPT_RT / standard: at least {_HELP}, as for "
+                    "pinning below",
                     times([(leg, *_by_kernel(leg, "load-down")) for leg in ("up", "down")], _HELP),
                     "vCPU, vhost and QEMU run with SCHED_FIFO here; the report names no such setting.",
                 ),
@@ -336,7 +337,7 @@ ROUND_TRIPS = Experiment(
                 ),
                 Claim(
                     '"Again, I don\'t see any improvement here" (pinned)',
-                    f"average, pinned / not: at least {_HELP} (his least, 230.4 / 242.9, which is none to him)",
+                    f"average, PREEMPT_RT, pinned / not: at least {_HELP} (his 230.4 / 242.9, no improvement to him)",
                     times(
                         [
                             (f"{leg} {name}", _kernels("rt", False, leg, load), _kernels("rt", True, leg, load))
