@@ -70,8 +70,8 @@ NO_COMMON: Final = "fewer than two repetitions in common: the spread of repetiti
 TIMESTAMPS: Final = "the timestamps differ"
 LABELS: Final = "the labels differ"
 LAUNCHES: Final = (
-    "etf sends its delta before the launch time on one side, so the two count from different instants; stddev, pk-pk and "
-    "arrival_offset compare"
+    "etf sends its delta before the launch time on one side, so the two count from different instants; stddev, pk-pk "
+    "and arrival_offset compare"
 )
 
 Pair = tuple[Configuration, Configuration]
