@@ -16,7 +16,8 @@ from latlab.testbed.guests.qemu import CLOCK_PAGE, doorbell_address
 from latlab.testbed.site import Site
 from latlab.testbed.step import Spec
 
-SPARE_NS = 60_000_000_000
+SPARE_NS = 600_000_000_000
+"""More than agents need to start, wherever they do: these are stopped, and what ends sooner bounds no packet."""
 
 Source = Literal["one kernel", "shared page", "ptp_kvm", "exchange"]
 
