@@ -216,7 +216,7 @@ _AT_SOCKET: Final = {
 def losses_of(packets: Sequence[pl.DataFrame], drops: pl.DataFrame) -> Losses:
     """Where the lost packets of these streams were dropped, warm-up left out: `losses` of docs/reference/result.md.
 
-    packets: the rows of each stream. drops: as `evaluation.losses.read_drops` has them. Of the drops of one packet the
+    packets: the rows of each stream. drops: a row a drop, as its recording has them. Of the drops of one packet the
     first counts that is not of a flooded copy.
     """
     parts = [rows.filter(lost(rows) & ~pl.col("warmup")).select("stream", "sequence") for rows in packets]

@@ -7,15 +7,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from latlab.analysis.cell_anomalies import StreamRecords, cell_anomalies
 from latlab.analysis.cores import cores_used
 from latlab.analysis.evidence import Evidence
-from latlab.analysis.imported import before_they_left, unbounded
 from latlab.analysis.ptp import ptp_port
 from latlab.analysis.summary import JudgedCell, summarise_cell
 from latlab.analysis.trust import judge, without_waived
 from latlab.analysis.windows import Named
-from latlab.analysis.words import duration
 from latlab.evaluation.classes import classes_table, write_classes
 from latlab.evaluation.gates import scenario_ports
-from latlab.evaluation.imported import imported_result
+from latlab.evaluation.imported import clock_reasons, imported_result
 from latlab.evaluation.losses import losses_by_name
 from latlab.evaluation.records import stream_records
 from latlab.evaluation.thresholds import thresholds_of
@@ -105,16 +103,7 @@ def flow_reasons(cell: RecordedCell, streams: Mapping[str, Stream]) -> Iterator[
             where = ": ".join(filter(None, (f"flow {flow.name}", problem.where)))
             yield problem.model_copy(update={"where": where})
     watched = {one.name: streams[one.name] for one in cell.streams if one.flow and one.name in streams}
-    if unknown := unbounded(watched):
-        yield reason_of(
-            "clock-bound",
-            ", ".join(unknown),
-            "a bound of the offset between the two clocks",
-            "the clocks of their points are not compared continuously",
-            case="flow",
-        )
-    for where, least, bound in before_they_left(watched):
-        yield reason_of("arrived-early", where, f"{duration(-bound)} or more", duration(least), case="flow")
+    yield from clock_reasons(watched, "flow", "the clocks of their points are not compared continuously")
 
 
 def launches_of(cell: RecordedCell, scenario: Scenario | None) -> dict[str, dict[str, int | None]]:

@@ -141,19 +141,23 @@ def _contradicted(folder: CellFolder, cell: RecordedCell, bound: int | None) -> 
             )
 
 
+def clock_reasons(streams: Mapping[str, Stream], case: str, actual: str) -> Iterator[Reason]:
+    """Why packets seen at two points are not to be trusted because of the points' clocks.
+
+    case: of the rules. actual: what there is instead of a bound.
+    """
+    if unknown := unbounded(streams):
+        yield reason_of(
+            "clock-bound", ", ".join(unknown), "a bound of the offset between the two clocks", actual, case=case
+        )
+    for where, least, bound in before_they_left(streams):
+        yield reason_of("arrived-early", where, f"{duration(-bound)} or more", duration(least), case=case)
+
+
 def _reasons(imported: ImportedFound, streams: Mapping[str, Stream]) -> Iterator[Reason]:
     """What the import found, and what holds of every import."""
     yield from imported.problems
-    if unknown := unbounded(streams):
-        yield reason_of(
-            "clock-bound",
-            ", ".join(unknown),
-            "a bound of the offset between the two clocks",
-            "the files have none",
-            case="imported",
-        )
-    for where, least, bound in before_they_left(streams):
-        yield reason_of("arrived-early", where, f"{duration(-bound)} or more", duration(least), case="imported")
+    yield from clock_reasons(streams, "imported", "the files have none")
     for scales, found in on_two_scales(streams).items():
         yield reason_of(
             "one-time-scale",
