@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from rich.console import Console
 
-from latlab.analysis.words import counted, left_out_text
+from latlab.analysis.words import counted
 from latlab.imports.base import Figures, PacketStream
 from latlab.imports.table import FORMATS
 from latlab.imports.write import ImportOutcome
 from latlab.model.part import Document
-from latlab.report.columns import print_table
+from latlab.report.columns import print_sentence, print_table
 from latlab.report.document import Table
 
 
@@ -49,22 +49,15 @@ def outcome_document(outcome: ImportOutcome) -> Document:
 
 
 def print_outcome(outcome: ImportOutcome, console: Console) -> None:
-    """Print what was recognised, kept and left out, and where it is."""
+    """Print what was recognised and kept, and the run's folder; the answer below it has what was noted and left out."""
     lines = []
     for cell in outcome.cells:
         found = cell.imported
         lines.append(f"{', '.join(path.name for path in cell.paths)}: {outcome.format.name} ({outcome.format.what})")
-        lines.append(f"  program: {found.tool}, {found.version}")
-        lines.append(f"  its latency: {found.latency}")
-        lines += [f"  kept: {_packets_text(one)}" for one in found.streams]
-        lines += [f"  kept: {_summed_text(one)}" for one in found.figures]
-        lines += [f"  left out: {left_out_text(one.count, one.what, one.why)}" for one in found.left_out]
-        lines += [f"  note: {note}" for note in found.notes]
-        lines += [f"  {one.severity}: {one.finding}: {one.actual} ({one.remedy})" for one in found.problems]
+        lines += [f"  kept: {text}" for text in (*map(_packets_text, found.streams), *map(_summed_text, found.figures))]
     lines.append(f"Run: {outcome.folder.path.resolve()}")
-    lines.append(f"Report: latlab report {outcome.folder.path}")
     for line in lines:
-        console.print(line, highlight=False, markup=False, soft_wrap=True)
+        print_sentence(line, console)
 
 
 def _packets(stream: PacketStream) -> Document:

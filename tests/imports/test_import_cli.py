@@ -128,6 +128,23 @@ def test_what_was_recognised_kept_and_left_out_is_printed(latlab: Latlab) -> Non
     assert "its latency: half a round trip" in done.out
 
 
+def test_import_ends_with_the_answer_and_the_exit_code_of_a_report(latlab: Latlab) -> None:
+    done = latlab("import", *paths(["isochron.dat"]), "--picture", "none")
+    again = latlab("report", "--picture", "none")
+    assert done.status == again.status == 4  # nothing bounds its clocks
+    assert done.out.endswith(again.out)
+    assert "\nVerdict: untrusted\n" in done.out
+    suspect = paths(["ddsperf-ping.txt"])
+    assert latlab("import", *suspect, "--picture", "none").status == 0
+    assert latlab("import", *suspect, "--picture", "none", "--strict").status == 4
+
+
+def test_as_a_document_import_says_what_was_read_and_analyses_nothing(latlab: Latlab) -> None:
+    folder = Path(imported(latlab, "isochron.dat")["path"])
+    assert not (folder / "result.json").exists()
+    assert not (folder / "report.html").exists()
+
+
 def test_several_files_are_several_cells_of_one_run(latlab: Latlab) -> None:
     document = imported(latlab, *FILES["sockperf"])
     result = json.loads(latlab("report", "--json", document["path"], "--picture", "none").out)

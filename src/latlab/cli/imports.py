@@ -8,8 +8,9 @@ from typing import Annotated, Final
 import typer
 
 from latlab.cli.completion import complete_format
-from latlab.cli.options import FILES, RUNS, Json, Runs, duration_ns
+from latlab.cli.options import FILES, RUNS, Formats, Full, Json, Runs, Strict, duration_ns
 from latlab.cli.output import open_console, print_json
+from latlab.cli.run import report_run
 
 INPUT: Final = "Input"
 
@@ -72,13 +73,17 @@ def import_(
             help="The largest difference between the clocks of the timestamps, such as 1us; 0 for one clock.",
         ),
     ] = None,
+    full: Full = False,
+    picture: Formats = None,
+    strict: Strict = False,
     as_json: Json = False,
     runs: Runs = RUNS,
 ) -> None:
-    """Import what another program measured.
+    """Import what another program measured, and report.
 
     The files become a run folder that `latlab report` reads like any other run. It reads files of isochron, cyclictest,
-    rtla, sockperf, ddsperf, RTC-Testbench and sample-app-taprio, and pairs of captures.
+    rtla, sockperf, ddsperf, RTC-Testbench and sample-app-taprio, and pairs of captures. With --json it prints what it
+    read, and analyses nothing.
 
     Examples:
         # The formats, and how many files each takes
@@ -106,5 +111,6 @@ def import_(
     outcome = import_files(files or [], runs, name=name, as_format=as_format, given=given)
     if as_json:
         print_json(outcome_document(outcome))
-    else:
-        print_outcome(outcome, open_console())
+        return
+    print_outcome(outcome, open_console())
+    raise typer.Exit(report_run(outcome.folder, as_json=False, strict=strict, metrics=None, formats=picture, full=full))
