@@ -16,6 +16,7 @@ from latlab.report.document import Table
 from latlab.report.gates import (
     ENTRY_HEADINGS,
     departs,
+    departs_when,
     entry_rows,
     port_title,
     short,
@@ -132,7 +133,7 @@ def departure_windows(promised: Promise, early_ns: int = 0) -> str:
         return "no packet ever departs"
     used = [share for share in promised.windows if share.phases]
     if not promised.windows:
-        return "departs by its launch times"
+        return f"leaves {departs_when(promised)}"
     if used and used[0].window.end_ns is None:
         return "its gate never closes"
     parts = []

@@ -51,6 +51,29 @@ def test_nothing_is_in_the_way_of_a_stream_that_has_its_window_for_itself() -> N
     assert interference(port(shared=frozenset({0})), CONTROL).blocking_ns > 0
 
 
+@pytest.mark.parametrize(
+    ("beneath", "alone"),
+    [
+        ({0: LaunchQueue(200_000), 2: LaunchQueue(200_000)}, True),
+        ({0: LaunchQueue(0, offload=True), 2: LaunchQueue(5_000, offload=True)}, True),
+        ({0: LaunchQueue(100_000), 2: LaunchQueue(200_000)}, False),
+        ({0: LaunchQueue(200_000, deadline=True), 2: LaunchQueue(200_000)}, False),
+        ({0: LaunchQueue(200_000), 2: LaunchQueue(200_000, deadline=True)}, False),
+        ({2: LaunchQueue(200_000)}, False),
+    ],
+)
+def test_classes_that_leave_by_other_deltas_than_each_other_may_be_in_the_way(
+    beneath: dict[int, LaunchQueue], alone: bool
+) -> None:
+    one = port(mode="txtime-assist", flows=(CONTROL, STATUS), beneath=beneath | {3: beneath[2]})
+    assert (interference(one, CONTROL).total_ns == 0) is alone
+    load = GateLoad("flood", 2, FrameSize.of(1400, "udp"))
+    loaded = replace(one, loads=(load,))
+    assert (interference(loaded, CONTROL).total_ns is not None) is alone
+    assert ("load flood is in class 2, whose frames leave at the same time" in said(loaded)) is not alone
+    assert interference(replace(loaded, mode="software"), CONTROL).total_ns == 0
+
+
 def test_a_load_in_a_class_that_is_open_at_the_same_time_has_no_bound() -> None:
     load = GateLoad("flood", 1, FrameSize.of(1400, "udp"))
     found = interference(replace(PORT, loads=(load,)), CONTROL)

@@ -50,6 +50,22 @@ def test_the_text_has_entries_bars_guarantees_and_warnings(tmp_path: Path) -> No
     assert said.count("warning:") == 2
 
 
+@pytest.mark.parametrize(
+    ("children", "leaves"),
+    [
+        ({}, "leaves 60 µs before launch"),
+        ({0: {"kind": "etf", "delta": "50us"}}, "leaves 50 µs before launch"),
+        ({0: {"kind": "etf", "delta": "50us", "offload": True}}, "leaves at launch"),
+    ],
+)
+def test_of_launch_times_the_text_says_when_packets_leave(
+    tmp_path: Path, children: dict[int, Any], leaves: str
+) -> None:
+    stream = STREAM | {"offset": "60us", "launch_time": {"lead": "462us"}}
+    said = text(tmp_path, shapers={"sensor.eth0": TAPRIO | {"children": children}}, streams={"control": stream})
+    assert f"control: {leaves}; other traffic may add blocking" in said
+
+
 def test_the_text_fits_a_narrow_terminal(tmp_path: Path) -> None:
     file = io.StringIO()
     print_gates(shown(tmp_path, streams={"control": STREAM | {"period": "1ms"}}), {}, Console(file=file, width=80))

@@ -209,12 +209,14 @@ def classes_are_protected(port: GatePort, _: Promises) -> Iterator[Warned]:
                 "entries in which no other class is open",
                 "a window for this class alone",
             )
-        beside = {*port.open_with(traffic_class), traffic_class}
+        beside = {*port.leaving_with(traffic_class), traffic_class}
         for load in port.loads:
             if load.endless and load.traffic_class in beside:
                 how = (
                     "is in the same class" if load.traffic_class == traffic_class else
                     f"is in class {load.traffic_class}, which is open at the same time"
+                    if port.schedule.open_at_once(load.traffic_class, traffic_class) else
+                    f"is in class {load.traffic_class}, whose frames leave at the same time"
                 )  # fmt: skip
                 yield Warned(
                     f"class {traffic_class}",

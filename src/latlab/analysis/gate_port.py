@@ -85,11 +85,26 @@ class GatePort:
         """The stream of that name."""
         return next(flow for flow in self.flows if flow.name == name)
 
-    def open_with(self, traffic_class: int) -> tuple[int, ...]:
-        """The other classes whose gates are at some instant open together with this one's."""
+    def leaving_with(self, traffic_class: int) -> tuple[int, ...]:
+        """The other classes whose frames may leave while this one's do: their gates are at some instant open together,
+        or one of the two leaves at other instants than its gate has.
+        """
+        early_ns = self._early_ns(traffic_class)
         return tuple(
-            one for one in self.classes if one != traffic_class and self.schedule.open_at_once(one, traffic_class)
+            one
+            for one in self.classes
+            if one != traffic_class
+            and (early_ns is None or self._early_ns(one) != early_ns or self.schedule.open_at_once(one, traffic_class))
         )
+
+    def _early_ns(self, traffic_class: int) -> int | None:
+        """How long before its gate's windows a class leaves; None: whenever its packets are handed over."""
+        if self.mode != "txtime-assist":
+            return 0
+        queue = self.beneath.get(traffic_class)
+        if queue is None or queue.deadline:
+            return None
+        return 0 if queue.offload else queue.delta_ns
 
 
 @dataclass(frozen=True)
@@ -97,11 +112,11 @@ class Interference:
     """What other traffic may add to a stream's wait, each term once for each of its packets. All durations in ns.
 
     blocking_ns: one largest frame of the link that is on the wire already: nothing pre-empts it. It is of a class that
-    is open at the same time, or of its own one where other priorities are in that. same_class_ns: one frame of each
+    leaves at the same time, or of its own one where other priorities are in that. same_class_ns: one frame of each
     other stream of its class, in front of it in the queue. other_classes_ns: one frame of each stream of classes that
-    are open at the same time, should the port prefer them: kernels from 6.3 on take the highest class first, older
-    ones the lowest queue, NICs as they are built. unbounded: loads that may add any wait: of its own class or one open
-    at the same time.
+    leave at the same time, should the port prefer them: kernels from 6.3 on take the highest class first, older ones
+    the lowest queue, NICs as they are built. unbounded: loads that may add any wait: of its own class or one that
+    leaves at the same time.
     """
 
     blocking_ns: int
@@ -120,7 +135,7 @@ def interference(port: GatePort, flow: GatedStream) -> Interference:
 
     Where that makes the rest of the window too short for it, it waits for the next one besides.
     """
-    beside = set(port.open_with(flow.traffic_class))
+    beside = set(port.leaving_with(flow.traffic_class))
     others: list[GatedStream | GateLoad] = [one for one in port.flows if one.name != flow.name]
     others += [load for load in port.loads if not load.endless]
     endless = [load for load in port.loads if load.endless]
