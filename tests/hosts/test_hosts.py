@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from latlab.hosts import Host, LocalMachine, NamespaceHost, host_from
-from latlab.hosts.base import Process
+from latlab.hosts.base import Completed, Process
 from latlab.hosts.ssh import RemoteHost
 from latlab.model.errors import LabError, UnreachedError
 
@@ -42,6 +42,26 @@ def test_a_machine_whose_name_leads_nowhere_is_not_reached(destination: str) -> 
     machine = RemoteHost("board1", destination)
     with pytest.raises(UnreachedError, match=r"^board1: ssh to .* failed: .* \(correct the name"):
         asyncio.run(machine.run(("sh", "-c", "true\ntrue")))
+
+
+@pytest.mark.parametrize(
+    ("host", "command"),
+    [
+        (RemoteHost("board1", "root@board1", 2022), "ssh -T -o BatchMode=yes -p 2022 root@board1 -- false"),
+        (
+            NamespaceHost("ecu", "lab", RemoteHost("board1", "board1", config="conf", control="/run/c")),
+            "ssh -T -F conf -o BatchMode=yes -p 22 board1 -- 'ip netns exec lab false'",
+        ),
+    ],
+)
+def test_of_a_command_over_ssh_an_error_has_what_one_would_type(host: Host, command: str) -> None:
+    # Such a machine answers nobody here: the fault is made of what its command came to.
+    lost = host.unreached(Completed(("false",), 255, "", "Connection to board1 closed by remote host."))
+    assert lost is not None
+    (said,) = str(lost).splitlines()
+    assert said.startswith("board1: ssh to ") and "Connection to board1 closed by remote host." in said
+    assert "ServerAlive" not in said and "ControlMaster" not in said
+    assert host.short_line(("false",)) == command
 
 
 def test_an_exit_status_can_be_asked_for_instead() -> None:

@@ -108,8 +108,11 @@ class Host(ABC):
 
     def command_line(self, argv: Sequence[str]) -> str:
         """The whole command as one would paste it into a shell on this machine; or there, in virtual time."""
-        command = shlex.join(self.command(argv))
-        return f"{self.turns.name}: {command}" if self.turns else command
+        return self._line(self.command(argv))
+
+    def _line(self, command: Sequence[str]) -> str:
+        line = shlex.join(command)
+        return f"{self.turns.name}: {line}" if self.turns else line
 
     async def spawn(
         self,
@@ -222,9 +225,13 @@ class Host(ABC):
         """Why the command was not run, where that is because the host was not reached; None where it was."""
         return None
 
+    def by_hand(self, argv: Sequence[str]) -> tuple[str, ...]:
+        """The whole command as one would type it: without options that only latlab needs."""
+        return self.command(argv)
+
     def short_line(self, argv: Sequence[str]) -> str:
-        """The command in an error's line: of a script its first."""
-        first, more, _ = self.command_line(argv).partition("\n")
+        """The command in an error's line, as one would type it: of a script its first line."""
+        first, more, _ = self._line(self.by_hand(argv)).partition("\n")
         return first + " …" if more else first
 
     def _endless(self, argv: Sequence[str], timeout_s: float, remedy: str = "") -> LabError:

@@ -41,6 +41,10 @@ class GuestHost(Host):
         """`latlab-agent in DIRECTORY …`, on the machine the guest runs on."""
         return self._machine.command(self._inside(argv))
 
+    def by_hand(self, argv: Sequence[str]) -> tuple[str, ...]:
+        """The same, as one would type it there."""
+        return self._machine.by_hand(self._inside(argv))
+
     def lasting(self, argv: Sequence[str], env: Mapping[str, str]) -> tuple[str, ...]:
         """The same, as the machine has it; the guest's own processes need no marks, as they die with the guest."""
         return self._machine.lasting(self._inside(argv), env)

@@ -36,6 +36,10 @@ class NamespaceHost(Host):
         """The machine's own command, in the namespace."""
         return self._machine.command(self.inside(argv))
 
+    def by_hand(self, argv: Sequence[str]) -> tuple[str, ...]:
+        """The machine's own, in the namespace."""
+        return self._machine.by_hand(self.inside(argv))
+
     def lasting(self, argv: Sequence[str], env: Mapping[str, str]) -> tuple[str, ...]:
         """The machine's own, in the namespace."""
         return self._machine.lasting(self.inside(argv), env)

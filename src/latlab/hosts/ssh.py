@@ -13,8 +13,10 @@ from latlab.model.errors import UnreachedError
 SSH_FAILED = 255
 """ssh's own exit status when it fails (ssh(1), Exit status); a command there may end with it as well."""
 
-OPTIONS = ("BatchMode=yes", "ConnectTimeout=5", "ServerAliveInterval=5", "ServerAliveCountMax=3")
-"""No prompts, and a machine that does not answer for 15 s counts as unreachable."""
+UNASKED = "BatchMode=yes"
+"""No prompts."""
+OPTIONS = (UNASKED, "ConnectTimeout=5", "ServerAliveInterval=5", "ServerAliveCountMax=3")
+"""And a machine that does not answer for 15 s counts as unreachable."""
 
 FAULTS = (
     ("Permission denied|Too many authentication failures", "add your public key to its authorized_keys"),
@@ -73,16 +75,20 @@ class RemoteHost(Host):
         """`ssh -T -o BatchMode=yes … DESTINATION --`."""
         # The user's own ControlMaster would leave a connection behind.
         shared = ("-o", "ControlMaster=no", "-S", self.control or "none")
-        return (*self.through, "ssh", "-T", *self._arguments(), *shared, self.destination, "--")
+        return (*self.through, "ssh", "-T", *self._arguments(*OPTIONS), *shared, self.destination, "--")
 
     def keep_open(self) -> tuple[str, ...]:
         """The command that keeps the connection at `control` open until it is ended; `through` is not put before it."""
         master = ("-o", "ControlMaster=yes", "-o", "ControlPersist=no", "-S", self.control or "none")
-        return ("ssh", "-N", *self._arguments(), *master, self.destination)
+        return ("ssh", "-N", *self._arguments(*OPTIONS), *master, self.destination)
 
     def command(self, argv: Sequence[str]) -> tuple[str, ...]:
         """ssh joins its arguments with spaces and gives them to a shell there: they are quoted once for it."""
         return (*self.prefix(), shlex.join(argv))
+
+    def by_hand(self, argv: Sequence[str]) -> tuple[str, ...]:
+        """`ssh -T -o BatchMode=yes -p PORT DESTINATION -- …`: what it takes to reach the machine."""
+        return (*self.through, "ssh", "-T", *self._arguments(UNASKED), self.destination, "--", shlex.join(argv))
 
     def lasting(self, argv: Sequence[str], env: Mapping[str, str]) -> tuple[str, ...]:
         """`latlab-agent over --by "ssh … latlab-agent serve -" …`; ssh itself passes no signals on."""
@@ -102,9 +108,9 @@ class RemoteHost(Host):
         for pattern, remedy in FAULTS:
             if re.search(pattern, completed.stderr):
                 lines = [line.strip() for line in completed.stderr.splitlines() if line.strip()]
-                by_hand = shlex.join((*self.prefix(), "true"))
                 what = f"ssh to {self.destination} failed: {'; '.join(lines[-STDERR_LINES:])}"
-                return UnreachedError(what, where=self.name, remedy=f"{remedy}; `{by_hand}` must work")
+                remedy = f"{remedy}; `{self.short_line(('true',))}` must work"
+                return UnreachedError(what, where=self.name, remedy=remedy)
         return None
 
     def describe(self) -> Description:
@@ -140,10 +146,10 @@ class RemoteHost(Host):
         """This machine, and the one it leads to where that outlives the run."""
         return (self._machine, self) if self.outlives else (self._machine,)
 
-    def _arguments(self) -> tuple[str, ...]:
+    def _arguments(self, *options: str) -> tuple[str, ...]:
         config = ("-F", self.config) if self.config else ()
-        options = (word for option in OPTIONS for word in ("-o", option))
-        return (*config, *options, "-p", str(self.port), *self.options)
+        words = (word for option in options for word in ("-o", option))
+        return (*config, *words, "-p", str(self.port), *self.options)
 
 
 def _with_environment(argv: Sequence[str], env: Mapping[str, str]) -> tuple[str, ...]:

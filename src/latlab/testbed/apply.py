@@ -297,7 +297,7 @@ class TestBed:
         if result.ok and step.lasting:
             self._lasting.append(step)
         if not result.ok and not step.optional and step.check:
-            read = self.hosts[step.check.at or step.host].command_line(step.check.argv)
+            read = self.hosts[step.check.at or step.host].short_line(step.check.argv)
             differs = f"expected {result.expected!r}, actual {result.actual!r}"
             raise LabError(f"{step.title}: `{read}` {differs}", where=step.host, remedy=step.check.remedy or BY_HAND)
 
@@ -603,7 +603,7 @@ class RunningService:
         check = self._service.ready
         if self.ended() or check is None:
             return self.failure()
-        read = self._asked.command_line(check.argv)
+        read = self._asked.short_line(check.argv)
         within = f"within {check.within_ms / 1000:g} s"
         return LabError(
             f"{self._service.title}: `{read}` expected {check.expected!r} {within}, actual {actual!r}"

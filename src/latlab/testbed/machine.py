@@ -100,8 +100,7 @@ def machine_at(host: Host) -> Machine:
     """
     said = host.ask(("sh", "-c", LOOK))
     if said is None:
-        by_hand = host.command_line(("true",))
-        raise LabError("it cannot be inspected", where=host.name, remedy=f"`{by_hand}` must work")
+        raise LabError("it cannot be inspected", where=host.name, remedy=f"`{host.short_line(('true',))}` must work")
     status, cpus, interfaces, architecture, sockets = said.split(SECTION)
 
     @cache

@@ -112,5 +112,5 @@ def _lacking(scenario: Scenario, site: Site, name: str, guest: Guest, domain: st
 def _answers(scenario: Scenario, site: Site, name: str) -> Iterator[LabError]:
     ssh = ssh_host(scenario, site, name)
     if site.machine.has_tool("ssh") and site.machine.say(ssh.command(("true",))) is None:
-        what, remedy = f"{ssh.destination} refuses latlab's ssh login", ssh.command_line(("true",))
+        what, remedy = f"{ssh.destination} refuses latlab's ssh login", ssh.short_line(("true",))
         yield LabError(what, where=f"guests.{name}.ssh", remedy=f"`{remedy}` shows why")
