@@ -22,6 +22,7 @@ from latlab.model.part import Failure
 from latlab.model.units import MICROSECOND_NS, SECOND_NS, in_us
 from latlab.recordings.cell import ClockEdge, RecordedCell, Totals
 from latlab.recordings.clock_offset import offset_between
+from latlab.report.columns import print_sentence
 from latlab.report.text import bound, microseconds
 from latlab.run import events
 from latlab.run.events import ClockBound, Followed, Latencies, Packets, Seen
@@ -207,7 +208,7 @@ def told_while(what: str, console: Console) -> Iterator[None]:
     def tell() -> None:
         wait_s = FIRST_S
         while not over.wait(wait_s):
-            console.print(f"{what}, {time.monotonic() - begun:.0f} s so far", markup=False, highlight=False)
+            print_sentence(f"{what}, {time.monotonic() - begun:.0f} s so far", console)
             wait_s = AGAIN_S
 
     telling = threading.Thread(target=tell, daemon=True)
@@ -369,7 +370,7 @@ class RunConsole:
         self._progress.update(cell.task, completed=min(task.elapsed or 0.0, task.total or 0.0))
 
     def _line(self, text: str) -> None:
-        self._console.print(text, markup=False, highlight=False, soft_wrap=True)
+        print_sentence(text, self._console)
 
 
 def runs_of_cells(runs: int, cells: int) -> str:

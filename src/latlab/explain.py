@@ -91,7 +91,7 @@ def _print_defined(texts: Mapping[str, str], console: Console) -> None:
     indent = "\n" + " " * column
     for term, text in texts.items():
         width = max(sentence_width(console) - column, NARROWEST)
-        lines = wrap(text, width, break_on_hyphens=False) or [""]
+        lines = wrap(text, width, break_on_hyphens=False, break_long_words=False) or [""]
         console.print(Text(f"  {term:{column - 2}}" + indent.join(lines)), soft_wrap=True)
 
 

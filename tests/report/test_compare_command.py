@@ -156,11 +156,12 @@ def test_a_result_is_written_as_junit_and_what_shows_more_is_named(
     code, output, errors = latlab("report", str(brief_run), "--picture", "none", "--junit", str(junit))
     assert code in (0, 1, 4), errors
     assert etree.parse(junit).getroot().get("name") == "latlab: first"
-    *_, report, first, _, last = output.splitlines()
+    report, first, what, *_, last = output[output.index("Report: ") :].splitlines()
     assert report == f"Report: {brief_run / 'report.html'}"
-    # Without its name the command would show another run, the newest in the folder.
-    assert first.startswith(f"Next:   latlab show {brief_run} trust ")
-    assert last.endswith("more: latlab show -h")
+    # Without its name the command would show another run, the newest in the folder; with it the line is full.
+    assert first == f"Next:   latlab show {brief_run} trust"
+    assert what == "          the reasons for the verdict, and what to do"
+    assert last.endswith("; more: latlab show -h")
 
 
 def test_a_timer_on_the_host_and_one_in_a_guest_are_compared_within_one_run(latlab: Latlab, root: Path) -> None:

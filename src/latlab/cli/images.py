@@ -91,6 +91,7 @@ def image_build(
         latlab image build vf-board --board --emulator-from trixie
     """
     from latlab.listing import print_images
+    from latlab.report.columns import print_sentence
     from latlab.testbed.images import BOARD_KIND, build_image
 
     console = open_console(stderr=True)
@@ -102,7 +103,7 @@ def image_build(
         kind=BOARD_KIND if board else None,
         emulator_from=emulator_from,
         force=force,
-        say=lambda line: console.print(line, highlight=False, markup=False, soft_wrap=True),
+        say=lambda line: print_sentence(line, console),
     )
     if as_json:
         print_json(image.as_dict())
@@ -149,6 +150,7 @@ def image_clean(
         # All images, and the packages that were fetched for them
         latlab image clean
     """
+    from latlab.report.columns import print_sentence
     from latlab.testbed.images import clean_images
 
     done = clean_images([name] if name else [])
@@ -157,4 +159,4 @@ def image_clean(
     else:
         lines = [*(f"removed: {line}" for line in done.removed), *(f"left: {line}" for line in done.in_use)]
         for line in lines or ["nothing to remove"]:
-            open_console().print(line, highlight=False, markup=False)
+            print_sentence(line, open_console())

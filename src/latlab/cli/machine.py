@@ -74,13 +74,13 @@ def clean(as_json: Json = False) -> None:
     """
     import asyncio
 
+    from latlab.report.columns import print_sentence
     from latlab.testbed.undo import clean_stale
 
     undone = asyncio.run(clean_stale())
     if as_json:
         print_json({"undone": undone})
-    elif undone:
-        for line in undone:
-            open_console().print(f"undone: {line}", highlight=False, markup=False)
-    else:
-        open_console().print("nothing to undo")
+        return
+    console = open_console()
+    for line in [f"undone: {line}" for line in undone] or ["nothing to undo"]:
+        print_sentence(line, console)

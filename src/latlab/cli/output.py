@@ -6,10 +6,12 @@ import codecs
 import errno
 import io
 import json
+import shutil
 import sys
 from typing import TYPE_CHECKING, Final
 
 from latlab.model.errors import LabError
+from latlab.model.lines import folded
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -43,6 +45,15 @@ def open_console(*, stderr: bool = False) -> Console:
     from latlab.console import make_console
 
     return make_console(stderr=stderr)
+
+
+def print_error(text: object) -> None:
+    """Print it on standard error: on a terminal folded between words, elsewhere each of its lines as one."""
+    lines = f"latlab: {text}".splitlines()
+    if sys.stderr.isatty():
+        width = shutil.get_terminal_size().columns
+        lines = [piece for line in lines for piece in folded(line, width)]
+    sys.stderr.write("\n".join(lines) + "\n")
 
 
 def print_json(document: object) -> None:

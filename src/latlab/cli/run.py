@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import sys
 from collections.abc import Sequence
 from contextlib import nullcontext
 from pathlib import Path
@@ -34,7 +33,7 @@ from latlab.cli.options import (
     Verbose,
     Windows,
 )
-from latlab.cli.output import open_console, print_json, write
+from latlab.cli.output import open_console, print_error, print_json, write
 from latlab.model.errors import making_sense_of, reads_files, writing
 
 if TYPE_CHECKING:
@@ -44,6 +43,8 @@ if TYPE_CHECKING:
 
 _ALL: Final = "all"
 """The name of all sections together."""
+_NEXT: Final = 8
+"""The column at which commands to read on with begin."""
 
 
 def run(
@@ -293,7 +294,7 @@ def report_run(
         with told_while("analysing", console):
             result = make_result(folder, later)
         if unread := unread_limits(folder.scenario_path):
-            sys.stderr.write(f"latlab: {unread}\n")
+            print_error(unread)
         code = exit_code(result, strict=strict)
         folder.write_run(folder.run() | {"exit_status": code})
         console.print("drawing the report", highlight=False)
@@ -315,22 +316,27 @@ def report_run(
             print_result(result, console, shown, folder)
             console.print(*after, highlight=False, markup=False, soft_wrap=True)
         else:
-            after += _next_lines(result, folder.path)
+            after += _next_lines(result, folder.path, console.width)
             print_answer(result, shown, console, every=bool(metrics) or has_others(result), after=after)
     return code
 
 
-def _next_lines(result: Result, path: Path) -> list[str]:
-    """Three commands that show more of the run, and how to find the others."""
+def _next_lines(result: Result, path: Path, width: int) -> list[str]:
+    """Three commands that show more of the run, and how to find the others. What each shows stands next to it, or below
+    it where that would be wider.
+    """
     from latlab.report.answer import next_commands
 
     newest = _newest(RUNS)
-    run = "" if newest and newest.resolve() == path.resolve() else f"{quote(str(path))} "
+    named = path.name if path.parent.resolve() == RUNS.resolve() else str(path)
+    run = "" if newest and newest.resolve() == path.resolve() else f"{quote(named)} "
     commands = [(f"latlab show {run}{name}", what) for name, what in next_commands(result)]
-    width = max(len(command) for command, _ in commands)
-    lines = [f"{command:{width}}   {what}" for command, what in commands]
-    lines[-1] += "; more: latlab show -h"
-    return [f"{'' if number else 'Next:':8}{line}" for number, line in enumerate(lines)]
+    commands[-1] = commands[-1][0], f"{commands[-1][1]}; more: latlab show -h"
+    room = max(len(command) for command, _ in commands)
+    lines = [f"{command:{room}}   {what}" for command, what in commands]
+    if _NEXT + max(map(len, lines)) > width:
+        lines = [line for command, what in commands for line in (command, f"  {what}")]
+    return [f"{'' if number else 'Next:':{_NEXT}}{line}" for number, line in enumerate(lines)]
 
 
 def _there(asked: list[str] | None, result: Result) -> list[str] | None:
@@ -340,7 +346,7 @@ def _there(asked: list[str] | None, result: Result) -> list[str] | None:
     found = [name for name in asked or () if name in there]
     if len(found) < len(asked or ()):
         missing = ", ".join(name for name in asked or () if name not in there)
-        sys.stderr.write(f"latlab: --metric: this run has no {missing}; it has {', '.join(there) or 'no figures'}\n")
+        print_error(f"--metric: this run has no {missing}; it has {', '.join(there) or 'no figures'}")
     return found or None
 
 

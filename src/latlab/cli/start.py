@@ -10,7 +10,7 @@ from contextlib import suppress
 from typing import Final
 
 from latlab.cli.app import app
-from latlab.cli.output import print_json, refused_output, replace_characters
+from latlab.cli.output import print_error, print_json, refused_output, replace_characters
 from latlab.model.errors import EXIT_LAB, LatlabError, as_system_error, is_panic, own_fault, system_error
 
 INTERRUPTED: Final = 130
@@ -37,7 +37,7 @@ def main() -> None:
         # What the command line library makes of Ctrl-C is none of our exit codes.
         if end.code != INTERRUPTED:
             raise
-        sys.stderr.write("latlab: interrupted\n")
+        print_error("interrupted")
         sys.exit(EXIT_LAB)
     except BaseException as error:
         if not (isinstance(error, Exception) or is_panic(error)):
@@ -64,5 +64,5 @@ def _failed(error: LatlabError) -> int:
         with suppress(LatlabError):
             print_json({"error": error.as_dict(), "exit_status": error.exit_code})
     with suppress(OSError):
-        sys.stderr.write(f"latlab: {error}\n")
+        print_error(error)
     return error.exit_code

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from latlab.cli.options import FILES, RUNS, Json
-from latlab.cli.output import print_json, write
+from latlab.cli.output import open_console, print_json
 from latlab.model.labels import SYNTHETIC
 
 if TYPE_CHECKING:
@@ -42,6 +42,7 @@ def synthetic(
         latlab synthetic try.yaml
         latlab report
     """
+    from latlab.report.columns import print_sentence
     from latlab.synthetic_file import read_description
 
     described = read_description(description)
@@ -49,7 +50,9 @@ def synthetic(
     if as_json:
         print_json(_document(described, folder))
     else:
-        write("\n".join(_lines(described, folder, output)) + "\n")
+        console = open_console()
+        for line in _lines(described, folder, output):
+            print_sentence(line, console)
 
 
 def make_run(described: Description, root: Path, name: str) -> RunFolder:

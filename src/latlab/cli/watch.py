@@ -147,6 +147,7 @@ def watch(
     import asyncio
 
     from latlab.console import make_console
+    from latlab.report.columns import print_sentence
     from latlab.run.events import Phase
     from latlab.run.watch import WatchRequest
     from latlab.run.watch import watch as measure
@@ -169,7 +170,7 @@ def watch(
 
     def show(event: object) -> None:
         if isinstance(event, Phase):
-            console.print(f"Watching {flow} {until}", highlight=False, markup=False, soft_wrap=True)
+            print_sentence(f"Watching {flow} {until}", console)
 
     folder = asyncio.run(measure(asked, runs, show, name=name))
     raise typer.Exit(report_run(folder, as_json=as_json, strict=strict, metrics=None, formats=picture, full=full))

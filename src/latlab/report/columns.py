@@ -10,6 +10,7 @@ from typing import Final
 from rich.console import Console
 from rich.text import Text
 
+from latlab.model.lines import folded
 from latlab.report.document import OneOf, Table
 
 GAP: Final = 2
@@ -48,10 +49,7 @@ def sentence_width(console: Console) -> int:
 
 def sentence(line: str, width: int, *, indent: int = 0) -> Text:
     """A sentence, its continuation indented."""
-    words = line.lstrip()
-    before = " " * (len(line) - len(words) + indent)
-    folded = wrap(words, width, initial_indent=before, subsequent_indent=f"{before}  ", break_on_hyphens=False)
-    return Text("\n".join(folded))
+    return Text("\n".join(folded(line, width, indent=indent)))
 
 
 def widths(table: Table) -> list[int]:
@@ -240,7 +238,7 @@ def _records(table: Table, width: int) -> Iterator[Text]:
 
 
 def _bold(title: str, width: int) -> Text:
-    return Text("\n".join(wrap(title, width, break_on_hyphens=False)), style="bold")
+    return Text("\n".join(wrap(title, width, break_on_hyphens=False, break_long_words=False)), style="bold")
 
 
 def _above(table: Table) -> str:
