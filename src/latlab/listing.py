@@ -20,6 +20,7 @@ _MARKS: Final[dict[bool | None, tuple[str, Tone]]] = {
     False: ("missing", "bad"),
     None: ("limited", "changed"),
 }
+_AGAIN: Final = "as above"
 _RUN_COLUMNS: Final = ("run", "scenario", "started (UTC)", "exit", "verdict")
 _RUN_SHAPES: Final = ((0, 1, 2, 3, 4), (0, 2, 3, 4), (0, 3, 4))
 """What a narrow terminal leaves out is in the run's name."""
@@ -28,11 +29,13 @@ _RUN_SHAPES: Final = ((0, 1, 2, 3, 4), (0, 2, 3, 4), (0, 3, 4))
 def print_findings(findings: Sequence[DoctorFinding], console: Console, machine: str = "This machine") -> None:
     """Print the doctor's findings by area, each with its remedy. machine: what the last line calls the machine."""
     rows: list[tuple[str, ...]] = []
-    area = ""
+    before: DoctorFinding | None = None
     for finding in findings:
-        shown = "" if finding.area == area else finding.area
-        area = finding.area
-        rows.append((shown, Toned(*_MARKS[finding.ok]), finding.name, finding.found, finding.remedy))
+        shown = "" if before and finding.area == before.area else finding.area
+        is_again = before and finding.remedy and (finding.found, finding.remedy) == (before.found, before.remedy)
+        said = (_AGAIN, "") if is_again else (finding.found, finding.remedy)
+        before = finding
+        rows.append((shown, Toned(*_MARKS[finding.ok]), finding.name, *said))
     print_table(Table(("area", "", "what", "found", "how to get it"), rows), console)
     console.print()
     missing = sum(finding.ok is False for finding in findings)

@@ -54,6 +54,17 @@ def test_it_fits_40_lines_of_100_columns(matrix: dict[str, Any]) -> None:
     assert lines[0] == "bridges · 12 cells × 3 repetitions · functional only · latency = rx_soft − launch, µs"
 
 
+def test_each_further_metric_has_its_formula_above_its_table_and_a_gap_before_it(matrix: dict[str, Any]) -> None:
+    file = io.StringIO()
+    metrics = ["latency", "lateness", "path"]
+    print_answer(typed(matrix), metrics, Console(file=file, width=100), every=True)
+    lines = [line.rstrip() for line in file.getvalue().splitlines()]
+    for metric in metrics[1:]:
+        (at,) = [number for number, line in enumerate(lines) if line.startswith(f"{metric} = ")]
+        assert lines[at - 1] == ""
+        assert lines[at + 1].split() == ["idle", "load-down", "load-up"]
+
+
 def test_loads_stand_side_by_side_where_they_fit_and_below_each_other_where_not(matrix: dict[str, Any]) -> None:
     wide, narrow = printed(matrix), printed(matrix, 60)
     assert wide[3].split() == ["idle", "load-down", "load-up"]
@@ -272,6 +283,12 @@ def test_a_metric_that_the_run_does_not_have_is_reported_and_the_others_are_show
     assert re.match(r"latlab: --metric: this run has no round_trip; it has (\w+, )*latency\b", ended.stderr)
     assert "wakeup = wake" in ended.stdout and "latency = rx" not in ended.stdout
     assert "latency = rx" in CliRunner().invoke(app, command).stdout, "none is left: those it usually shows"
+
+
+def test_all_sections_are_those_that_the_run_has_something_for(matrix_run: Path) -> None:
+    said = CliRunner().invoke(app, ["show", str(matrix_run), "all"]).stdout
+    assert "this run has no such section" not in said
+    assert said.index(" · after warm-up · ") < said.index("\nVerdict: ")
 
 
 def test_of_many_cells_without_figures_the_first_is_named_and_the_others_are_counted(matrix: dict[str, Any]) -> None:

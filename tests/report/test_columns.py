@@ -128,6 +128,18 @@ def test_what_the_doctor_found_is_shown_with_its_remedy(width: int) -> None:
     assert ["limited", "PREEMPT_RT"] in rows
 
 
+def test_what_the_doctor_found_twice_in_a_row_has_its_remedy_once() -> None:
+    findings = [
+        DoctorFinding("bridges", f"bridge {name}", None, "not available", "`sudo apt install qemu-system-x86`")
+        for name in ("user", "tap", "xdp")
+    ]
+    other = DoctorFinding("bridges", "bridge ovs", None, "not available", "`sudo apt install openvswitch-switch`")
+    lines = lines_of(lambda console: listing.print_findings([*findings, other], console), 140)
+    assert sum("qemu-system-x86" in line for line in lines) == 1
+    assert [line.split()[-2:] for line in lines[3:5]] == [["as", "above"]] * 2
+    assert any("openvswitch-switch" in line for line in lines)
+
+
 @pytest.mark.parametrize("width", WIDTHS)
 def test_formats_and_ids_fit(width: int) -> None:
     for show in (print_formats, lambda console: print_ids(topics(), console)):

@@ -12,7 +12,9 @@ from typer.testing import CliRunner
 
 from latlab.cli import app
 from latlab.foreseen import as_line, facts_of_this_machine, foreseen
+from latlab.model.errors import LabError
 from latlab.scenario import Loaded, load_scenario
+from latlab.testbed import unavailable
 from latlab.testbed.machine import Machine, assumed_machine
 
 STREAM = {"talker": "sensor", "listener": "ecu", "period": "1ms", "size": "64B"}
@@ -120,3 +122,18 @@ def test_validate_tells_it_in_a_line_each_and_in_its_document(
     document = json.loads(CliRunner().invoke(app, ["validate", str(path), "--json"]).stdout)
     assert document["foreseen"] == [reason.document()]
     assert "(preempt-rt)" in as_line(reason)
+
+
+def test_validate_says_once_why_cells_cannot_run_here_and_which(
+    path: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("LATLAB_AGENT", str(tmp_path / "nowhere"))
+    lacking = LabError("iperf3 is missing", where="loads.x", remedy="install it")
+    monkeypatch.setattr(unavailable, "unavailable_here", lambda scenario: [lacking] if scenario.loads else [])
+    flood = {"kind": "flood", "from": "sensor", "to": "ecu", "size": "64B", "rate": "1Mbit/s"}
+    loaded(path, loads={"a": flood, "b": flood}, matrix={"loads": ["none", "a", "b"]})
+    lines = CliRunner().invoke(app, ["validate", str(path)]).stdout.splitlines()
+    assert "  loads=none" in lines
+    assert "  loads=a: unavailable on this machine" in lines
+    (why,) = [line for line in lines if "iperf3 is missing" in line]
+    assert why == f"unavailable on this machine: loads a, b: {lacking}"

@@ -203,8 +203,8 @@ def show(
 
 @reads_files
 def _show(folder: Any, wanted: Sequence[str], *, as_json: bool, metrics: list[str] | None) -> None:
-    from latlab.report.sections import SECTIONS, Shown, has_others, shown_metrics
-    from latlab.report.terminal import print_answer, print_section
+    from latlab.report.sections import Shown, has_others, shown_metrics
+    from latlab.report.terminal import print_answer, print_result, print_section
     from latlab.result import load_result
 
     if as_json:
@@ -217,7 +217,10 @@ def _show(folder: Any, wanted: Sequence[str], *, as_json: bool, metrics: list[st
     metrics = metrics or list(shown_metrics(result))
     if not wanted:
         print_answer(result, metrics, console, every=every)
-    for name in SECTIONS if _ALL in wanted else wanted:
+    if _ALL in wanted:
+        print_result(result, console, metrics, folder)
+        return
+    for name in wanted:
         print_section(name, Shown(result, metrics, folder), console)
 
 

@@ -31,6 +31,7 @@ def validate(scenario: ScenarioName = None, as_json: Json = False) -> None:
     from latlab.console import runs_of_cells
     from latlab.foreseen import as_line, facts_of_this_machine, foreseen
     from latlab.report.columns import print_sentence
+    from latlab.result.places import matrix_titles
     from latlab.testbed.machine import read_machine
     from latlab.testbed.preflight import preflight_cells, warnings
     from latlab.testbed.unavailable import summed_up, unavailable_here
@@ -58,10 +59,15 @@ def validate(scenario: ScenarioName = None, as_json: Json = False) -> None:
         f"{runs_of_cells(len(found) * loaded.scenario.repeat, len(found))}, {how_many}:",
         console,
     )
+    together: dict[str, list[str]] = {}
     for cell in found:
         reason = not_here.get(cell.slug)
-        said = f"  {cell.slug}" + (f": unavailable on this machine: {reason}" if reason else "")
-        print_sentence(said, console)
+        print_sentence(f"  {cell.slug}" + (": unavailable on this machine" if reason else ""), console)
+        if reason:
+            together.setdefault(str(reason), []).append(cell.slug)
+    labels = {cell.slug: cell.label for cell in found}
+    for why, slugs in together.items():
+        print_sentence(f"unavailable on this machine: {matrix_titles(slugs, labels)}: {why}", console)
     for warning in warned:
         print_sentence(f"warning: {warning}", console)
     for doubt in doubts:

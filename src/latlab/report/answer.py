@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import median
 from typing import Final
 
@@ -21,7 +21,7 @@ from latlab.report import anomalies, rows, text, unmeasured
 from latlab.report.charts.chain import percent
 from latlab.report.document import Group, Lines, OneOf, Section, Table
 from latlab.report.losses import lost_in, lost_text
-from latlab.report.published import headline_tables, published_tables
+from latlab.report.published import headline, headline_tables, published_tables
 from latlab.report.sections import Cost, costs
 from latlab.report.testbed import label_reasons, label_text
 from latlab.report.text import bound
@@ -121,10 +121,16 @@ def _figures(result: Result, metric: str) -> Iterator[OneOf | Table | Lines]:
 
 
 def _further(result: Result, metrics: Sequence[str]) -> Iterator[OneOf | Table | Lines]:
-    """The tables of the other metrics, each below its formula."""
+    """The tables of the other metrics, each with its formula as its title."""
     for metric in [name for name in metrics if name in result.metric_names(metrics)][1:]:
-        yield Lines([title(result, metric).rpartition(" · ")[2]])
-        yield from _figures(result, metric)
+        formula = title(result, metric).rpartition(" · ")[2]
+        if metric == headline(result):  # its table has a longer title
+            yield Lines([formula])
+        for part in _figures(result, metric):
+            if isinstance(part, OneOf):
+                yield OneOf([[replace(table, title=formula) for table in shape] for shape in part.shapes])
+            else:
+                yield part
 
 
 def _ends(summary: rows.Summary) -> list[str]:

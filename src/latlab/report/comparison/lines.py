@@ -56,10 +56,16 @@ class Block:
 
     @property
     def lines(self) -> Iterator[str]:
-        """What is shown, what would be if tested alone, what cannot be judged: a sentence each; one for the rest."""
+        """What is shown, what would be if tested alone, what cannot be judged: a sentence each; one for the rest, and
+        one for those that cannot be judged for the same reason: the table has their differences.
+        """
         quiet = []
+        unjudged: dict[str, list[str]] = {}
         for one in self.entries:
             if one.is_blank:
+                continue
+            if one.why_not and one.within_ns is None and one.told.endswith(f"; {one.why_not}"):
+                unjudged.setdefault(one.why_not, []).append(at(one.statistic))
                 continue
             is_told = one.p_adjusted is None or one.shown or one.low_ns == one.high_ns
             if is_told or one.p is None or one.half_ns is None or one.p <= ALPHA:
@@ -68,6 +74,8 @@ class Block:
                 quiet.append(f"{at(one.statistic)} (± {at_least(one.half_ns)} µs)")
         if quiet:
             yield f"no difference shown at 95 %: {_listed(quiet)}"
+        for why, where in unjudged.items():
+            yield f"nothing shown {_listed(where)}: {why}"
 
 
 def overview(found: Sequence[Block]) -> Table:
