@@ -174,7 +174,10 @@ def test_what_happened_to_packets_is_looked_for_against_their_launch_times(impor
     found = importing(log(packets))
     (stall,) = found.streams["packets"]["anomalies"]["stall"]["shown"]
     assert (stall["from_sequence"], stall["to_sequence"]) == (first, first + held - 1)
-    assert "anomalies of packets: against its launch times, 1 ms apart (the median of their differences)" in found.notes
+    assert (
+        "anomalies of packets are searched for against its launch times, 1 ms apart (the median of their differences)"
+        in found.notes
+    )
 
 
 def test_packets_without_a_launch_time_are_not_compared_with_any(importing: Importing) -> None:

@@ -43,7 +43,7 @@ def test_a_cell_without_a_schedule_next_to_others_is_named(tmp_path: Path) -> No
 
 def test_the_text_has_entries_bars_guarantees_and_warnings(tmp_path: Path) -> None:
     said = text(tmp_path, streams={"control": STREAM, "status": STREAM | {"period": "1ms"}})
-    assert "sensor.eth0: cycle of 503 µs from its multiples in TAI on, 10Gbit/s; software" in said
+    assert "sensor.eth0: cycle of 503 µs, beginning at its multiples in TAI, 10Gbit/s; software" in said
     assert "0 (control, status) · 1" in said
     assert "leaves in the window 0 to 101 µs; other traffic may add blocking 1.234 µs, same class 104 ns\n" in said
     assert "warning: stream status: a period of 1 ms is not a multiple of the cycle, 503 µs" in said

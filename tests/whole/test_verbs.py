@@ -125,7 +125,7 @@ def test_the_plan_is_the_same_as_text_and_as_a_document_and_needs_no_privilege(p
 def test_gates_are_the_same_as_text_and_as_a_document_and_need_no_privilege(place: Place) -> None:
     place.scenario(**GATES)
     text = place.latlab("gates", "small.yaml", before=("setpriv", "--bounding-set", "-all")).out
-    assert "sensor.eth0: cycle of 500 µs from its multiples in TAI on, 10Gbit/s" in text
+    assert "sensor.eth0: cycle of 500 µs, beginning at its multiples in TAI, 10Gbit/s" in text
     assert "leaves in the window 0 to 100 µs" in text
     document = place.latlab("gates", "small.yaml", "--json").document
     ((cells, ports),) = ((group["cells"], group["ports"]) for group in document["schedules"])

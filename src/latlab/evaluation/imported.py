@@ -95,8 +95,8 @@ def _looked_for(folder: CellFolder, cell: RecordedCell) -> Iterator[str]:
     for stream in cell.streams:
         if stream.stream and (gap := launch_gap_ns(stream_rows(folder.packets(), stream.stream))) is not None:
             yield (
-                f"anomalies of {stream.name}: against its launch times, {duration(gap)} apart (the median of their "
-                "differences)"
+                f"anomalies of {stream.name} are searched for against its launch times, {duration(gap)} apart (the "
+                "median of their differences)"
             )
 
 

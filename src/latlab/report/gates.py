@@ -33,9 +33,9 @@ def titles_of(cells: Sequence[str], labels: Mapping[str, Keys]) -> str:
 def port_title(port: GatePort) -> str:
     """The port, its cycle, its speed, and who keeps its gates, in a line."""
     schedule = port.schedule
-    shift = f" + {exact(schedule.shift_ns)} µs" if schedule.shift_ns else ""
+    begins = f"{exact(schedule.shift_ns)} µs after" if schedule.shift_ns else "at"
     return (
-        f"{port.interface}: cycle of {exact(schedule.cycle_ns)} µs from its multiples in TAI{shift} on, "
+        f"{port.interface}: cycle of {exact(schedule.cycle_ns)} µs, beginning {begins} its multiples in TAI, "
         f"{format_rate(port.speed_bps)}; {port.mode}: {KEPT_BY[port.mode]}"
     )
 
