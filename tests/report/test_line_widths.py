@@ -21,6 +21,7 @@ from latlab.evaluation.gates import promised_groups
 from latlab.gates_listing import print_gates
 from latlab.imports.write import import_files
 from latlab.model.errors import LabError
+from latlab.model.lines import folded
 from latlab.recordings.cell import RecordedCell
 from latlab.report.sections import SECTIONS, Shown
 from latlab.report.terminal import print_answer, print_section
@@ -124,6 +125,16 @@ def test_gates_of_ready_made_scenarios_fit(name: str) -> None:
 def test_what_was_imported_fits(tmp_path: Path) -> None:
     outcome = import_files([CAPTURED / "ddsperf-ping.txt"], tmp_path, name="samples-of-the-brake-controller" * 4)
     check(printed(lambda console: import_listing.print_outcome(outcome, console)))
+
+
+def test_a_command_in_backticks_stays_in_one_piece_where_a_line_has_room_for_it() -> None:
+    command = "`sudo apt install qemu-system-x86`"
+    assert folded(f"it is missing ({command}, or your distribution's package)", 46) == [
+        "it is missing",
+        f"  ({command}, or your",
+        "  distribution's package)",
+    ]
+    assert max(map(len, folded(f"it is missing ({command})", 30))) <= 30
 
 
 def test_an_error_is_folded_on_a_terminal_only(capsys: pytest.CaptureFixture[str]) -> None:
