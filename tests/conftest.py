@@ -14,6 +14,7 @@ from latlab.result.store import typed
 from support.suite.examples import FEW, MOST
 from support.suite.lanes import LANE, LANES, Lane, Sharing, own_cpu
 from support.suite.marks import alone_last, mark
+from support.suite.times import write_times
 
 pytest_plugins = ["support.netperf"]
 
@@ -48,6 +49,11 @@ def pytest_collection_finish() -> None:
     """Leave what was imported and collected to no garbage collection: it stays until the end."""
     gc.collect()
     gc.freeze()
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    """Say which files took longest, too: a file is what a lane takes."""
+    write_times(terminalreporter)
 
 
 def _typed_results() -> None:

@@ -22,14 +22,16 @@ ETHERNET: dict[str, Any] = {"is": {"ether_type": 0x88B5}}
     [
         (udp(), UDP),
         (ethernet(vlan=5, pcp=6), ETHERNET),
-        (udp(), parse_flow("pcap: udp dst port 5557 and ip[8] > 1")),
-        (ethernet(vlan=5, pcp=6), parse_flow("pcap: ether[14:2] = 0xc005 and ether[16:2] = 0x88b5")),
+        (udp(), "pcap: udp dst port 5557 and ip[8] > 1"),
+        (ethernet(vlan=5, pcp=6), "pcap: ether[14:2] = 0xc005 and ether[16:2] = 0x88b5"),
     ],
     ids=["udp", "raw", "udp-by-a-filter", "raw-by-a-filter"],
 )
 def test_calls_are_seen_between_the_programs_own_timestamps_and_the_kernels(
-    hosts: Hosts, tmp_path: Path, transport: Transport, flow: dict[str, Any]
+    hosts: Hosts, tmp_path: Path, transport: Transport, flow: str | dict[str, Any]
 ) -> None:
+    if isinstance(flow, str):
+        flow = parse_flow(flow)
     inodes = [
         int(hosts.machine.run(IP, "netns", "exec", host, "stat", "-Lc", "%i", "/proc/self/ns/net"))
         for host in ("sensor", "ecu")
