@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Sequence
 from graphlib import TopologicalSorter
+from pathlib import Path
+
+import pytest
 
 from latlab.model.labels import LABELS
 from support.sources import SOURCE, modules
 
 UNITS = SOURCE / "model/units.py"
+CRATES = SOURCE.parents[1] / "agent"
 SECOND_NS = 10**9
 IN_FORMATS = {
     "Entry": "`$defs` of result.schema.json; images count as outdated when the source of their archives changes",
@@ -75,6 +80,23 @@ def test_modules_import_each_other_in_no_circle_not_even_for_types() -> None:
     uses = {name: imported(modules()[path], set(names.values())) - {name} for path, name in names.items()}
     order = list(TopologicalSorter(uses).static_order())
     assert set(order) == set(names.values())
+
+
+def used_in_crate(path: Path) -> set[str]:
+    """The modules of its crate that a file of Rust uses, comments and unit tests left out."""
+    code = re.sub(r"//.*", "", path.read_text(encoding="utf-8").split("#[cfg(test)]")[0])
+    found = re.findall(r"\bcrate::(?:(\w+)|\{([^}]*)\})", code)
+    return {name for one, several in found for name in [one, *re.findall(r"(?:^|,)\s*(\w+)", several)] if name}
+
+
+@pytest.mark.parametrize("crate", ["wire", "sys", "agent"])
+def test_modules_of_the_agent_use_each_other_in_no_circle(crate: str) -> None:
+    uses: dict[str, set[str]] = {}
+    for path in (CRATES / crate / "src").rglob("*.rs"):
+        module = path.relative_to(CRATES / crate / "src").parts[0].removesuffix(".rs")
+        if module not in {"lib", "main"}:
+            uses.setdefault(module, set()).update(used_in_crate(path) - {module})
+    assert len(list(TopologicalSorter(uses).static_order())) > 30
 
 
 def test_a_class_name_means_one_thing() -> None:

@@ -2,7 +2,8 @@
 //! as its data. What stands before the probe is the same in all frames of a stream, but for the number that the protocol counts.
 
 use crate::probe::HEADER_BYTES;
-use crate::spec::Payload;
+use schemars::JsonSchema;
+use serde::Deserialize;
 
 /// Bytes of the samples of one frame: four currents and four voltages, each with its quality (9-2 LE, 7.1.3).
 pub const SAMPLES_BYTES: usize = 64;
@@ -17,6 +18,17 @@ const SV_APPID: u16 = 0x4000;
 const GOOSE_APPID: u16 = 0x0001;
 /// APPID, length, two reserved words (IEC 61850-8-1, annex C).
 const APPID_BYTES: usize = 8;
+
+/// A protocol whose frames carry the probe.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Deserialize)]
+pub enum Payload {
+    /// Sampled values: the probe stands for the samples.
+    #[serde(rename = "iec61850-sv")]
+    SampledValues,
+    /// GOOSE: the probe is its data.
+    #[serde(rename = "iec61850-goose")]
+    Goose,
+}
 
 /// So many lengths of prefixes BPF programs look for, as in agent/bpf/probe.h.
 const MAX_PREFIXES: usize = 2;

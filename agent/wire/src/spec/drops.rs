@@ -1,7 +1,7 @@
 //! What `drops` is asked for.
 
-use super::{Payload, Realtime, Wrong, check_ring, default_ring_records, hexadecimal};
-use crate::iec61850::check_size;
+use super::{Realtime, Wrong, check_ring, default_ring_records, hexadecimal};
+use crate::iec61850::{Payload, check_size};
 use schemars::JsonSchema;
 use serde::Deserialize;
 

@@ -1,8 +1,9 @@
 //! What `listen` is asked for.
 
 use super::talk::check_payload;
-use super::{Payload, Realtime, StampsBy, Wrong, check_ring, check_streams, default_ring_records, hexadecimal, wrong};
+use super::{Realtime, StampsBy, Wrong, check_ring, check_streams, default_ring_records, hexadecimal, wrong};
 use crate::flight::Trigger;
+use crate::iec61850::Payload;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use std::net::SocketAddr;

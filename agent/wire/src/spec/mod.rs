@@ -25,8 +25,8 @@ pub use listen::{Listen, ListenStream, ListenTransport, Mode};
 pub use ping::{Ping, PingSide, PingTransport, Pong, PongTransport};
 pub use ptp::Ptp;
 pub use talk::{
-    KeyChoice, Lan, LatePolicy, LaunchClock, LaunchTime, MAX_BATCH, Mac, Payload, PrpCopy, Stamps, StampsBy, Talk,
-    TalkStream, TalkTransport,
+    KeyChoice, Lan, LatePolicy, LaunchClock, LaunchTime, MAX_BATCH, Mac, PrpCopy, Stamps, StampsBy, Talk, TalkStream,
+    TalkTransport,
 };
 pub use timer::{How, Timer, Trace};
 pub(crate) use trace::MOST_NUMBERS;

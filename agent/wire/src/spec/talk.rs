@@ -1,7 +1,7 @@
 //! What `talk` is asked for.
 
 use super::{Realtime, Wrong, check_ring, check_streams, default_ring_records, hexadecimal, wrong};
-use crate::iec61850::check_size;
+use crate::iec61850::{Payload, check_size};
 use crate::stage::Stage;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer};
@@ -121,17 +121,6 @@ pub enum Lan {
     A,
     /// LAN B.
     B,
-}
-
-/// A protocol whose frames carry the probe (`wire::iec61850`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Deserialize)]
-pub enum Payload {
-    /// Sampled values: the probe stands for the samples.
-    #[serde(rename = "iec61850-sv")]
-    SampledValues,
-    /// GOOSE: the probe is its data.
-    #[serde(rename = "iec61850-goose")]
-    Goose,
 }
 
 /// A MAC address, written as `02:00:00:00:00:01`.
