@@ -32,7 +32,7 @@ struct record {
 
 /*
  * The first sockets that send and interfaces that packets come in at: an array's only entry is read without a call, and
- * most packets are nobody's of ours. What there is no place for is in the maps below. As in agent/src/stages/program.rs.
+ * most packets are nobody's of ours. What there is no place for is in the maps below.
  */
 #define FEW 4
 

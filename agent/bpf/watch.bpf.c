@@ -18,7 +18,7 @@
 #include "watch_filter.h"
 #include "watch_sample.h"
 
-/* The numbers and layouts up to the maps, and those of tests (watch_tests.h) and headers (watch_packet.h), are those of wire::watch. */
+/* wire reads the numbers here and in watch_tests.h; layouts up to the maps, and of tests and headers (watch_packet.h), are those of wire::watch. */
 #define MAX_POINTS 64
 #define MAX_SNAP 256
 #define MAX_OTHERS 4096
@@ -34,7 +34,7 @@ struct place {
 	__u32 ifindex; /* 0: the sockets of the namespace; with READ_FROM: what is read from the tap or macvtap of this number */
 };
 
-#define READ_FROM (1U << 31) /* numbers are positive as int */
+#define READ_FROM 0x80000000U /* numbers are positive as int */
 
 /* More than there are points, so one is free behind each. */
 #define SLOTS 256

@@ -6,7 +6,7 @@
 #include <linux/bpf_common.h>
 #include "watch_packet.h"
 
-/* This number and the layout are those of wire::watch::filter. */
+/* wire::spec reads these numbers; the layout of an instruction is that of wire::watch. */
 #define MAX_INSTRUCTIONS 128
 #define MEMORY_WORDS 16
 /* As libpcap has them in place of linux/filter.h. */

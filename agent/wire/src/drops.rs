@@ -2,6 +2,7 @@
 //! numbers mean.
 
 use crate::btf::Btf;
+use crate::in_c::defined;
 use std::collections::HashMap;
 
 /// Where a packet was that was dropped.
@@ -34,7 +35,7 @@ pub const RECORD_BYTES: usize = 56;
 /// Bytes of a place.
 pub const PLACE_BYTES: usize = 24;
 /// Bytes of an interface's name, the zero at its end included (IFNAMSIZ).
-pub const NAME_BYTES: usize = 16;
+pub const NAME_BYTES: usize = defined(include_str!("../../bpf/drop_place.h"), "NAME_BYTES") as usize;
 
 /// A packet was dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,6 +1,7 @@
 //! Frames of IEC 61850 that carry a probe: sampled values (9-2) with the probe as their samples, and GOOSE (8-1) with the probe
 //! as its data. What stands before the probe is the same in all frames of a stream, but for the number that the protocol counts.
 
+use crate::in_c::defined;
 use crate::probe::HEADER_BYTES;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -30,8 +31,8 @@ pub enum Payload {
     Goose,
 }
 
-/// So many lengths of prefixes BPF programs look for, as in agent/bpf/probe.h.
-const MAX_PREFIXES: usize = 2;
+/// So many lengths of prefixes BPF programs look for.
+const MAX_PREFIXES: usize = defined(include_str!("../../bpf/probe.h"), "MAX_PREFIXES") as usize;
 /// Lengths of prefixes; 0: no such frames.
 pub type Prefixes = [u32; MAX_PREFIXES];
 

@@ -16,6 +16,7 @@ pub mod exchange;
 pub mod expiries;
 pub mod flight;
 pub mod iec61850;
+pub mod in_c;
 pub mod lateness;
 pub mod launch;
 pub mod limits;

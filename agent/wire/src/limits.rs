@@ -1,5 +1,6 @@
 //! Limits that the lab keeps, too: it refuses in a scenario what an agent would refuse in a spec.
 
+use crate::in_c::defined;
 use crate::spec::{
     HOLD_NS, LEAST_PAYLOAD, LEAST_SNAP, MAX_BATCH, MAX_DOMAIN, MAX_INSTRUCTIONS, MAX_RING_RECORDS, MAX_SAMPLE,
     MAX_SAMPLE_BYTES, MAX_TESTS, MOST_NUMBERS, SNAP, TRIGGER_NS,
@@ -16,6 +17,7 @@ pub fn limits() -> Value {
         "dds_domain": MAX_DOMAIN,
         "dds_message_bytes": dds::MESSAGE_BYTES,
         "distinct_bytes": LEAST_PAYLOAD,
+        "filter_bytes": defined(include_str!("../../bpf/watch_packet.h"), "HEAD"),
         "filter_instructions": MAX_INSTRUCTIONS,
         "flow_tests": MAX_TESTS,
         "goose_bytes": iec61850::MOST_GOOSE_BYTES,

@@ -1,10 +1,12 @@
 //! The redundancy control trailer of PRP (IEC 62439-3, 4.2.7): sequence number, LAN and size of what is behind the EtherType, suffix.
 
+use crate::in_c::defined;
 use crate::spec::Lan;
 
 /// Bytes of a trailer.
-pub const TRAILER_BYTES: usize = 6;
-const SUFFIX: [u8; 2] = [0x88, 0xfb];
+pub const TRAILER_BYTES: usize = defined(SAMPLE, "PRP_TRAILER") as usize;
+const SUFFIX: [u8; 2] = (defined(SAMPLE, "PRP_SUFFIX") as u16).to_be_bytes();
+const SAMPLE: &str = include_str!("../../bpf/watch_sample.h");
 /// An Ethernet header, without and with a VLAN tag.
 const HEADERS: [usize; 2] = [14, 18];
 

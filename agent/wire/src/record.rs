@@ -1,10 +1,11 @@
 //! The rows of the recordings, as the hot threads make them: plain, fixed-size, copied through a ring. A field is a column.
 
+use crate::in_c::defined;
 use crate::ptp::ClockIdentity;
 use crate::table::{Cell, Values, cells, tables};
 
-/// Most bytes that are kept of a packet (`agent/bpf/watch.bpf.c`).
-pub const MAX_SNAP: usize = 256;
+/// Most bytes that are kept of a packet.
+pub const MAX_SNAP: usize = defined(include_str!("../../bpf/watch.bpf.c"), "MAX_SNAP") as usize;
 
 /// What was done with a packet, as `late` in the recording says it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -200,8 +200,7 @@ mod tests {
     use std::sync::Arc;
     use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-    /// As in agent/bpf/records.h.
-    const TRIES: usize = 8;
+    const TRIES: usize = crate::in_c::defined(include_str!("../../bpf/records.h"), "TRIES") as usize;
     /// Words of a record here: its instant, its number, and the number's complement.
     const WORDS: usize = 3;
 

@@ -1,5 +1,6 @@
 //! What the BPF programs at the kernel's tracepoints say of packets (`agent/bpf/stages.bpf.c`), and how it finds its rows.
 
+use crate::in_c::defined;
 use crate::record::{Received, Stamp, StampKind};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -93,9 +94,10 @@ pub struct Record {
     pub stage: Stage,
 }
 
-/// In a record's kind beside the stage: it is of a stream of bytes; the connection begins. As in agent/bpf/stages.bpf.c.
-const OF_BYTES: u16 = 4;
-const BEGINS: u16 = 8;
+const SOURCE: &str = include_str!("../../bpf/stages.bpf.c");
+/// In a record's kind beside the stage: it is of a stream of bytes; the connection begins.
+const OF_BYTES: u16 = defined(SOURCE, "OF_BYTES") as u16;
+const BEGINS: u16 = defined(SOURCE, "BEGINS") as u16;
 
 impl Record {
     /// The record as the programs lay it out; None: these bytes are none.

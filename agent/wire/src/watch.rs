@@ -2,10 +2,14 @@
 //! records of these.
 
 use crate::drops::{PLACE_BYTES, Place, known};
+use crate::in_c::defined;
 use crate::spec::{Flow, MAX_INSTRUCTIONS, MAX_TESTS, Macs, Network, Rule, WatchPoint};
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+const SOURCE_FILE: &str = include_str!("../../bpf/watch.bpf.c");
+const TESTS: &str = include_str!("../../bpf/watch_tests.h");
 
 /// Bytes of a record before those of its packet.
 pub const RECORD_BYTES: usize = 24;
@@ -16,9 +20,9 @@ const TEST_BYTES: usize = 40;
 /// Bytes of an instruction of a filter.
 const INSTRUCTION_BYTES: usize = 8;
 /// Slots for points: more than there may be points.
-const SLOTS: usize = 256;
+const SLOTS: usize = defined(SOURCE_FILE, "SLOTS") as usize;
 /// With the number of a tap in its slot: what is read from it.
-const READ_FROM: u32 = 1 << 31;
+const READ_FROM: u32 = defined(SOURCE_FILE, "READ_FROM");
 /// Bytes of a flow that the tests reject.
 pub const OTHER_BYTES: usize = 52;
 
@@ -42,12 +46,12 @@ const SOURCE_MAC: u8 = 11;
 const DESTINATION_MAC: u8 = 12;
 
 /// Where the tests lead to in the end.
-const ACCEPT: u8 = 254;
-const REJECT: u8 = 255;
+const ACCEPT: u8 = defined(TESTS, "ACCEPT") as u8;
+const REJECT: u8 = defined(TESTS, "REJECT") as u8;
 
-const FLAG_OUT: u8 = 1;
-const FLAG_NO_ETHERNET: u8 = 2;
-const FLAG_DROPPED: u8 = 4;
+const FLAG_OUT: u8 = defined(SOURCE_FILE, "FLAG_OUT") as u8;
+const FLAG_NO_ETHERNET: u8 = defined(SOURCE_FILE, "FLAG_NO_ETHERNET") as u8;
+const FLAG_DROPPED: u8 = defined(SOURCE_FILE, "FLAG_DROPPED") as u8;
 
 /// Where and why a packet was dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -348,6 +352,30 @@ impl Other {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_tests_look_at_has_the_numbers_of_the_programs() {
+        let (_, names) = TESTS.split_once("enum looks_at {").unwrap();
+        let names: Vec<&str> = names.split_once("};").unwrap().0.split(',').map(str::trim).collect();
+        for (name, number) in [
+            ("ANYTHING", ANYTHING),
+            ("TYPE", TYPE),
+            ("VLAN", VLAN),
+            ("VID", VID_OF),
+            ("PCP", PCP),
+            ("PROTOCOL", PROTOCOL),
+            ("DSCP", DSCP),
+            ("SOURCE_PORT", SOURCE_PORT),
+            ("DESTINATION_PORT", DESTINATION_PORT),
+            ("SOURCE", SOURCE),
+            ("DESTINATION", DESTINATION),
+            ("SOURCE_MAC", SOURCE_MAC),
+            ("DESTINATION_MAC", DESTINATION_MAC),
+        ] {
+            assert_eq!(names[usize::from(number)], name);
+        }
+        assert_eq!(names.len(), usize::from(DESTINATION_MAC) + 2, "a comma is behind the last");
+    }
     use serde_json::json;
 
     /// Bytes of a slot.

@@ -17,11 +17,12 @@ class AgentLimits:
 
     batch: packets handed over in one call. dds_message_bytes: what Cyclone sends in one datagram; dds_datagram_bytes: a
     larger sample goes in several. distinct_bytes: the least of a payload by which packets are distinguished.
-    filter_instructions: of classic BPF. flow_tests: comparisons of a packet. goose_prefix_bytes: of what stands before
-    the probe. remembered_ns: how long a trigger remembers a packet of the first point. ring_records: packets in a ring.
-    sample: packets of which one is recorded. samples_bytes: of the probe in sampled values. snap: what is kept of a
-    packet; the least has the headers of a UDP datagram over IPv6 with two VLAN tags. trigger_ns: durations of a
-    trigger. window_lead_ns: how long before its packet arrived a window of kernel events begins.
+    filter_bytes: of a frame, as far as a filter sees it; filter_instructions: of classic BPF. flow_tests: comparisons
+    of a packet. goose_prefix_bytes: of what stands before the probe. remembered_ns: how long a trigger remembers a
+    packet of the first point. ring_records: packets in a ring. sample: packets of which one is recorded. samples_bytes:
+    of the probe in sampled values. snap: what is kept of a packet; the least has the headers of a UDP datagram over
+    IPv6 with two VLAN tags. trigger_ns: durations of a trigger. window_lead_ns: how long before its packet arrived a
+    window of kernel events begins.
     """
 
     batch: int
@@ -30,6 +31,7 @@ class AgentLimits:
     dds_domain: int
     dds_message_bytes: int
     distinct_bytes: int
+    filter_bytes: int
     filter_instructions: int
     flow_tests: int
     goose_bytes: int

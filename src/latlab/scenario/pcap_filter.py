@@ -11,8 +11,6 @@ from latlab.model.limits import LIMITS
 Instruction = tuple[int, int, int, int]
 """Of classic BPF (`struct sock_filter` of linux/filter.h): code, jump if true, jump if false, number."""
 
-SEEN_BYTES: Final = 128
-"""As HEAD of agent/bpf/watch_packet.h."""
 _LIBRARIES: Final = ("libpcap.so.0.8", "libpcap.so.1")
 """Its name on Debian, and on others."""
 _ETHERNET: Final = 1
@@ -52,9 +50,10 @@ def compiled(expression: str) -> list[Instruction]:
         what = f"{len(found)} instructions; at most {LIMITS.filter_instructions} can be applied to a packet"
         raise _wrong(expression, what, "write a shorter filter")
     last = max((k + _LOADS[code] for code, _, _, k in found if code in _LOADS), default=0)
-    if last > SEEN_BYTES:
+    seen = LIMITS.filter_bytes
+    if last > seen:
         what = f"it reads byte {last - 1} of the frame, or one behind it"
-        raise _wrong(expression, what, f"only the first {SEEN_BYTES} bytes are read: 0 to {SEEN_BYTES - 1}")
+        raise _wrong(expression, what, f"only the first {seen} bytes are read: 0 to {seen - 1}")
     return found
 
 

@@ -7,14 +7,16 @@ use aya::programs::{BtfTracePoint, ProgramError, Xdp, XdpFlags};
 use aya::{Btf, Ebpf, EbpfLoader};
 use std::os::unix::fs::MetadataExt;
 use wire::event::Failure;
+use wire::in_c::defined;
 use wire::spec::XdpMode;
 
 static OBJECT: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/bridge.bpf.o"));
 
-// Flags of an entry, as in agent/bpf/bridge.bpf.c.
-const LEAVES_UNTAGGED: u32 = 1;
-const ISOLATED: u32 = 2;
-const GENERIC: u32 = 4;
+const SOURCE: &str = include_str!("../../../bpf/bridge.bpf.c");
+// Flags of an entry.
+const LEAVES_UNTAGGED: u32 = defined(SOURCE, "LEAVES_UNTAGGED");
+const ISOLATED: u32 = defined(SOURCE, "ISOLATED");
+const GENERIC: u32 = defined(SOURCE, "GENERIC");
 
 const EPERM: i32 = 1;
 const E2BIG: i32 = 7;

@@ -6,6 +6,7 @@ use crate::stages::Connection;
 use aya::maps::{Array, HashMap, MapData};
 use aya::{Btf, Ebpf, EbpfLoader};
 use wire::iec61850::Prefixes;
+use wire::in_c::defined;
 use wire::stage::{RECORD_BYTES, Record, Stage};
 
 static OBJECT: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/stages-rings.bpf.o"));
@@ -221,8 +222,8 @@ impl Programs {
     }
 }
 
-/// Senders and interfaces that are looked at first, as in agent/bpf/stages.bpf.c: so many of each.
-const FEW: usize = 4;
+/// Senders and interfaces that are looked at first: so many of each.
+const FEW: usize = defined(include_str!("../../../bpf/stages.bpf.c"), "FEW") as usize;
 /// Cookies; what they are bound to; interfaces; whether there are more of either in the maps.
 const FEW_WORDS: usize = 3 * FEW + 2;
 

@@ -7,6 +7,7 @@ use crate::programs::{
 use aya::maps::{HashMap, MapData, PerCpuArray};
 use aya::{Btf, EbpfLoader};
 use wire::event::OtherFlow;
+use wire::in_c::defined;
 use wire::spec::{Watch as Spec, WatchPoint};
 use wire::watch::{DROP_BYTES, OTHER_BYTES, Other, RECORD_BYTES, Record, filter_table, slot_table, test_table};
 
@@ -14,7 +15,7 @@ static OBJECT: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/wa
 /// The same for kernels that do not have what our own rings take: their own ring, which costs a call.
 static OF_OLDER: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/watch.bpf.o"));
 /// What stands in for the bytes of a slot: maps have their size in the object.
-const SLOT_BYTES: u32 = 0x4c41_544e;
+const SLOT_BYTES: u32 = defined(include_str!("../../../bpf/watch.bpf.c"), "SLOT_BYTES");
 
 const PROGRAMS: [(&str, &str); 2] = [("watch_in", "netif_receive_skb"), ("watch_out", "net_dev_start_xmit")];
 /// What is read from taps.

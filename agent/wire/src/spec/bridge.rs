@@ -1,11 +1,12 @@
 //! What `bridge` is asked for.
 
 use super::{Realtime, Wrong, wrong};
+use crate::in_c::defined;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
 /// Most ports of one bridge; the BPF program's tables are as large.
-pub const MAX_PORTS: usize = 64;
+pub const MAX_PORTS: usize = defined(include_str!("../../../bpf/bridge.bpf.c"), "MAX_PORTS") as usize;
 
 /// Where the program runs in the path of a received frame.
 #[derive(Clone, Copy, Debug, JsonSchema, Deserialize, PartialEq, Eq)]

@@ -2,20 +2,22 @@
 
 use super::listen::TRIGGER_NS;
 use super::{Mac, Realtime, Wrong, check_ring, default_ring_records, hexadecimal, wrong};
+use crate::in_c::defined;
 use crate::record::MAX_SNAP;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use std::net::IpAddr;
 
-/// Most points; as in `agent/bpf/watch.bpf.c`.
-const MAX_POINTS: usize = 64;
+/// Most points.
+const MAX_POINTS: usize = defined(include_str!("../../../bpf/watch.bpf.c"), "MAX_POINTS") as usize;
 /// Most packets of which one is recorded.
 pub(crate) const MAX_SAMPLE: u32 = 1_000_000;
-/// Most tests of a packet; as in `agent/bpf/watch_tests.h`.
-pub(crate) const MAX_TESTS: usize = 48;
-/// Most instructions of a filter, and words of its memory; as in `agent/bpf/watch_filter.h`.
-pub(crate) const MAX_INSTRUCTIONS: usize = 128;
-const MEMORY_WORDS: u32 = 16;
+/// Most tests of a packet.
+pub(crate) const MAX_TESTS: usize = defined(include_str!("../../../bpf/watch_tests.h"), "MAX_TESTS") as usize;
+const FILTER: &str = include_str!("../../../bpf/watch_filter.h");
+/// Most instructions of a filter, and words of its memory.
+pub(crate) const MAX_INSTRUCTIONS: usize = defined(FILTER, "MAX_INSTRUCTIONS") as usize;
+const MEMORY_WORDS: u32 = defined(FILTER, "MEMORY_WORDS");
 /// Bytes of a packet that are kept where nothing else is asked for.
 pub(crate) const SNAP: usize = 128;
 /// The headers of a UDP datagram over IPv6 with two VLAN tags.
