@@ -1,4 +1,4 @@
-"""What latlab's short ids mean: rules, anomaly classes, metrics, stages and timestamps, from where each is declared."""
+"""What latlab's short ids mean: rules, anomaly classes, metrics, stages, bridges, …, from where each is declared."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from latlab.analysis.anomalies import CLASSES, THRESHOLDS
 from latlab.analysis.anomalies.parts import AFTER
 from latlab.analysis.interrupt_way import REASONS
 from latlab.analysis.words import duration
+from latlab.model.bridges import KINDS
 from latlab.model.errors import UsageError
 from latlab.model.labels import LABELS
 from latlab.model.metrics import IMPORTED_METRICS, METRICS, POPULATIONS, PROBE_METRICS, TIMER_METRICS, MetricKind
@@ -43,8 +44,11 @@ class Topic:
 
 def topics() -> list[Topic]:
     """Return all there are, by kind, without headings that have no text."""
-    found = (*_rules(), *_classes(), *_metrics(), *_stages(), *_places(), *_timestamps(), *_missing(), *_labels())
-    return [replace(one, facts={heading: text for heading, text in one.facts.items() if text}) for one in found]
+    found = (*_rules(), *_classes(), *_metrics(), *_stages(), *_places(), *_timestamps(), *_missing())
+    return [
+        replace(one, facts={heading: text for heading, text in one.facts.items() if text})
+        for one in (*found, *_labels(), *_bridges())
+    ]
 
 
 def explained(words: Sequence[str]) -> list[Topic]:
@@ -215,3 +219,21 @@ def _labels() -> Iterator[Topic]:
         title = ": ".join(filter(None, ("" if one.name == _key(one.name) else one.name, one.meaning)))
         facts = {"differences": one.compared, "read": one.page}
         yield Topic("label of figures", _key(one.name), title, facts)
+
+
+def _bridges() -> Iterator[Topic]:
+    for kind in KINDS.values():
+        facts = {
+            "carried by": kind.carried_by,
+            "between guest and host": kind.between_guest_and_host,
+            "needs": kind.needs.replace("`", ""),
+            "programs": ", ".join(kind.tools),
+            "kernel modules": _modules(kind.modules),
+            "used if there": _modules(kind.optional_modules),
+            "read": kind.page,
+        }
+        yield Topic("bridge", kind.name, kind.title, facts)
+
+
+def _modules(modules: Mapping[str, str]) -> str:
+    return ", ".join(f"{module} ({symbol})" for module, symbol in modules.items())

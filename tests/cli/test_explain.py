@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ from latlab.analysis.anomalies import CLASSES
 from latlab.analysis.interrupt_way import REASONS
 from latlab.cli import app
 from latlab.explain import explained, topics
+from latlab.model.bridges import KINDS, BridgeKind
 from latlab.model.errors import EXIT_USAGE, UsageError
 from latlab.model.labels import LABELS
 from latlab.model.metrics import METRICS_BY_NAME
@@ -58,6 +60,7 @@ def test_everything_that_has_an_id_is_there_once_in_its_kind() -> None:
     assert found["place of an anomaly"] == list(PLACES)
     assert found["label of figures"] == [one.name.replace(" ", "-") for one in LABELS]
     assert found["why a stage is missing"] == list(REASONS)
+    assert found["bridge"] == list(KINDS)
     assert len(found["stage"]) == len({*way.INTERVALS.values(), *interrupt_way.INTERVALS.values()})
     assert {*interrupt_way.GUEST_WAY, *way.ROUND_TRIP_WAY, *way.WAKEUP_WAY} <= {*found["timestamp"]}
     assert all(len(set(ids)) == len(ids) for ids in found.values())
@@ -70,6 +73,15 @@ def test_a_rule_is_printed_with_what_it_looks_at_and_what_to_do() -> None:
         assert [text for text in (*texts, rule.remedy) if text not in printed] == []
     assert "only to a machine that delayed late packets" in said("cpu-frequency")
     assert "only to a machine that delayed late packets" not in said("preempt-rt")
+
+
+@pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
+def test_a_bridge_is_printed_with_what_it_needs_and_where_its_page_is(kind: BridgeKind) -> None:
+    printed = said(kind.name)
+    texts = (kind.title, kind.carried_by, *kind.tools, *kind.kernel, kind.page)
+    assert [text for text in texts if text not in printed] == []
+    page, _, anchor = kind.page.partition("#")
+    assert f"\n## {anchor}\n" in (Path(__file__).parents[2] / page).read_text(encoding="utf-8")
 
 
 def test_a_class_is_printed_with_how_it_is_found_and_the_thresholds_of_that() -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from latlab.model.bridges import KINDS
 from latlab.model.errors import LabError
 from latlab.testbed.doctor import DoctorFinding
 from latlab.testbed.doctor_there import There, findings, question, read
@@ -66,6 +67,15 @@ def test_what_a_scenario_may_ask_for_is_listed_with_what_is_missing_there() -> N
     assert found["guests"].found == "missing: qemu-system-aarch64, module vhost_net, /dev/kvm"
     assert "qemu-system-arm" in found["guests"].remedy
     assert "/sys/kernel/btf/vmlinux" in found["timestamps by eBPF, places of losses, watch"].found
+
+
+def test_each_bridge_is_listed_with_what_is_missing_there_for_it() -> None:
+    found = judged(BOARD)
+    assert {f"bridge {kind}" for kind in KINDS} <= {*found}
+    assert found["bridge user"].found == "can be used"
+    assert found["bridge macvtap"].found == "missing: mknod, module macvtap"
+    assert found["bridge macvtap"].remedy.endswith("a kernel with CONFIG_MACVTAP")
+    assert found["bridge vfio"].found == "missing: module vfio_pci, module vfio_iommu_type1"
 
 
 @pytest.mark.parametrize(
@@ -140,7 +150,7 @@ def test_a_network_card_without_a_driver_is_named_with_its_symbol(compatible: st
 def test_a_board_without_sr_iov_is_told_whether_its_kernel_or_its_card_has_none(
     said: str, missing: str, remedy: str
 ) -> None:
-    found = judged(f"{BOARD}module=vfio-pci\n{said}")["bridge vf"]
+    found = judged(f"{BOARD}module=vfio_pci\nmodule=vfio_iommu_type1\n{said}")["bridge vf"]
     assert (found.found == "can be used") is (missing == "")
     assert missing in found.found and remedy in found.remedy
     assert ("CONFIG_PCI_IOV" in found.remedy) is ("CONFIG_PCI_IOV" in missing + remedy)

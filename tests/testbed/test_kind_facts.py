@@ -1,4 +1,4 @@
-"""The facts of a kind stand in one place: others ask what a bridge, host, load, probe or shaper is, not which."""
+"""The facts of a kind stand in one place: others ask what a bridge, host, load, … is, not which."""
 
 from __future__ import annotations
 
@@ -11,8 +11,10 @@ import pytest
 
 from latlab.model.bridges import KINDS
 from latlab.testbed.bridges.table import BRIDGES
+from latlab.testbed.images.board_recipe import FEATURES, NEEDED
 from latlab.testbed.loads import LOADS
 from latlab.testbed.machines import KINDS as MACHINES
+from latlab.testbed.machines.board import LOADED
 from latlab.testbed.probes import OURS, TOOLS
 from latlab.testbed.shapers import KINDS as SHAPERS
 from support.sources import SOURCE, modules, nodes
@@ -36,6 +38,12 @@ NAMES = {
 
 def test_each_kind_is_made_by_one_class() -> None:
     assert {name: bridge.kind for name, bridge in BRIDGES.items()} == dict(KINDS)
+
+
+def test_images_have_the_kernel_modules_of_every_bridge_and_boards_load_them() -> None:
+    every = {module for kind in KINDS.values() for facts in (kind, *kind.forms.values()) for module in facts.kernel}
+    assert every <= {*NEEDED, *FEATURES}
+    assert every <= {*LOADED}
 
 
 @cache

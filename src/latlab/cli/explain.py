@@ -25,7 +25,7 @@ def explain(
 ) -> None:
     """Explain the id of a rule, a metric or an anomaly class.
 
-    It explains stages, places, timestamps and labels, too.
+    It explains stages, places, timestamps, labels and bridges, too.
 
     Examples:
         # All ids
@@ -34,6 +34,8 @@ def explain(
         latlab explain preempt-rt
         # A metric and an anomaly class
         latlab explain latency stall
+        # What a bridge is, and what it needs
+        latlab explain macvtap
     """
     from latlab.explain import explained, print_ids, print_topics, topics
 

@@ -33,7 +33,8 @@ class BridgeKind:
     from it by vhost-net or QEMU (read), received from it (in). needs_uplink: without an uplink it is nothing;
     needs_card: that is a network card. takes_functions: the card gets a virtual function for each guest (SR-IOV).
     gives_device: the guest gets a PCI device of the machine's and drives it itself: it has no snapshots, and the
-    machine needs an IOMMU. modules: those of the kernel that it needs and that a board may be without (Open vSwitch
+    machine needs an IOMMU. tools: the programs that it is made with. modules: those of the kernel that it needs → the
+    symbol of the configuration that makes each; optional_modules: those that it uses if they are there (Open vSwitch
     without its module forwards in user space). forms: how it is made → its facts then, where they differ.
     takes_domains: what a guest's card is on can be given to libvirt, for a domain that runs.
     """
@@ -61,11 +62,27 @@ class BridgeKind:
     needs_card: bool = False
     takes_functions: bool = False
     gives_device: bool = False
-    modules: tuple[str, ...] = ()
+    tools: tuple[str, ...] = ()
+    modules: Mapping[str, str] = field(default_factory=dict)
+    optional_modules: Mapping[str, str] = field(default_factory=dict)
     forms: Mapping[str, BridgeKind] = field(default_factory=dict)
     tap: tuple[str, ...] = ()
     takes_domains: bool = False
 
+    @property
+    def page(self) -> str:
+        """Where the documentation describes it."""
+        return f"docs/reference/bridges.md#{self.name}"
+
+    @property
+    def kernel(self) -> dict[str, str]:
+        """The modules that it needs or uses, each with its symbol."""
+        return {**self.modules, **self.optional_modules}
+
+
+_TUN: Final = {"tun": "CONFIG_TUN"}
+_VFIO: Final = {"vfio_pci": "CONFIG_VFIO_PCI", "vfio_iommu_type1": "CONFIG_VFIO_IOMMU_TYPE1"}
+_SWITCH_TOOLS: Final = ("ip", "ovs-vswitchd", "ovsdb-server", "ovsdb-tool", "ovsdb-client", "ovs-vsctl", "ovs-appctl")
 
 USER: Final = BridgeKind(
     "user",
@@ -88,6 +105,8 @@ TAP: Final = BridgeKind(
     carried_by="the kernel's bridge",
     between_guest_and_host="vhost-net, or QEMU",
     needs="iproute2, `/dev/net/tun`",
+    tools=("ip", "bridge"),
+    modules={**_TUN, "bridge": "CONFIG_BRIDGE"},
     tap=DIRECTIONS,
     takes_domains=True,
 )
@@ -100,7 +119,8 @@ MACVTAP: Final = BridgeKind(
     takes_uplink=False,
     reaches_host=False,
     needs_uplink=True,
-    modules=("macvtap",),
+    tools=("ip", "mknod"),
+    modules={"macvtap": "CONFIG_MACVTAP"},
     tap=(OUT, READ),
     takes_domains=True,
 )
@@ -110,6 +130,8 @@ XDP: Final = BridgeKind(
     carried_by="a BPF program, before the kernel's network stack",
     between_guest_and_host="vhost-net, or QEMU",
     needs="iproute2, ethtool, `/dev/net/tun`, `CAP_BPF`",
+    tools=(*TAP.tools, "ethtool"),
+    modules=TAP.modules,
     passes_queues=False,
     counts_packets=True,
     takes_domains=True,
@@ -121,6 +143,9 @@ OVS: Final = BridgeKind(
     between_guest_and_host="vhost-net, or QEMU",
     needs="Open vSwitch 2.16 or newer, `/dev/net/tun`",
     has_switch=True,
+    tools=_SWITCH_TOOLS,
+    modules=_TUN,
+    optional_modules={"openvswitch": "CONFIG_OPENVSWITCH"},
     tap=DIRECTIONS,
     takes_domains=True,
 )
@@ -131,6 +156,8 @@ OVS_AFXDP: Final = BridgeKind(
     between_guest_and_host="vhost-user; taps without DPDK",
     has_switch=True,
     needs="Open vSwitch with AF_XDP, `CONFIG_XDP_SOCKETS`; its DPDK build for vhost-user",
+    tools=_SWITCH_TOOLS,
+    modules=_TUN,
     leaves_nothing="an AF_XDP socket receives every frame there, tagged ones, too",
     passes_queues=False,
     needs_uplink=True,
@@ -148,13 +175,16 @@ _VF_BY_VFIO = BridgeKind(
     needs_card=True,
     takes_functions=True,
     gives_device=True,
-    modules=("vfio_pci", "vfio_iommu_type1"),
+    tools=("ip",),
+    modules=_VFIO,
 )
 VF: Final = replace(
     _VF_BY_VFIO,
     forms={
         "vfio": _VF_BY_VFIO,
-        "macvtap": replace(_VF_BY_VFIO, has_vhost=True, gives_device=False, modules=("macvtap",)),
+        "macvtap": replace(
+            _VF_BY_VFIO, has_vhost=True, gives_device=False, tools=MACVTAP.tools, modules=MACVTAP.modules
+        ),
     },
 )
 VFIO: Final = BridgeKind(
@@ -174,7 +204,8 @@ VFIO: Final = BridgeKind(
     needs_uplink=True,
     needs_card=True,
     gives_device=True,
-    modules=("vfio_pci", "vfio_iommu_type1"),
+    tools=("ip",),
+    modules=_VFIO,
 )
 
 KINDS: Final[Mapping[str, BridgeKind]] = {

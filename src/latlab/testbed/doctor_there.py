@@ -16,6 +16,7 @@ from typing import Final
 
 from latlab.hosts import RemoteHost
 from latlab.hosts.tools import install_remedy
+from latlab.model.bridges import KINDS
 from latlab.model.errors import LabError
 from latlab.scenario import Guest
 from latlab.testbed.agent_binary import AGENT, find_agent, find_agents, no_agent
@@ -121,10 +122,7 @@ USES: Final = (
     Use("PTP (clock.ptp)", ("ptp4l", "phc_ctl", "phc2sys")),
     Use(OF_PROGRAMS, (), {}, {KERNEL_TYPES: WITH_TYPES}),
     Use("guests", (), kernel_parts("vhost_net"), KVM | TUN),
-    Use("bridge macvtap", ("ip",), kernel_parts("macvtap")),
-    Use("bridge ovs", ("ovs-vsctl", "ovs-vswitchd"), kernel_parts("openvswitch")),
-    Use("bridge vf", ("ip",), kernel_parts("vfio-pci"), functions=True),
-    Use("bridge vfio", (), kernel_parts("vfio-pci")),
+    *(Use(f"bridge {kind.name}", kind.tools, kind.kernel, functions=kind.takes_functions) for kind in KINDS.values()),
     Use("loads", LOAD_TOOLS),
     Use("probes", PROBE_TOOLS),
 )

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+from latlab.model.bridges import KINDS
+
 SYMBOLS: Final[Mapping[str, str]] = {
     "8021q": "CONFIG_VLAN_8021Q",
-    "macvtap": "CONFIG_MACVTAP",
-    "openvswitch": "CONFIG_OPENVSWITCH",
-    "tun": "CONFIG_TUN",
     "veth": "CONFIG_VETH",
-    "vfio-pci": "CONFIG_VFIO_PCI",
     "vhost_net": "CONFIG_VHOST_NET",
+    **{module: symbol for kind in KINDS.values() for module, symbol in kind.kernel.items()},
 }
 """By the name of the module, which may be built in."""
 

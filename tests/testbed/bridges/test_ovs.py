@@ -16,7 +16,6 @@ from latlab.testbed.bridges.base import CHECKSUM_OFFLOADS_OFF
 from latlab.testbed.bridges.ovs import MODULE, OvsBridge
 from latlab.testbed.bridges.ovs_switch import (
     KERNEL,
-    TOOLS,
     USER_SPACE,
     OvsPort,
     Switch,
@@ -63,7 +62,7 @@ def switch_on(*paths: str, interfaces: tuple[str, ...] = (), version: str = VERS
         capabilities=frozenset(),
         cpus=frozenset({0}),
         interfaces=frozenset(interfaces),
-        has_tool=lambda tool: tool in TOOLS and tool != lacks,
+        has_tool=lambda tool: tool in OvsBridge.kind.tools and tool != lacks,
         exists=lambda path: path in {"/dev/net/tun", *paths},
         say=lambda argv: version,
     )

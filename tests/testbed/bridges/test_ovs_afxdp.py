@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from latlab.testbed.bridges.ovs_afxdp import DPDK_BUILD, LIBRARIES, POOLS, OvsAfxdp, dpdk_build, xdp_mode
-from latlab.testbed.bridges.ovs_switch import TOOLS
 from latlab.testbed.machine import Machine, read_machine
 from latlab.testbed.site import Site
 from latlab.testbed.step import Argv
@@ -52,7 +51,7 @@ def built(
         capabilities=frozenset(),
         cpus=frozenset({0}),
         interfaces=frozenset(),
-        has_tool=lambda tool: tool in TOOLS,
+        has_tool=lambda tool: tool in OvsAfxdp.kind.tools,
         exists=lambda path: path in {"/dev/net/tun", *paths},
         read={"/proc/net/protocols": protocols, "/proc/meminfo": MEMORY.format(huge)}.get,
         say=say,

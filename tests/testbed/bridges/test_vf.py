@@ -115,8 +115,8 @@ def test_a_function_is_made_set_and_handed_over_and_all_of_it_goes_with_it(joint
         (tree({f"{AT}/sriov_totalvfs": "0\n"}), "can have 0 virtual functions", "firmware"),
         (tree({f"{AT}/sriov_numvfs": "2\n"}), "2 virtual functions already", f"echo 0 >{AT}/sriov_numvfs"),
         (tree(groups=()), "no IOMMU is in use", "intel_iommu=on"),
-        (tree(without=["/dev/vfio/vfio"]), "no /dev/vfio/vfio", "modprobe vfio-pci"),
-        (tree(without=["/sys/bus/pci/drivers/vfio-pci"]), "vfio-pci does not exist", "modprobe vfio-pci"),
+        (tree(without=["/dev/vfio/vfio"]), "no /dev/vfio/vfio", "modprobe vfio_pci"),
+        (tree(without=["/sys/bus/pci/drivers/vfio-pci"]), "vfio-pci does not exist", "modprobe vfio_pci"),
         (tree(without=["ip"]), "ip is missing", "iproute2"),
     ],
     ids=[

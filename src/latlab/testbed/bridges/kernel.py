@@ -41,8 +41,8 @@ class TapBridge(BridgeMaker):
     kind = bridges.TAP
 
     def lacking(self, joint: Joint, site: Site) -> LabError | None:
-        """ip, bridge and /dev/net/tun."""
-        return lacking_tun(site) or lacking_tools(site, "ip", "bridge") or lacking_vhost(joint, site)
+        """Its programs and /dev/net/tun."""
+        return lacking_tun(site) or lacking_tools(site, *self.kind.tools) or lacking_vhost(joint, site)
 
     def before_guests(self, joint: Joint, site: Site) -> Sequence[Step | Service]:
         """The bridge, the uplink in it, a tap for each guest in it, and every known address in its FDB."""

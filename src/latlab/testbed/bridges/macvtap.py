@@ -82,11 +82,11 @@ class Macvtap(BridgeMaker):
 
 
 def lacking_macvtap(joint: Joint, site: Site) -> LabError | None:
-    """ip, mknod, no more queues than file descriptors, and vhost-net where it is asked for."""
+    """Its programs, no more queues than file descriptors, and vhost-net where it is asked for."""
     most = LAST_FD - FIRST_FD + 1
     if any(port.wants.queues > most for port in joint.ports):
         return LabError(f"more than {most} queues", remedy=f"queues: {most} or fewer")
-    return lacking_tools(site, "ip", "mknod") or lacking_vhost(joint, site)
+    return lacking_tools(site, *bridges.MACVTAP.tools) or lacking_vhost(joint, site)
 
 
 def macvtap_steps(

@@ -20,7 +20,6 @@ from latlab.testbed.site import Site
 from latlab.testbed.step import Argv, Before, Check, Service, Step
 
 SWITCHD = "ovs-vswitchd"
-TOOLS = ("ip", SWITCHD, "ovsdb-server", "ovsdb-tool", "ovsdb-client", "ovs-vsctl", "ovs-appctl")
 OLDEST = (2, 16)
 """The first with `ovs-appctl fdb/add`."""
 
@@ -242,7 +241,7 @@ def switch_log(joint: Joint) -> str:
 
 def lacking_switch(joint: Joint, site: Site, datapath: str) -> LabError | None:
     """What prevents latlab's Open vSwitch from running next to what there is."""
-    if missing := lacking_tools(site, *TOOLS):
+    if missing := lacking_tools(site, *KINDS[joint.kind].tools):
         return missing
     version = switch_version(site.machine.say((SWITCHD, "--version")) or "")
     if version and version < OLDEST:

@@ -99,7 +99,7 @@ class Vf(BridgeMaker):
             missing = lacking_iommu(site.machine) or lacking_driver(site.machine)
         if not missing and not all(facts_of(port.wants).gives_device for port in joint.ports):
             missing = lacking_macvtap(joint, site)
-        return missing or lacking_tools(site, "ip")
+        return missing or lacking_tools(site, *self.kind.tools)
 
     def before_guests(self, joint: Joint, site: Site) -> Sequence[Step | Service]:
         """The functions are made, once for all joints on the card; each has its addresses and is handed over."""

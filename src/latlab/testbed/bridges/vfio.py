@@ -51,7 +51,7 @@ class Vfio(BridgeMaker):
     def lacking(self, joint: Joint, site: Site) -> LabError | None:
         """The IOMMU, VFIO, a PCI card, an IOMMU group to itself, and another way to reach this machine: in order."""
         machine = site.machine
-        return lacking_iommu(machine) or _lacking_card(joint, machine) or lacking_tools(site, "ip")
+        return lacking_iommu(machine) or _lacking_card(joint, machine) or lacking_tools(site, *self.kind.tools)
 
     def before_guests(self, joint: Joint, site: Site) -> Sequence[Step | Service]:
         """The card's driver is vfio-pci; afterwards it is the former one, and the interface as it was."""
@@ -95,14 +95,14 @@ def lacking_iommu(machine: Machine) -> LabError | None:
             remedy=iommu_remedy(machine.architecture),
         )
     if not machine.exists("/dev/vfio/vfio"):
-        return LabError("there is no /dev/vfio/vfio", remedy=load_remedy("vfio-pci"))
+        return LabError("there is no /dev/vfio/vfio", remedy=load_remedy("vfio_pci"))
     return None
 
 
 def lacking_driver(machine: Machine) -> LabError | None:
     """The driver that hands devices over."""
     if not machine.exists(f"/sys/bus/pci/drivers/{DRIVER}"):
-        return LabError(f"the driver {DRIVER} does not exist", remedy=load_remedy("vfio-pci"))
+        return LabError(f"the driver {DRIVER} does not exist", remedy=load_remedy("vfio_pci"))
     return None
 
 

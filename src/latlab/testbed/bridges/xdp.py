@@ -15,7 +15,7 @@ from latlab.hosts import MACHINE, Host
 from latlab.model import bridges
 from latlab.model.errors import LabError
 from latlab.testbed.agent_binary import find_agent
-from latlab.testbed.bridges.base import CHECKSUM_OFFLOADS_OFF, GuestPort, Joint, Plug, ScratchBridge, lacking_tools
+from latlab.testbed.bridges.base import CHECKSUM_OFFLOADS_OFF, GuestPort, Joint, Plug, ScratchBridge
 from latlab.testbed.bridges.kernel import TapBridge, bridge_device, tap_device, tap_plug
 from latlab.testbed.bridges.offloads import lacking_tags, tags_in_frames, whole_frames
 from latlab.testbed.site import Site
@@ -49,7 +49,7 @@ class XdpBridge(TapBridge):
                 f"XDP redirects from port to port, and {joint.ports[0].guest} has the only one",
                 remedy="an uplink, a second guest, or bridge: tap",
             )
-        return super().lacking(joint, site) or lacking_tools(site, "ethtool") or lacking_tags(joint, site)
+        return super().lacking(joint, site) or lacking_tags(joint, site)
 
     async def tried(self, host: Host, scratch: ScratchBridge) -> str:
         """Our own agent: it ends as soon as its standard input does."""

@@ -44,7 +44,8 @@ BOOT_S = 240
 """Plain emulation on a busy machine boots a whole kernel slowly, and loads modules slowly."""
 NESTED = "/usr/share/latlab/images"
 """Where an image of a board has the images of its guests."""
-LOAD = "modprobe -a tun vhost_net bridge veth macvtap 8021q openvswitch vfio-pci\n"
+LOADED = dict.fromkeys(("vhost_net", "veth", "8021q", *(module for kind in KINDS.values() for module in kind.kernel)))
+LOAD = f"modprobe -a {' '.join(LOADED)}\n"
 """What the test bed is made with, on boards of every architecture."""
 SETTLED = 'until [ "$(cut -d. -f1 /proc/uptime)" -ge 12 ]; do sleep 1; done\n'
 """In its first seconds a board's clock has its rate refined, and no two in virtual time are alike before that is over.
