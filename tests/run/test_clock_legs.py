@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
+from latlab.model.clock_sources import EXCHANGE, ONE_KERNEL, PTP_KVM, SHARED_PAGE
 from latlab.model.errors import LabError
 from latlab.run.clock_legs import Leg, leg_specs, needed_legs
 from latlab.run.clocks import KVM_CLOCK, planned_with_kvm_clock, tai_offset_s, with_kvm_clock
@@ -21,8 +22,8 @@ from latlab.testbed.site import Site
 Make = Callable[..., Scenario]
 RUN = "8f3c5e0d12ab34cd"
 SITE = Site("0a1b")
-SENSOR_TO_ECU = Leg("sensor", "ecu", "one kernel")
-PAGE = Leg("ecu", "own", "shared page")
+SENSOR_TO_ECU = Leg("sensor", "ecu", ONE_KERNEL)
+PAGE = Leg("ecu", "own", SHARED_PAGE)
 
 
 def stream(talker: str, listener: str) -> dict[str, Any]:
@@ -72,7 +73,7 @@ def legs(scenario: Scenario, *with_clock: str) -> list[Leg]:
 
 
 def ptp(guest: str) -> Leg:
-    return Leg("ecu", guest, "ptp_kvm")
+    return Leg("ecu", guest, PTP_KVM)
 
 
 def test_a_domain_that_has_kvms_clock_reads_its_hosts_by_it(beside: Make) -> None:
@@ -81,12 +82,12 @@ def test_a_domain_that_has_kvms_clock_reads_its_hosts_by_it(beside: Make) -> Non
 
 
 def test_a_domain_without_it_exchanges_timestamps(beside: Make) -> None:
-    assert legs(beside(("sensor", "vm1")), "vm2") == [Leg("sensor", "vm1", "exchange")]
+    assert legs(beside(("sensor", "vm1")), "vm2") == [Leg("sensor", "vm1", EXCHANGE)]
 
 
 def test_two_domains_are_joined_through_their_host_if_both_have_it(beside: Make) -> None:
     assert legs(beside(("vm1", "vm2")), "vm1", "vm2") == [ptp("vm1"), ptp("vm2")]
-    assert legs(beside(("vm1", "vm2")), "vm1") == [Leg("vm1", "vm2", "exchange")]
+    assert legs(beside(("vm1", "vm2")), "vm1") == [Leg("vm1", "vm2", EXCHANGE)]
 
 
 def test_a_page_is_taken_before_kvms_clock(beside: Make) -> None:
@@ -100,7 +101,7 @@ def test_each_leg_is_there_once_however_many_streams_need_it(beside: Make) -> No
 
 
 def test_exchanges_are_made_where_they_are_asked_for_whatever_clock_there_is(beside: Make) -> None:
-    assert legs(beside(("sensor", "vm1"), sync="exchange"), "vm1") == [Leg("sensor", "vm1", "exchange")]
+    assert legs(beside(("sensor", "vm1"), sync="exchange"), "vm1") == [Leg("sensor", "vm1", EXCHANGE)]
 
 
 def test_points_of_a_flow_on_two_kernels_have_their_clocks_compared_as_streams_have(watched: Make) -> None:
@@ -113,14 +114,14 @@ def test_points_of_a_flow_on_two_kernels_have_their_clocks_compared_as_streams_h
 
 def test_where_nothing_else_joins_a_flows_kernels_an_exchange_does_and_rather_one_that_there_is(watched: Make) -> None:
     at = ("sensor.eth0", "vm1.eth0")
-    assert legs(watched(*at)) == [Leg("sensor", "vm1", "exchange")]
+    assert legs(watched(*at)) == [Leg("sensor", "vm1", EXCHANGE)]
     assert legs(watched("ecu.lat0", "vm1.eth0", ends=(("vm1", "sensor"),))) == [
-        Leg("vm1", "sensor", "exchange"),
-        Leg("ecu", "sensor", "one kernel"),
+        Leg("vm1", "sensor", EXCHANGE),
+        Leg("ecu", "sensor", ONE_KERNEL),
     ]
     assert legs(watched(*at, sync="shared")) == []
     nobody: dict[str, int | str] = {}
-    told = leg_specs(watched(*at), SITE, Leg("sensor", "vm1", "exchange"), RUN, "/tmp/clock", nobody.__getitem__)
+    told = leg_specs(watched(*at), SITE, Leg("sensor", "vm1", EXCHANGE), RUN, "/tmp/clock", nobody.__getitem__)
     assert [(host, spec["role"]) for host, spec in told] == [("vm1", "responder"), ("sensor", "initiator")]
 
 

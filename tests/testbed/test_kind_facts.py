@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from latlab.model.bridges import KINDS
+from latlab.model.clock_sources import SOURCES
 from latlab.testbed.bridges.table import BRIDGES
 from latlab.testbed.images.board_recipe import FEATURES, NEEDED
 from latlab.testbed.loads import LOADS
@@ -25,6 +26,7 @@ OWN = {
     "load": ("testbed/loads/", "scenario/loads.py"),
     "probe": ("testbed/probes/", "scenario/probes.py", "run/probes.py"),
     "shaper": ("testbed/shapers/", "scenario/shapers.py"),
+    "source": ("model/clock_sources.py",),
 }
 """Where kinds are distinguished; `run/probes.py` reads what each tool wrote."""
 NAMES = {
@@ -33,6 +35,7 @@ NAMES = {
     "load": set(LOADS),
     "probe": {*OURS, *TOOLS},
     "shaper": set(SHAPERS),
+    "source": set(SOURCES),
 }
 
 

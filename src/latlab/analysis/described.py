@@ -7,6 +7,7 @@ from typing import Final
 
 from latlab.analysis.way import ONE_CLOCK
 from latlab.analysis.words import duration
+from latlab.model.clock_sources import ONE_KERNEL, source_named
 from latlab.recordings.cell import (
     AskedOfProbe,
     ClockEdge,
@@ -19,7 +20,6 @@ from latlab.recordings.cell import (
 from latlab.recordings.clock_offset import find_chain
 from latlab.result.types import ProbeOf
 
-ONE_KERNEL: Final = "one kernel"
 TRANSPORTS: Final = {"udp": "UDP", "tcp": "TCP", "ethernet": "raw frames"}
 _TAKEN_BY: Final = {
     "listener": "Cyclone's receiving thread",
@@ -44,7 +44,7 @@ def clock_source(clocks: Sequence[ClockEdge], talker: str, listener: str) -> str
     found = dict.fromkeys(
         str(entry.source) for edge in chain for entry in clocks if {entry.from_, entry.to} == {edge.from_, edge.to}
     )
-    return " + ".join(source for source in found if source != ONE_KERNEL) or ONE_KERNEL
+    return " + ".join(source for source in found if not source_named(source).is_exact) or ONE_KERNEL.name
 
 
 def sent_as(stream: RecordedStream) -> str | None:

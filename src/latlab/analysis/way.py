@@ -12,6 +12,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from latlab.analysis.counts import ARRIVAL, SENDING, lost, unknown
+from latlab.model.clock_sources import ONE_HOST
 from latlab.model.timestamps import CARDS, RECORDED, STAGES, WAY
 from latlab.result.types import Stage, WorstPacket
 
@@ -39,7 +40,7 @@ _ANSWERERS: Final = frozenset(
 )
 """The timestamps of a round trip that are of who answers."""
 
-ONE_CLOCK: Final = "one clock"
+ONE_CLOCK: Final = ONE_HOST.name
 TWO_HOSTS: Final = "two hosts"
 NIC: Final = "a NIC"
 

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from latlab.analysis.anomalies.context import ClockStep, host_records
 from latlab.analysis.cell_anomalies import ClockSeries, StreamRecords
-from latlab.analysis.described import ONE_KERNEL, clock_source
+from latlab.analysis.described import clock_source
 from latlab.analysis.ptp import SLAVE, UNCALIBRATED
-from latlab.analysis.way import ONE_CLOCK
+from latlab.model.clock_sources import source_named
 from latlab.model.facts import Facts
 from latlab.model.thresholds import Thresholds
 from latlab.recordings.cell import RecordedCell, RecordedStream
@@ -113,7 +113,7 @@ def _grandmasters(one: PtpSeries) -> frozenset[int]:
 def _alike(cell: RecordedCell, host: str) -> frozenset[str]:
     """The hosts on the same kernel, itself included."""
     found = {host}
-    edges = [{one.from_, one.to} for one in cell.clocks if one.source == ONE_KERNEL]
+    edges = [{one.from_, one.to} for one in cell.clocks if source_named(one.source).is_exact]
     while more := [edge for edge in edges if edge & found and not edge <= found]:
         found |= set().union(*more)
     return frozenset(found)
@@ -146,7 +146,7 @@ def _systems(cell: RecordedCell, stream: RecordedStream) -> ClockSeries | None:
     """The comparison of the two hosts' own clocks; None where they are one."""
     talker, listener = stream.talker, stream.listener
     source = clock_source(cell.clocks, talker, listener)
-    if source is None or source in (ONE_CLOCK, ONE_KERNEL):
+    if source is None or source_named(source).is_exact:
         return None
     return _compared(cell, stream, talker, listener, source)
 

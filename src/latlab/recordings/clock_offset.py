@@ -17,6 +17,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from latlab.model.clock_sources import source_named
 from latlab.model.units import PPB, SECOND_NS
 from latlab.recordings.cell import ClockEdge, ClockWindow
 
@@ -177,7 +178,7 @@ def _edge(entry: ClockEdge) -> Edge | None:
     bound the drift say nothing beyond their instant. Without any window the entry's interval holds all the time.
     """
     span = None
-    line = entry.bound if entry.source == "exchange" else None
+    line = entry.bound if source_named(entry.source).sends_packets else None
     if of_all := [line] if line and _window(line) else entry.windows:
         bounding = [window for window in of_all if _window(window)]
         windows = sorted(filter(None, map(_window, bounding)), key=lambda window: window.reference_ns)

@@ -6,9 +6,9 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
-from typing import Literal
 
 from latlab.hosts import Host
+from latlab.model.clock_sources import EXCHANGE, ONE_KERNEL, PTP_KVM, SHARED_PAGE, ClockSource
 from latlab.model.errors import LabError
 from latlab.run.specs import CLOCK_PERIOD_NS, PAGE_PERIOD_NS, PTP_PERIOD_NS, clock_specs, page_specs, ptp_spec
 from latlab.scenario import Route, Scenario
@@ -18,8 +18,6 @@ from latlab.testbed.step import Spec
 
 SPARE_NS = 600_000_000_000
 """More than agents need to start, wherever they do: these are stopped, and what ends sooner bounds no packet."""
-
-Source = Literal["one kernel", "shared page", "ptp_kvm", "exchange"]
 
 
 @dataclass(frozen=True)
@@ -32,12 +30,12 @@ class Leg:
 
     here: str
     there: str
-    source: Source
+    source: ClockSource
 
     @property
     def recorder(self) -> str:
         """The host that records the comparison: who asks, or who reads the other's clock."""
-        return self.here if self.source == "exchange" else self.there
+        return self.here if self.source.sends_packets else self.there
 
 
 Told = tuple[str, Spec]
@@ -59,11 +57,11 @@ def needed_legs(scenario: Scenario, hosts: Mapping[str, Host], with_kvm_clock: C
         legs = joining_legs(talker, listener, kernels, guests, always_exchange=sync == "exchange")
         if legs is None and sync == "shared":
             raise _nothing_shared(talker, listener, [name for name in scenario.guests if name not in guests])
-        for leg in legs if legs is not None else [Leg(talker, listener, "exchange")]:
+        for leg in legs if legs is not None else [Leg(talker, listener, EXCHANGE)]:
             found.setdefault(frozenset((leg.here, leg.there)), leg)
     for here, there in _watched_pairs(scenario, kernels):
         # Where nothing else joins them, hosts are compared by what streams and probes do between them already.
-        exchanges = [leg for leg in found.values() if leg.source == "exchange"]
+        exchanges = [leg for leg in found.values() if leg.source.sends_packets]
         own = {} if sync == "exchange" else guests
         chain = joining_legs(here, there, kernels, own, exchanges=exchanges)
         if chain is None and sync != "shared" and (more := _exchange_between(scenario, kernels, here, there)):
@@ -77,7 +75,7 @@ def _exchange_between(scenario: Scenario, kernels: Mapping[str, str], here: str,
     """The exchange of two hosts that one link joins, one on either's kernel; None where there are no such two."""
     near, far = ([name for name, kernel in kernels.items() if kernel == kernels[end]] for end in (here, there))
     pairs = ((one, other) for one in near for other in far if scenario.route_between(one, other))
-    return next((Leg(one, other, "exchange") for one, other in pairs), None)
+    return next((Leg(one, other, EXCHANGE) for one, other in pairs), None)
 
 
 def _watched_pairs(scenario: Scenario, kernels: Mapping[str, str]) -> Iterator[tuple[str, str]]:
@@ -99,9 +97,9 @@ def guest_legs(scenario: Scenario, with_kvm_clock: Collection[str]) -> dict[str,
     legs: dict[str, Leg] = {}
     for name, guest in scenario.guests.items():
         if guest.domain is None and not scenario.is_on_board(name):
-            legs[name] = Leg(guest.host, name, "shared page")
+            legs[name] = Leg(guest.host, name, SHARED_PAGE)
         elif name in with_kvm_clock:
-            legs[name] = Leg(guest.host, name, "ptp_kvm")
+            legs[name] = Leg(guest.host, name, PTP_KVM)
     return legs
 
 
@@ -113,11 +111,11 @@ def leg_specs(
     The last one asks, and records.
     """
     needed_ns = scenario.duration + SPARE_NS
-    if leg.source == "exchange":
+    if leg.source.sends_packets:
         route, count = _route_of(scenario, leg), needed_ns // CLOCK_PERIOD_NS
         asks, answers = clock_specs(route, run_id, recording, count)
         return (leg.there, answers), (leg.here, asks)
-    if leg.source == "ptp_kvm":
+    if leg.source is PTP_KVM:
         count = needed_ns // PTP_PERIOD_NS
         return ((leg.there, ptp_spec(run_id, recording, count, tai_offset_s(leg.here))),)
     folder = site.guest_state(leg.there)
@@ -141,7 +139,7 @@ def joining_legs(
     there are in any case.
     """
     if always_exchange:
-        return [Leg(talker, listener, "exchange")]
+        return [Leg(talker, listener, EXCHANGE)]
     chains: dict[str, tuple[Leg, ...]] = {talker: ()}
     queue = [talker]
     while queue and listener not in chains:
@@ -159,7 +157,7 @@ def _from(
     same = [name for name, kernel in kernels.items() if kernel == kernels[here] and name != here]
     # The listener itself first: hosts on one kernel need no host between them.
     same.sort(key=lambda name: name != last)
-    found = [(Leg(here, name, "one kernel"), name) for name in same]
+    found = [(Leg(here, name, ONE_KERNEL), name) for name in same]
     found += [(leg, leg.there) for leg in guests.values() if leg.here == here]
     if here in guests:
         found.append((guests[here], guests[here].here))

@@ -64,7 +64,7 @@ class ClockWatch:
         self._legs = needed_legs(self._scenario, self._hosts, with_kvm_clock(facts))
         offsets = partial(tai_offset_s, facts)
         for leg in self._legs:
-            if leg.source == "one kernel":
+            if leg.source.is_exact:
                 if self._live:
                     self._live(ClockBound(leg.here, leg.there, 0, 0))
                 continue
@@ -77,9 +77,9 @@ class ClockWatch:
 
     def known(self) -> list[ClockEdge]:
         """The `clocks` of cell.json as far as they need no measurement: the pairs that share a clock."""
-        shared = [leg for leg in self._legs if leg.source == "one kernel"]
+        shared = [leg for leg in self._legs if leg.source.is_exact]
         return [
-            ClockEdge(from_=leg.here, to=leg.there, source=leg.source, lower_ns=0, upper_ns=0, windows=[])
+            ClockEdge(from_=leg.here, to=leg.there, source=leg.source.name, lower_ns=0, upper_ns=0, windows=[])
             for leg in shared
         ]
 
@@ -108,7 +108,7 @@ class ClockWatch:
                 for agent in waiting:
                     await agent.kill()
                 continue
-            entries += clock_entries(leg.here, leg.there, leg.source, said)
+            entries += clock_entries(leg.here, leg.there, leg.source.name, said)
         return entries, failure
 
     async def _comparing(self, bed: TestBed, leg: Leg, told: Iterable[Told]) -> tuple[Agent, ...]:

@@ -451,7 +451,7 @@ def _planned(cell: MatrixCell) -> PlannedCell:
         argv, what = (places.agent(host), "trace"), f"traces {name}, whose thread is `tid` of its `ready`"
         agents.append(Command(host, argv, what, spec, seconds=seconds))
     for leg in needed_legs(scenario, hosts, planned_with_kvm_clock(scenario, site.machine, hosts)):
-        if leg.source != "one kernel":
+        if not leg.source.is_exact:
             recording = f"clock-{leg.here}-{leg.there}"
             told = leg_specs(scenario, site, leg, ANY_RUN, recording, "TAI offset of {}".format)
             agents += [

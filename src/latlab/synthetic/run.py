@@ -13,6 +13,7 @@ import pyarrow as pa  # type: ignore[import-untyped]
 from pyarrow import ipc
 
 from latlab.analysis.counts import reordered_sequences
+from latlab.model.clock_sources import EXCHANGE, ONE_KERNEL
 from latlab.model.facts import Facts
 from latlab.model.labels import SYNTHETIC
 from latlab.model.timestamps import STAMPS
@@ -145,7 +146,7 @@ def _clocks(synthetic: Synthetic) -> Iterator[ClockEdge]:
     """What compares the two hosts' clocks; and what compares their cards', whose timestamps are not corrected by it."""
     bound = synthetic.description.clock_bound_ns
     if bound is not None:
-        source = "one kernel" if bound == 0 else "exchange"
+        source = (ONE_KERNEL if bound == 0 else EXCHANGE).name
         yield ClockEdge(from_=TALKER, to=LISTENER, source=source, lower_ns=-bound, upper_ns=bound, windows=[])
     if synthetic.description.hardware and synthetic.clocks is not None and synthetic.clocks.height > 1:
         yield _cards(synthetic.clocks)
@@ -164,8 +165,8 @@ def _cards(clocks: pl.DataFrame) -> ClockEdge:
         for instant, low, high in zip(at, lower, upper, strict=True)
     ]  # fmt: skip
     return ClockEdge(
-        from_=f"{TALKER}.{PORT}", to=f"{LISTENER}.{PORT}", source="exchange", lower_ns=min(lower), upper_ns=max(upper),
-        windows=windows,
+        from_=f"{TALKER}.{PORT}", to=f"{LISTENER}.{PORT}", source=EXCHANGE.name,
+        lower_ns=min(lower), upper_ns=max(upper), windows=windows,
     )  # fmt: skip
 
 
