@@ -21,7 +21,7 @@ from latlab.recordings.cell import Guest, Ready, RecordedAgent, RecordedCell, Re
 from latlab.run.entries import stream_entries
 from latlab.run.probe_specs import pings, timers
 from latlab.run.specs import listeners, talkers
-from latlab.scenario import BoardHost, Loaded, Scenario
+from latlab.scenario import Loaded, Scenario
 from latlab.testbed.agent_binary import find_agent
 from latlab.testbed.guests.qemu import acceleration
 from latlab.testbed.machine import Machine
@@ -76,7 +76,7 @@ def _planned(scenario: Scenario, machine: Machine, facts: Facts) -> Evidence:
         for name, guest in scenario.guests.items()
     ]
     emulated = any(one.acceleration == "tcg" for one in guests) or any(
-        isinstance(host, BoardHost) for host in scenario.hosts.values()
+        host.is_emulated for host in scenario.hosts.values()
     )
     agents = [
         _agent(host, "talk", scenario.tuning_of(host).talker.cpus, facts) for host in talkers(scenario) if host in here

@@ -11,6 +11,7 @@ import pytest
 
 from latlab.model.bridges import KINDS
 from latlab.model.clock_sources import SOURCES
+from latlab.scenario.hosts import HostBase
 from latlab.testbed.bridges.table import BRIDGES
 from latlab.testbed.images.board_recipe import FEATURES, NEEDED
 from latlab.testbed.loads import LOADS
@@ -41,6 +42,11 @@ NAMES = {
 
 def test_each_kind_is_made_by_one_class() -> None:
     assert {name: bridge.kind for name, bridge in BRIDGES.items()} == dict(KINDS)
+
+
+@pytest.mark.parametrize("kind", HostBase.__subclasses__())
+def test_a_host_is_here_or_a_namespace_or_emulated_or_reached(kind: type[HostBase]) -> None:
+    assert [kind.is_here, kind.is_namespace, kind.is_emulated, kind.is_reached].count(True) == 1
 
 
 def test_images_have_the_kernel_modules_of_every_bridge_and_boards_load_them() -> None:

@@ -10,7 +10,7 @@ from latlab.hosts import Host
 from latlab.model.errors import LabError
 from latlab.recordings.cell import RecordedCell
 from latlab.run.events import Listener, Phase, Waiting
-from latlab.scenario import Scenario, SshHost
+from latlab.scenario import Scenario
 from latlab.testbed.apply import Awaited
 from latlab.testbed.makers import make_hosts
 from latlab.testbed.site import Site
@@ -39,7 +39,7 @@ class Returning:
 
         One that does not within the time is not waited for again until it has answered.
         """
-        names = {name for name, host in scenario.hosts.items() if isinstance(host, SshHost)}
+        names = {name for name, host in scenario.hosts.items() if host.is_reached}
         if self._failed and (known := self.awaited & names):
             hosts = make_hosts(scenario, site)
             self.awaited -= known - await answering([hosts[name] for name in sorted(known)], listener, self._within_s)

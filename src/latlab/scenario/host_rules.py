@@ -20,9 +20,9 @@ def namespace_is_on_a_machine(sketch: Sketch, path: Path, host: Host) -> Iterato
     if not isinstance(host, NetnsHost) or host.on is None:
         return
     where, on = (*path, "on"), sketch.hosts.get(host.on)
-    if isinstance(on, SshHost | BoardHost):
+    if on is not None and on.is_machine:
         return
-    machines = [name for name, other in sketch.hosts.items() if isinstance(other, SshHost | BoardHost)]
+    machines = [name for name, other in sketch.hosts.items() if other.is_machine]
     if host.on == path[1]:
         yield Mistake(where, f"{host.on} would be made on itself", _one_of(machines))
     elif host.on not in sketch.names["hosts"]:
@@ -80,7 +80,7 @@ def cards_are_a_boards(sketch: Sketch, path: Path, host: Host) -> Iterator[Mista
     """A machine that outlives the run would not get an interface back as it was: routes, queues, a bridge it was in."""
     if isinstance(host, NetnsHost) and host.cards:
         machine = sketch.machine_of(str(path[1]))
-        if machine is None or not isinstance(sketch.hosts[machine], BoardHost):
+        if machine is None or not sketch.hosts[machine].is_emulated:
             what = f"{host.cards[0]} is an interface of {machine or 'this machine'}, which is not an emulated board"
             yield Mistake((*path, "cards"), what, "a namespace on a host of kind board, or a veth pair")
 
@@ -102,7 +102,7 @@ def cables_of_boards_join_boards(sketch: Sketch, path: Path, link: Link) -> Iter
     """A cable at an emulated card is QEMU's, and nothing but another such card can be at its other end."""
     if sketch.is_cable(link.ends):
         machines = {end.host: sketch.machine_of(end.host) for end in link.ends}
-        boards = [machine for machine in machines.values() if machine and isinstance(sketch.hosts[machine], BoardHost)]
+        boards = [machine for machine in machines.values() if machine and sketch.hosts[machine].is_emulated]
         others = [host for host, machine in machines.items() if machine not in boards]
         if others and boards:
             what = f"a cable from {boards[0]}, whose cards are emulated, cannot reach {others[0]}"

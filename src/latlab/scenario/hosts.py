@@ -40,7 +40,14 @@ class HostBase(Part):
     is_namespace: ClassVar[bool] = False
     """A network namespace of its machine, made for the run."""
     is_emulated: ClassVar[bool] = False
-    """A machine that latlab makes for the run."""
+    """A machine that latlab makes for the run: a board."""
+    is_reached: ClassVar[bool] = False
+    """A machine that was there before the run, and is reached over ssh."""
+
+    @property
+    def is_machine(self) -> bool:
+        """A machine other than this one, on which hosts of kind netns can be."""
+        return self.is_emulated or self.is_reached
 
 
 class LocalHost(HostBase):
@@ -71,6 +78,8 @@ class NetnsHost(HostBase):
 
 class SshHost(HostBase):
     """A machine that is reached over ssh, in its own network namespace."""
+
+    is_reached: ClassVar[bool] = True
 
     kind: Literal["ssh"]
     ssh: Ssh = Field(default=Ssh(), description="how it is reached")
@@ -145,11 +154,6 @@ def kernel_cpus(append: str | None, *parameters: str) -> Iterator[range]:
 
 
 Host = Annotated[LocalHost | NetnsHost | SshHost | BoardHost, Field(discriminator="kind")]
-
-
-def is_existing(host: Host) -> bool:
-    """True where the host and its interfaces are there before links are made."""
-    return not isinstance(host, NetnsHost)
 
 
 def has_interface(host: Host, interface: str) -> bool:

@@ -481,7 +481,7 @@ class Scenario(Part):
     def is_on_board(self, host: str) -> bool:
         """Whether a host or a guest is on an emulated board."""
         machine = self.machine_of(host)
-        return machine is not None and isinstance(self.hosts[machine], BoardHost)
+        return machine is not None and self.hosts[machine].is_emulated
 
     def on_machine(self, end: End) -> End:
         """An interface that is there before links are made, where it was then: in its machine's own network namespace.

@@ -9,7 +9,6 @@ from math import lcm
 from latlab.model.units import SECOND_NS
 from latlab.scenario.findings import Mistake, Path, unknown
 from latlab.scenario.guests import becomes_the_guests
-from latlab.scenario.hosts import BoardHost
 from latlab.scenario.links import QUEUES_MAX
 from latlab.scenario.loads import LoadBetween
 from latlab.scenario.network import Leaving, Route, ports_of, routes
@@ -103,7 +102,7 @@ def _one(child: Etf | Cbs) -> str:
 def is_emulated(sketch: Sketch, end: End) -> bool:
     """Whether an interface is an emulated board's card: its queues are set for the run."""
     machine = sketch.machine_of(end.host)
-    return machine is not None and isinstance(sketch.hosts[machine], BoardHost)
+    return machine is not None and sketch.hosts[machine].is_emulated
 
 
 def gates_fit_their_cycle(sketch: Sketch, path: Path, shaper: Shaper) -> Iterator[Mistake]:

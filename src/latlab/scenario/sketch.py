@@ -15,7 +15,7 @@ from pydantic_core import PydanticCustomError
 
 from latlab.scenario.findings import Path, Raw
 from latlab.scenario.guests import Guest
-from latlab.scenario.hosts import Host, has_interface, is_existing, machine_of, machines_of, switches_of, whereabouts
+from latlab.scenario.hosts import Host, has_interface, machine_of, machines_of, switches_of, whereabouts
 from latlab.scenario.links import Link
 from latlab.scenario.loads import Load
 from latlab.scenario.models import Scenario, Window
@@ -133,7 +133,7 @@ class Sketch:
 
     def is_existing(self, host: str) -> bool:
         """True for a host that is known to be there before the run."""
-        return host in self.hosts and is_existing(self.hosts[host])
+        return host in self.hosts and not self.hosts[host].is_namespace
 
     def is_cable(self, ends: Iterable[End]) -> bool:
         """True for the ends of a link that is known to be there before the run."""

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from latlab.hosts.tools import PACKAGES, install_remedy, missing_tool
 from latlab.model.bridges import KINDS
 from latlab.model.errors import LabError
-from latlab.scenario import Route, Scenario, SshHost
+from latlab.scenario import Route, Scenario
 from latlab.scenario.findings import show_path
 from latlab.scenario.loads import LoadOn
 from latlab.testbed.architecture import ARCHITECTURES, BY_DEBIAN
@@ -81,7 +81,7 @@ def _unscheduled(scenario: Scenario, site: Site, host: str, where: str) -> Itera
     emulated ones have it in their image.
     """
     machine = scenario.machine_of(host)
-    if host in scenario.hosts and machine is not None and isinstance(scenario.hosts[machine], SshHost):
+    if host in scenario.hosts and machine is not None and scenario.hosts[machine].is_reached:
         for program in ("setpriv", *sorted(scheduling_tools(scenario, host))):
             yield from program_missing(scenario, site, host, program, where)
 
