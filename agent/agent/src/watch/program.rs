@@ -32,7 +32,7 @@ const OF_DROPS: [(&str, &str); 3] =
     [("dropped_at_socket", "kfree_skb"), ("dropped_for_reason", "kfree_skb"), ("dropped_somewhere", "kfree_skb")];
 const WITHOUT_REASON: &str = "dropped_somewhere";
 /// Sockets with a packet in their queue, at most; of more those that were not used for longest are forgotten.
-const SOCKETS: u32 = 4096;
+const SOCKETS: u32 = defined(include_str!("../../../bpf/watch_sockets.h"), "MAX_SOCKETS");
 /// The kernel's functions that the programs call: they read packets whose bytes lie in pages, and memory of the kernel's without a call.
 const CALLED: [Function; 2] = [("bpf_dynptr_from_skb", 0x4c41_544c), READABLE];
 
