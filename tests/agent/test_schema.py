@@ -4,14 +4,38 @@ from __future__ import annotations
 
 import json
 import subprocess
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict
-from typing import Any
+from pathlib import Path
+from typing import Any, get_args
 
 import pytest
 
 from latlab.model.limits import LIMITS
+from latlab.model.part import Recorded
 from latlab.recordings.arrow import TABLES_FILE
+from latlab.recordings.cell import Ready, Totals
+from latlab.run.matrix import planned_cell
+from latlab.run.specs import with_live
+from latlab.scenario import cells, load_scenario
 from latlab.testbed.agent_binary import find_agent
+from latlab.testbed.loads import LOADS
+from latlab.testbed.makers import test_bed_steps as bed_steps
+from latlab.testbed.plan import PlannedCell
+from latlab.testbed.step import Service, Spec
+from support.agent.json_schema import problems, resolved
+
+SCENARIOS = Path(__file__).parents[2] / "scenarios"
+PLACEHOLDERS: dict[str, int | str] = {
+    "TID": 4711,
+    "NETNS of ": 4026531840,
+    "IFINDEX of ": 2,
+    "TAI offset of ": 37,
+    "MAC of ": "02:00:00:00:00:01",
+}
+"""How what only a run knows begins in a plan → a value of its kind."""
+LIVE = {"dds", "listen", "ping", "pong", "talk", "timer"}
+"""The verbs whose progress says more where a run is shown live."""
 
 
 @pytest.fixture(scope="module")
@@ -57,3 +81,111 @@ def test_every_line_that_the_agent_tells_names_its_event(declared: dict[str, Any
     names = {shape["properties"]["event"]["const"] for shape in shapes}
     assert {"ready", "progress", "done", "error"} <= names
     assert all("event" in shape["required"] for shape in shapes)
+
+
+@pytest.mark.slow
+def test_every_spec_that_is_planned_of_the_ready_made_scenarios_is_one_that_the_agent_takes(
+    declared: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Where KVM runs guests there are more agents; whether it does so here is of no account.
+    monkeypatch.setattr("latlab.testbed.guests.qemu.acceleration_here", lambda machine: "kvm")
+    wrong, verbs = [], set[str]()
+    for path in sorted(SCENARIOS.glob("*.yaml")):
+        for cell in cells(load_scenario(path)):
+            for verb, spec in specs_of(planned_cell(cell)):
+                schema = declared["specs"][verb]
+                wrong += [f"{path.name}: {verb}: {one}" for one in problems(filled(spec), schema, schema)]
+                verbs.add(verb)
+    assert wrong == []
+    assert verbs >= {
+        "bridge",
+        "clock",
+        "dds",
+        "drops",
+        "flood",
+        "listen",
+        "ping",
+        "pong",
+        "talk",
+        "timer",
+        "trace",
+        "watch",
+    }
+
+
+def specs_of(cell: PlannedCell) -> Iterator[tuple[str, Spec]]:
+    """The verb and the spec of each of our agents that a cell starts, also as they are where it is shown live."""
+    started = [(one.argv, one.spec) for one in cell.agents]
+    started += [(one.argv, one.spec) for load in cell.loads for one in LOADS[load.kind].processes(load)]
+    steps = bed_steps(cell.scenario, cell.site)
+    started += [(step.argv, step.spec) for step in steps if isinstance(step, Service)]
+    for (*_, verb), spec in started:
+        if spec is not None:
+            yield verb, spec
+            if verb in LIVE:
+                yield verb, with_live(spec)
+
+
+def filled(planned: Any) -> Any:
+    """The part of a planned spec with values for what only a run knows."""
+    if isinstance(planned, Mapping):
+        return {key: filled(value) for key, value in planned.items()}
+    if isinstance(planned, list | tuple):
+        return [filled(value) for value in planned]
+    if isinstance(planned, str):
+        return next((value for start, value in PLACEHOLDERS.items() if planned.startswith(start)), planned)
+    return planned
+
+
+@pytest.mark.parametrize(
+    ("spec", "wrong"),
+    [
+        ({"role": "sink"}, "missing"),
+        ({"role": "sink", "colour": "red"}, "colour"),
+        ({"role": "sink", "flows": "one"}, "no integer"),
+    ],
+    ids=["too little", "too much", "another type"],
+)
+def test_a_spec_that_the_agent_does_not_take_is_noticed(declared: dict[str, Any], spec: Spec, wrong: str) -> None:
+    schema = declared["specs"]["flood"]
+    assert any(wrong in one for one in problems(spec, schema, schema))
+
+
+@pytest.mark.parametrize(("name", "kept"), [("ready", Ready), ("done", Totals)])
+def test_all_that_is_kept_of_an_event_is_something_that_agents_say(
+    declared: dict[str, Any], name: str, kept: type[Recorded]
+) -> None:
+    whole = declared["event"]
+    shapes = [shape for shape in whole["oneOf"] if shape["properties"]["event"]["const"] == name]
+    assert list(never_said(kept, shapes, whole)) == []
+
+
+def never_said(kept: type[Recorded], shapes: list[Any], whole: dict[str, Any]) -> Iterator[str]:
+    """The fields of what is kept of an event, and of its parts, that no shape of the event has."""
+    found = [shape for one in shapes for shape in objects(one, whole)]
+    # What the totals of an agent inherit is what is kept of each of its streams, one of their parts.
+    for field in kept.__annotations__:
+        info = kept.model_fields[field]
+        key = info.alias or field
+        said = [shape["properties"][key] for shape in found if key in shape["properties"]]
+        if not said:
+            yield f"{kept.__name__}.{field}"
+        for part in parts(info.annotation):
+            yield from never_said(part, said, whole)
+
+
+def objects(schema: Any, whole: dict[str, Any]) -> Iterator[Any]:
+    """The objects that a value may be by a schema; of an array those in it."""
+    schema = resolved(schema, whole)
+    if "properties" in schema:
+        yield schema
+    for inner in (*schema.get("oneOf", ()), *schema.get("anyOf", ()), *filter(None, [schema.get("items")])):
+        yield from objects(inner, whole)
+
+
+def parts(annotation: Any) -> Iterator[type[Recorded]]:
+    """The types of parts of a document in a field's type."""
+    if isinstance(annotation, type) and issubclass(annotation, Recorded):
+        yield annotation
+    for inner in get_args(annotation):
+        yield from parts(inner)

@@ -95,7 +95,7 @@ def check(loaded: Loaded, root: Path, repeat: int) -> list[MatrixCell]:
 def plan(loaded: Loaded) -> str:
     """Every command that a run of the scenario would give, ready to paste."""
     problems, warned = ([str(one) for one in found] for found in (image_problems(loaded), warnings(loaded)))
-    return plan_text([_planned(cell) for cell in cells(loaded)], problems, warned)
+    return plan_text([planned_cell(cell) for cell in cells(loaded)], problems, warned)
 
 
 async def run(
@@ -327,7 +327,8 @@ async def until_told(work: Any) -> bool:
     return True
 
 
-def _planned(cell: MatrixCell) -> PlannedCell:
+def planned_cell(cell: MatrixCell) -> PlannedCell:
+    """Return what a run of the cell would start."""
     scenario = cell.scenario
     site = planned_site(scenario)
     hosts = make_hosts(scenario, site)
