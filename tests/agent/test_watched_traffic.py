@@ -46,6 +46,7 @@ from support.agent.watch import (
     watching,
 )
 from support.machine import run, writers
+from support.recordings import rewrite_run
 
 pytestmark = [
     pytest.mark.real,
@@ -505,9 +506,11 @@ def test_a_full_ring_is_counted_and_what_is_lost_on_the_path_is_not_known_then(b
         folder = watching(tmp_path, act, ("ns:sensor/ecu:out", "ns:ecu/sensor:in"), ring=1)
     cell = cell_of(folder)
     assert cell["verdict"] == "untrusted"
-    kernel = folder.run()["watch"]["kernels"][0]["done"]
-    assert kernel["lost"] > 1000
-    assert reasons(folder)["ring-full"].startswith(f"{kernel['lost']} records lost")
+    watch = folder.run().watch
+    assert watch
+    lost = watch.kernels[0].totals.lost or 0
+    assert lost > 1000
+    assert reasons(folder)["ring-full"].startswith(f"{lost} records lost")
 
 
 SOCKETS = ("ns:sensor/socket:out", "ns:sensor/ecu:out", "ns:ecu/sensor:in", "ns:ecu/socket:in")
@@ -578,11 +581,11 @@ def test_of_sockets_what_was_not_seen_is_said(bed: Bed, tmp_path: Path) -> None:
     assert transit(cell_of(folder), "ns-ecu-sensor-in-to-ns-ecu-socket-in")["lost"] == 1
     # As a program leaves it that takes packets faster than they are read, and a kernel that shows no calls that send.
     line = "what programs send is not seen: this kernel has no tracepoint sys_enter"
-    document = folder.run()
-    kernel = document["watch"]["kernels"][0]
+    watch = folder.run().document()["watch"]
+    kernel = watch["kernels"][0]
     kernel["ready"]["watch"]["missing"] = [line]
     kernel["done"]["points"][1]["unread"] = 1
-    folder.write_run({name: value for name, value in document.items() if name != "order"})
+    rewrite_run(folder, "order", watch=watch)
     run("rm", "-r", str(folder.path / "cells"))
     finish_watch(folder)
     cell = cell_of(folder)
@@ -873,10 +876,10 @@ def test_a_run_whose_lab_was_killed_is_analysed_later(bed: Bed, tmp_path: Path) 
             tmp_path, lambda: send(talker, ("10.78.0.2", PORT), gap_s=0.02), ("ns:sensor/ecu:out", "ns:ecu/sensor:in")
         )
     # As the lab leaves it that is killed while packets are recorded: no cell, and no agent's last word.
-    document = folder.run()
-    document["watch"]["kernels"][0].pop("until_tai_ns")
-    document["watch"]["kernels"][0]["done"] = None
-    folder.write_run({name: value for name, value in document.items() if name not in ("order", "ended", "status")})
+    watch = folder.run().document()["watch"]
+    watch["kernels"][0].pop("until_tai_ns")
+    watch["kernels"][0]["done"] = None
+    rewrite_run(folder, "order", "ended", "status", watch=watch)
     run("rm", "-r", str(folder.path / "cells"))
     for recording in (folder.path / "watch").iterdir():
         recording.write_bytes(recording.read_bytes()[:-8])

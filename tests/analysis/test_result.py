@@ -13,11 +13,12 @@ from latlab.analysis.summary import JudgedCell, result_of, summarise_cell, uncor
 from latlab.model.metrics import METRICS
 from latlab.model.reasons import reason_of
 from latlab.model.timestamps import RECORDED
+from latlab.recordings.run import RecordedRun
 from latlab.result.types import Cell
 from support.analysis.packets import packet_table, recorded_cell
 from support.results import partial
 
-RUN = {"run": "20261121-205152-first-3f9a", "name": "first"}
+RUN = RecordedRun(run="20261121-205152-first-3f9a", name="first")
 ROWS: list[dict[str, Any]] = [
     {"rx_soft": 50, "warmup": True},
     {"rx_soft": 10},
@@ -155,7 +156,7 @@ def test_the_result_has_the_worst_verdict_and_says_where_each_reason_was_found()
     assert result["reasons"][0]["where"] == "loads=none/r2: control.latency"
     assert (result["format"], result["run"], result["scenario"], result["label"]) == (
         "latlab.result/1",
-        RUN["run"],
+        RUN.run,
         "first",
         "measured",
     )

@@ -13,6 +13,7 @@ from latlab.model.rules import NAMES, RULES
 from latlab.model.thresholds import Thresholds
 from latlab.recordings.run_folder import RunFolder
 from latlab.scenario import Trust
+from support.recordings import rewrite_run
 from support.report.judged import OFF, RT, SETTINGS, checks
 
 BOUND = "clock-bound-large"
@@ -88,9 +89,9 @@ def test_a_scenario_that_cannot_be_read_any_more_leaves_what_the_run_noted(judge
     folder = judged()
     folder.scenario_path.write_text("name: first\nunknown: 1\n")
     named = {NAMES[id_]: why for id_, why in OFF.items()}  # as versions without ids wrote them
-    folder.write_run(folder.run() | {"trust": {"clock_bound_share": "50%", "off": named}})
+    rewrite_run(folder, trust={"clock_bound_share": "50%", "off": named})
     result = make_result(folder).document()
     assert result["thresholds"]["clock_bound_share"]["given"] is True
     assert checks(result, "waived") == {RT, SETTINGS}
-    folder.write_run(folder.run() | {"trust": {"of_a_later": "latlab"}})
+    rewrite_run(folder, trust={"of_a_later": "latlab"})
     assert not any(one["given"] for one in make_result(folder).document()["thresholds"].values())

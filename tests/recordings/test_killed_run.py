@@ -15,7 +15,7 @@ import latlab
 from latlab.listing import print_runs
 from latlab.recordings.packets import build_packets, is_joined
 from latlab.recordings.run_folder import KILLED, RunFolder, list_runs
-from support.recordings import cell_document, recording_bytes, stream_of, write_cell
+from support.recordings import cell_document, recording_bytes, rewrite_run, stream_of, write_cell
 
 SENT = [(1, n, *[1_000_000 + n * 1000] * 3, 1_000_009 + n * 1000, 0, 0) for n in range(10)]
 
@@ -67,7 +67,7 @@ def test_a_run_without_a_verdict_is_listed_with_the_reason(run: RunFolder) -> No
     with run.alive():
         assert listed().endswith("  running")
     assert listed().endswith("  killed")
-    run.write_run(run.run() | {"status": "ended"})
+    rewrite_run(run, status="ended")
     assert listed().endswith("  not reported")
     run.write_result({"verdict": "untrusted"})
     assert listed().endswith("  untrusted")

@@ -12,8 +12,7 @@ import pytest
 
 from latlab.analysis import summary
 from latlab.model.errors import LabError, UsageError
-from latlab.recordings.run_folder import RESULT_FORMAT, RUN_FORMAT, RunFolder, list_runs, write_json
-from latlab.run import matrix as measured
+from latlab.recordings.run_folder import RESULT_FORMAT, RunFolder, list_runs, write_json
 
 NOON = datetime(2026, 11, 21, 12, 0, 5, tzinfo=UTC)
 
@@ -21,7 +20,7 @@ NOON = datetime(2026, 11, 21, 12, 0, 5, tzinfo=UTC)
 def test_a_new_run_is_named_after_its_time_and_scenario(tmp_path: Path) -> None:
     run = RunFolder.create(tmp_path / "runs", "tsn bridges", now=NOON)
     assert run.id.startswith("20261121-120005-tsn-bridges-")
-    assert run.run()["name"] == "tsn bridges"
+    assert run.run().name == "tsn bridges"
     assert RunFolder.open(run.path).path == run.path
     assert RunFolder.open(run.id, root=tmp_path / "runs").path == run.path
 
@@ -146,8 +145,29 @@ def test_a_cell_of_another_shape_is_an_error_with_its_name(tmp_path: Path, chang
         cell.cell()
 
 
-def test_the_formats_that_are_read_are_those_that_are_written() -> None:
-    assert (summary.RESULT_FORMAT, measured.RUN_FORMAT) == (RESULT_FORMAT, RUN_FORMAT)
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"order": [{"slug": "all"}]}, r"order\.0\.repeat: Field required"),
+        ({"versions": "0.2.0"}, "versions: Input should be a valid dictionary"),
+        ({"exit_status": "none"}, "exit_status: Input should be a valid integer"),
+    ],
+)
+def test_a_run_of_another_shape_is_an_error_with_its_name_and_is_listed_anyway(
+    tmp_path: Path, change: dict[str, Any], said: str
+) -> None:
+    run = RunFolder.create(tmp_path, "x", now=NOON)
+    whole = run.run().document() | {"order": [], "status": "ended", "versions": {"of": 1}, "of a later version": 1}
+    write_json(run.path / "run.json", whole)
+    assert run.run().document() == whole
+    write_json(run.path / "run.json", whole | change)
+    with pytest.raises(LabError, match=rf"run\.json: is incomplete: {said}.* \(restore a complete copy"):
+        run.run()
+    assert [(found.name, found.status, found.exit_status) for found in list_runs(tmp_path)] == [("x", "ended", None)]
+
+
+def test_the_format_of_results_that_is_read_is_the_one_that_is_written() -> None:
+    assert summary.RESULT_FORMAT == RESULT_FORMAT
 
 
 @pytest.mark.parametrize("mode", [0o1777, 0o755])

@@ -23,6 +23,7 @@ from latlab.analysis.summary import JudgedCell
 from latlab.evaluation.run import exit_code, judged_result
 from latlab.model.metrics import METRICS_BY_NAME
 from latlab.recordings.cell import ClockEdge
+from latlab.recordings.run import RecordedRun
 from latlab.recordings.run_folder import RunFolder
 from latlab.report import repeats
 from latlab.report.html import render
@@ -36,7 +37,7 @@ from latlab.result.types import Cell
 from support.report.matrix import REPEATS, slug
 from support.report.page import Elements, acted, opened
 
-RUN = {"run": "20261121-205152-bridges-3f9a", "name": "bridges"}
+RUN = RecordedRun(run="20261121-205152-bridges-3f9a", name="bridges")
 
 
 def printed(result: dict[str, Any], width: int) -> list[str]:

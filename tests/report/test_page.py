@@ -24,6 +24,7 @@ from latlab.recordings.run_folder import RunFolder
 from latlab.report import build, payload
 from latlab.report.build import write_report
 from latlab.report.payload import GOOD_BINS, MOST_BINS, PAGE_BYTES, bins_of
+from support.recordings import rewrite_run
 from support.report.page import Elements, acted, body, charts, opened
 
 CELLS = ("loads=none/r1", "loads=none/r2", "loads=flood1/r1", "loads=flood1/r2")
@@ -432,7 +433,7 @@ def test_the_page_says_what_was_found_and_where_the_slowest_packet_lost_its_time
 
 def test_the_page_says_what_the_scenario_is_for(new_run: Callable[..., Path]) -> None:
     folder = RunFolder(new_run())
-    folder.write_run(folder.run() | {"description": "A sensor's stream & <its> load"})
+    rewrite_run(folder, description="A sensor's stream & <its> load")
     page = write_report(folder, formats=()).read_text()
     assert "<p>A sensor&#39;s stream &amp; &lt;its&gt; load</p>" in page
 

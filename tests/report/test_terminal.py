@@ -11,6 +11,7 @@ from rich.console import Console
 
 from latlab.analysis.summary import JudgedCell
 from latlab.evaluation.run import judged_result
+from latlab.recordings.run import RecordedRun
 from latlab.report.document import Table
 from latlab.report.rows import counted_title, summaries
 from latlab.report.sections import Shown, parts_of
@@ -122,7 +123,7 @@ def test_the_verdict_says_what_was_found_not_what_ought_to_be(result: dict[str, 
 def test_a_result_without_a_label_says_that_nothing_was_measured(result: dict[str, Any]) -> None:
     gone = [cell for cell in result["cells"] if cell["status"] == "unavailable"]
     cells = [JudgedCell(Cell.model_validate(one)) for one in gone]
-    empty = judged_result({"run": "20261121-205152-first-3f9a", "name": "first"}, cells, {}).document()
+    empty = judged_result(RecordedRun(run="20261121-205152-first-3f9a", name="first"), cells, {}).document()
     assert empty["label"] is None
     assert "Verdict: untrusted · nothing measured · first (20261121-205152-first-3f9a)" in printed(empty, 200)
 

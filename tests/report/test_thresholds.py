@@ -20,6 +20,7 @@ from latlab.report.markdown import result_markdown
 from latlab.report.terminal import print_result
 from latlab.report.verdict import off_lines, threshold_lines
 from latlab.result.store import typed
+from support.recordings import rewrite_run
 from support.report.judged import OFF, RT, SCENARIO, checks
 
 
@@ -56,7 +57,7 @@ def test_the_exit_code_goes_by_the_scenarios_thresholds(
     folder = judged(**trust)
     ended = CliRunner().invoke(app, ["report", str(folder.path), "--json", "--picture", "none", *options])
     assert ended.exit_code == code
-    assert folder.run()["exit_status"] == code
+    assert folder.run().exit_status == code
 
 
 def test_what_the_scenario_changed_stands_next_to_the_verdict_wherever_it_is_reported(
@@ -97,7 +98,7 @@ def test_a_scenario_that_was_changed_since_is_reported_and_another_runs_is_refus
 ) -> None:
     folder = judged()
     assert make_result(folder).document()["scenario_changed"] is None
-    folder.write_run(folder.run() | {"scenario_sha256": folder.scenario_digest()})
+    rewrite_run(folder, scenario_sha256=folder.scenario_digest())
     assert make_result(folder).document()["scenario_changed"] is False
     judged(clock_bound_share="50%")
     result = make_result(folder).document()

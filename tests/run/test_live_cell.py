@@ -62,7 +62,7 @@ def test_what_a_live_cell_says_is_enough_for_every_row(tmp_path: Path) -> None:
         assert row.per_s is not None and row.steal is not None, row
         assert (row.lost is None) == (one.name == "irq")
         assert row.clock_ns is not None and (row.clock_ns > 0) == (one.name == "control")
-    assert folder.run()["live"] is True
+    assert folder.run().live is True
 
 
 @pytest.mark.real
@@ -75,7 +75,7 @@ def test_agents_of_a_cell_that_is_not_live_say_no_more_than_counts(tmp_path: Pat
     packets = [event for event in told if isinstance(event, Packets)]
     assert packets
     assert all((event.seen, event.steal_ns, event.offset_ns) == ({}, None, None) for event in packets)
-    assert folder.run()["live"] is False
+    assert folder.run().live is False
 
 
 def measured(path: Path, *, live: bool, **parts: Any) -> tuple[list[Event], RunFolder]:

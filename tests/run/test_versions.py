@@ -61,5 +61,5 @@ def test_the_images_that_the_scenario_uses_are_named_with_their_digests(tmp_path
     path.write_text(SCENARIO)
     images = {name: replace(unbuilt_image(name), digest=name[::-1]) for name in ("debian-rt-board", "debian-cloud")}
     versions = run_versions(cells(load_scenario(path)), images)
-    assert versions["images"] == {"debian-rt-board": "draob-tr-naibed"}
-    assert versions["latlab"] == latlab.__version__
+    assert versions.images == {"debian-rt-board": "draob-tr-naibed"}
+    assert versions.latlab == latlab.__version__

@@ -13,7 +13,8 @@ from pyarrow import ipc
 
 from latlab.recordings.arrow import CHECKED_FORMAT, SCHEMAS
 from latlab.recordings.cell import RecordedCell
-from latlab.recordings.run_folder import CellFolder
+from latlab.recordings.run import RecordedRun
+from latlab.recordings.run_folder import CellFolder, RunFolder
 
 RUN_ID = "8f3c5e0d12ab34cd"
 Row = tuple[Any, ...]
@@ -33,6 +34,12 @@ def recording_bytes(table: str, batches: Iterable[Iterable[Row]], said: Mapping[
             arrays = [pa.array(column, field.type) for column, field in zip(columns, schema, strict=True)]
             stream.write_batch(pa.record_batch(arrays, schema=schema))
     return bytes(sink.getvalue())
+
+
+def rewrite_run(folder: RunFolder, *without: str, **changes: Any) -> None:
+    """Write run.json again, with these keys otherwise, and without those that are named."""
+    document = folder.run().document() | changes
+    folder.write_run(RecordedRun.model_validate({key: document[key] for key in document if key not in without}))
 
 
 def checked_bytes(table: str, batches: Iterable[Iterable[Row]]) -> bytes:

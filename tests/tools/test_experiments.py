@@ -18,6 +18,7 @@ from experiments import chosen, main
 from latlab import load
 from latlab.model.errors import LabError
 from latlab.notebook import Run
+from latlab.recordings.run import RecordedRun
 from latlab.recordings.run_folder import RunFolder
 from latlab.report.charts.sheet import Plotted
 from latlab.scenario import cells, load_scenario
@@ -65,7 +66,7 @@ def made_up(path: Path, scenario: str, value: Value, *, repeats: int = 3, uncert
     times = {"started": "2026-11-25T10:00:00+00:00", "ended": "2026-11-25T10:12:00+00:00"}
     run = {"format": "latlab.run/1", "run": path.name, "name": scenario, "order": order}
     versions = {"latlab": "0.2.0", "commit": "0123456789ab", "images": {"debian-rt-board": "fedcba9876543210"}}
-    folder.write_run(run | times | {"versions": versions})
+    folder.write_run(RecordedRun.model_validate(run | times | {"versions": versions}))
     result = {"format": "latlab.result/1", "run": path.name, "scenario": scenario, "cells": documents}
     folder.write_result(result | {"label": "virtual time", "verdict": "trusted", "reasons": []})
     return load(path)

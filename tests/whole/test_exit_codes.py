@@ -77,7 +77,7 @@ def test_a_limit_that_is_exceeded_is_1_and_each_limit_stands_in_the_result(
         for cell in ("loads=none", "loads=flood1")
         for path, limit, ok in (("control.latency.max", 1, False), ("control.latency.p99", 3600 * 10**9, True))
     ]
-    assert run.run()["exit_status"] == 1
+    assert run.run().exit_status == 1
 
 
 def test_a_terminal_without_a_character_gets_another_and_the_exit_code_stays(

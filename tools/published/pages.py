@@ -96,7 +96,7 @@ def write_pages(runs: Sequence[Run], pages: Path = PAGES) -> list[Path]:
 
     Pictures that no page has any more are removed.
     """
-    of = {run.folder.run()["name"]: run for run in runs}
+    of = {run.folder.run().name: run for run in runs}
     written = []
     for experiment in FIVE:
         if any(part.scenario in of for part in experiment.parts):
@@ -248,16 +248,16 @@ def _measured(part: Part, figures: Figures) -> Iterator[str]:
     bad = [cell for cell in cells if cell["status"] != "ok"]
     repeats = Counter(cell["slug"] for cell in figures.cells).values()
     times = " to ".join(str(n) for n in sorted({min(repeats), max(repeats)})) if repeats else "no"
-    slugs = len({cell["slug"] for cell in run["order"]})
+    slugs = len({cell.slug for cell in run.order})
     because = "; ".join(dict.fromkeys(one["finding"] for one in result["reasons"]))
     verdict = f"{result['verdict']} ({because})" if because else result["verdict"]
     yield f"Label: `{result['label']}`; verdict: {verdict}"
     reasons = Counter(f"{cell['status']}: {_first_line(cell)}" for cell in bad)
     others = [f"{n} {reason}" for reason, n in reasons.items()]
     each = f"{slugs} cells × {times} repetitions" if times != "1" else f"{slugs} cells"
-    yield "; ".join([f"{each}: {len(cells) - len(bad)} of {len(run['order'])} ok", *others])
+    yield "; ".join([f"{each}: {len(cells) - len(bad)} of {len(run.order)} ok", *others])
     yield _made_with(figures)
-    took = datetime.fromisoformat(run["ended"]) - datetime.fromisoformat(run["started"])
+    took = datetime.fromisoformat(run.ended or "") - datetime.fromisoformat(run.started or "")
     yield f"Wall time: {round(took.total_seconds() / 60)} min"
     if changed := _changed(part, figures.run):
         yield f"The scenario has changed since this run: {', '.join(f'`{one}`' for one in changed)}"
@@ -266,11 +266,11 @@ def _measured(part: Part, figures: Figures) -> Iterator[str]:
 def _made_with(figures: Figures) -> str:
     """The run, and with which latlab, images, kernels and QEMU it was made, as its folder has them."""
     run = figures.run.folder.run()
-    versions = run["versions"]
+    versions = run.versions
     qemu = dict.fromkeys(cell["qemu"] for cell in figures.cells if cell.get("qemu"))
-    images = [f"{name} {digest[:12]}" for name, digest in versions.get("images", {}).items()]
+    images = [f"{name} {digest[:12]}" for name, digest in versions.images.items()]
     parts = (
-        f"Run `{run['run']}`: latlab {versions['latlab']}, commit {versions.get('commit', 'not recorded')}",
+        f"Run `{run.run}`: latlab {versions.latlab}, commit {versions.commit or 'not recorded'}",
         f"images {', '.join(images) or 'not recorded'}",
         f"kernels {', '.join(_kernels(figures))}",
         f"QEMU {', '.join(qemu)}",

@@ -43,9 +43,9 @@ from latlab.analysis.way import (
 )
 from latlab.analysis.windows import Named, chosen_of, clean_windows, windows_of
 from latlab.model.metrics import METRICS, PROBE_METRICS, TIMED, MetricKind
-from latlab.model.part import Document
 from latlab.model.reasons import Reason, verdict
 from latlab.recordings.cell import DropsReady, Programs, RecordedAgent, RecordedCell, RecordedStream
+from latlab.recordings.run import RecordedRun
 from latlab.result.types import (
     Cell,
     Chain,
@@ -181,7 +181,7 @@ class JudgedCell:
             yield one.model_copy(update={"where": ": ".join(filter(None, (self.cell.key, one.where)))})
 
 
-def result_of(run: Document, cells: Sequence[JudgedCell]) -> Result:
+def result_of(run: RecordedRun, cells: Sequence[JudgedCell]) -> Result:
     """The result of a run, of run.json and its cells; no limit of `accept` is judged.
 
     The cells' reasons are gathered at the top, `where` beginning with the cell they were found in; the
@@ -194,8 +194,8 @@ def result_of(run: Document, cells: Sequence[JudgedCell]) -> Result:
     labels = sorted({one.cell.label for one in cells if one.cell.label})
     return Result(
         format=RESULT_FORMAT,
-        run=run["run"],
-        scenario=run["name"],
+        run=run.run,
+        scenario=run.name,
         label=", ".join(labels) if labels else None,
         verdict=verdict(reasons),
         reasons=reasons,

@@ -299,7 +299,7 @@ def report_run(
         if unread := unread_limits(folder.scenario_path):
             print_error(unread)
         code = exit_code(result, strict=strict)
-        folder.write_run(folder.run() | {"exit_status": code})
+        folder.write_run(folder.run().reported(code))
         console.print("drawing the report", highlight=False)
         metrics = _there(metrics, result)
         shown = metrics or shown_metrics(result)

@@ -69,7 +69,7 @@ def make_run(described: Description, root: Path, name: str) -> RunFolder:
     plain = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")[:20]
     folder = RunFolder.create(root, "-".join(filter(None, (SYNTHETIC, plain.removeprefix(SYNTHETIC).strip("-")))))
     about = folder.run()
-    fill_run(made, folder, about["name"], about["started"])
+    fill_run(made, folder, about.name, about.started)
     return folder
 
 

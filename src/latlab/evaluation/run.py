@@ -28,10 +28,11 @@ from latlab.model.errors import (
     UsageError,
     reads_files,
 )
-from latlab.model.part import UNAVAILABLE, Document, Failure, Keys, distrusted
+from latlab.model.part import UNAVAILABLE, Failure, Keys, distrusted
 from latlab.model.reasons import Reason, reason_of
 from latlab.recordings.cell import RecordedCell
 from latlab.recordings.packets import is_joined
+from latlab.recordings.run import RecordedRun
 from latlab.recordings.run_folder import CellFolder, RunFolder
 from latlab.result.types import Published, Repeats, Result
 from latlab.scenario import Loaded, Scenario, Trust, cells
@@ -71,7 +72,7 @@ def make_result(folder: RunFolder, later: Sequence[Named] = ()) -> Result:
     # Rows in the scenario's order, whatever the order they ran in.
     rank = {slug: place for place, slug in enumerate(labels)}
     found.sort(key=lambda one: (rank.get(one.cell.slug, -1), one.cell.repeat))
-    is_check = bool(run.get("check_repeat"))
+    is_check = run.check_repeat
     about = About(
         headline=loaded.scenario.headline if loaded else None,
         published=list(_published(loaded)) if loaded else [],
@@ -100,7 +101,7 @@ class About:
 
 
 def judged_result(
-    run: Document,
+    run: RecordedRun,
     cells: Sequence[JudgedCell],
     limits: Mapping[str, int],
     absent: Mapping[str, Collection[str]] | None = None,
@@ -155,7 +156,7 @@ def _refuse_copies(folder: RunFolder) -> None:
 
 def _refuse_anothers(folder: RunFolder, labels: Mapping[str, Keys]) -> None:
     """Do nothing where the scenario has a cell of the run, or none was read. LabError: it is another run's."""
-    measured = [one["slug"] for one in folder.run().get("order", ())]
+    measured = [one.slug for one in folder.run().order]
     if labels and measured and not any(slug in labels for slug in measured):
         raise LabError(
             f"the scenario is another run's: it has {', '.join(list(labels)[:3])}, and not {measured[0]}",
@@ -171,15 +172,15 @@ def _not_run(folder: RunFolder, labels: Mapping[str, Keys]) -> list[JudgedCell]:
     """
     run = folder.run()
     written = {(cell.slug, cell.repeat) for cell in folder.cells()}
-    what = _WHAT_ENDED_IT.get(run.get("status", ""), "the run has no cell.json of this cell")
+    what = _WHAT_ENDED_IT.get(run.status or "", "the run has no cell.json of this cell")
     found = []
-    for order, one in enumerate(run.get("order", []), start=1):
-        if (one["slug"], one["repeat"]) in written:
+    for order, one in enumerate(run.order, start=1):
+        if (one.slug, one.repeat) in written:
             continue
         cell = RecordedCell(
-            cell=dict(labels.get(one["slug"], {})),
-            slug=one["slug"],
-            repeat=one["repeat"],
+            cell=dict(labels.get(one.slug, {})),
+            slug=one.slug,
+            repeat=one.repeat,
             order=order,
             status="not run",
             reason=Failure(what=what, where="", remedy="run it again"),
@@ -207,17 +208,17 @@ def _with_copies(found: Sequence[JudgedCell]) -> list[JudgedCell]:
 # What the scenario and run.json say of the run
 
 
-def _noted_trust(run: Document) -> Trust | None:
+def _noted_trust(run: RecordedRun) -> Trust | None:
     """The scenario's `trust` as run.json has noted it; None where a later version of latlab reads that differently."""
     try:
-        return Trust.model_validate(run.get("trust") or {})
+        return Trust.model_validate(run.trust or {})
     except ValidationError:
         return None
 
 
 def _is_changed(folder: RunFolder) -> bool | None:
     """Whether scenario.yaml is another than the one that was measured; None: run.json does not say which that was."""
-    measured, now = folder.run().get("scenario_sha256"), folder.scenario_digest()
+    measured, now = folder.run().scenario_sha256, folder.scenario_digest()
     return None if measured is None else now is not None and now != measured
 
 

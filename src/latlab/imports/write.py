@@ -21,6 +21,7 @@ from latlab.imports.wrapping import Source, parts, plain_copy
 from latlab.model.errors import UsageError
 from latlab.model.labels import IMPORTED
 from latlab.recordings.cell import ClockEdge, ImportedFound, RecordedCell, RecordedStream, ToolFigures
+from latlab.recordings.run import RUN_FORMAT, ImportedFrom, OrderedCell, RecordedRun, RunVersions
 from latlab.recordings.run_folder import CELL_FORMAT, CellFolder, RunFolder, publishing
 
 _TOLD: Final = "given at the import"
@@ -207,20 +208,20 @@ def _write_run(folder: RunFolder, name: str, kind: Format, cells: Sequence[Impor
     first = cells[0].imported
     files = list(dict.fromkeys(str(path) for cell in cells for path in cell.paths))
     now = datetime.now(UTC).isoformat(timespec="seconds")
+    begun = folder.run()
     folder.write_run(
-        folder.run()
-        | {
-            "name": name,
-            "description": f"Imported: figures of {first.tool} ({kind.what}). Its latency: {first.latency}.",
-            "order": [{"slug": cell.slug, "repeat": 1} for cell in cells],
-            "imported": {
-                "format": kind.name,
-                "files": files,
-            },
-            "versions": {"latlab": latlab.__version__},
-            "ended": now,
-            "status": "ended",
-        }
+        RecordedRun(
+            format=RUN_FORMAT,
+            run=begun.run,
+            name=name,
+            started=begun.started,
+            description=f"Imported: figures of {first.tool} ({kind.what}). Its latency: {first.latency}.",
+            order=[OrderedCell(slug=cell.slug, repeat=1) for cell in cells],
+            imported=ImportedFrom(format=kind.name, files=files),
+            versions=RunVersions(latlab=latlab.__version__),
+            ended=now,
+            status="ended",
+        )
     )
 
 

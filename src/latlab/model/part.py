@@ -45,6 +45,14 @@ class DocumentPart(BaseModel):
         validate_by_alias=True,
     )
 
+    def without_empty(self, *names: str) -> Self:
+        """The part without those of these fields that have nothing in them: then they are not in its document."""
+        copy = self.model_copy()
+        for name in names:
+            if not getattr(copy, name):
+                copy.model_fields_set.discard(name)
+        return copy
+
     def document(self) -> Document:
         """It as JSON has it: what was not set is not there."""
         return self.model_dump(mode="json", by_alias=True, exclude_unset=True)

@@ -27,9 +27,9 @@ from latlab.model.facts import Facts
 from latlab.model.part import Document, Failure
 from latlab.recordings.arrow import read_recording
 from latlab.recordings.cell import RecordedCell
+from latlab.recordings.run import RUN_FORMAT, RecordedRun
 
 DEFAULT_ROOT: Final = Path("runs")
-RUN_FORMAT: Final = "latlab.run/1"
 CELL_FORMAT: Final = "latlab.cell/1"
 RESULT_FORMAT: Final = "latlab.result/1"
 _KEPT_ONCE: Final = "restore a complete copy, or repeat the run: there are no recordings to build it from"
@@ -125,6 +125,17 @@ def read_document(path: Path, needs: Sequence[str], *, format_: str, remedy: str
 
 
 @contextmanager
+def _validating(path: Path, remedy: str) -> Iterator[None]:
+    """A context in which a document's type is made of it. LabError: it has another shape."""
+    try:
+        yield
+    except ValidationError as error:
+        first = error.errors()[0]
+        what = f"is incomplete: {'.'.join(map(str, first['loc']))}: {first['msg']}"
+        raise LabError(what, where=str(path), remedy=remedy) from error
+
+
+@contextmanager
 def reading_table(path: Path, remedy: str) -> Iterator[None]:
     """A context in which a Parquet file is read. LabError: it cannot be. remedy: what to do then."""
     check_is_file(path, remedy)
@@ -158,12 +169,8 @@ class CellFolder:
         path = self.path / "cell.json"
         remedy = f"restore a complete copy, or remove {self.path} from the run: then the other cells can be reported"
         document = read_document(path, ("slug", "repeat", "status", "streams"), format_=CELL_FORMAT, remedy=remedy)
-        try:
+        with _validating(path, remedy):
             cell = RecordedCell.model_validate(document)
-        except ValidationError as error:
-            first = error.errors()[0]
-            what = f"is incomplete: {'.'.join(map(str, first['loc']))}: {first['msg']}"
-            raise LabError(what, where=str(path), remedy=remedy) from error
         if cell.status == "running" and not RunFolder(self.path.parents[2]).is_live():
             return cell.model_copy(update={"status": "interrupted", "reason": KILLED})
         return cell
@@ -350,7 +357,7 @@ class RunFolder:
                     remedy=file_remedy(error, path) or "choose another folder with --runs",
                 ) from error
         folder = cls(path)
-        folder.write_run({"format": RUN_FORMAT, "run": path.name, "name": name, "started": started.isoformat()})
+        folder.write_run(RecordedRun(format=RUN_FORMAT, run=path.name, name=name, started=started.isoformat()))
         return folder
 
     @classmethod
@@ -370,15 +377,16 @@ class RunFolder:
         """The folder's own name."""
         return self.path.resolve().name
 
-    def run(self) -> Document:
+    def run(self) -> RecordedRun:
         """run.json. LabError: it is broken."""
-        return read_document(
-            self.path / "run.json", ("run", "name"), format_=RUN_FORMAT, remedy="restore a complete copy of it"
-        )
+        path, remedy = self.path / "run.json", "restore a complete copy of it"
+        document = read_document(path, ("run", "name"), format_=RUN_FORMAT, remedy=remedy)
+        with _validating(path, remedy):
+            return RecordedRun.model_validate(document)
 
-    def write_run(self, document: Document) -> None:
+    def write_run(self, run: RecordedRun) -> None:
         """Write run.json, whole or not at all."""
-        write_json(self.path / "run.json", document)
+        write_json(self.path / "run.json", run.document())
 
     def check_writable(self) -> None:
         """Do nothing where the folder can be written. LabError: it cannot, as one that a run as root has left."""

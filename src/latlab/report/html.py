@@ -73,7 +73,7 @@ def render(
 
     Nothing from the run reaches the page unescaped, and the page's own policy lets no script run but ours.
     """
-    result, info = load_result(folder), folder.run()
+    result, run = load_result(folder), folder.run()
     metrics = page_metrics(result)
     parts = PackedParts()
     style = "\n".join(_asset(name) for name in _STYLES)
@@ -88,8 +88,8 @@ def render(
         sections=[*sections[:-1], Section("run", [*sections[-1].parts, licence], sections[-1].title)],
         chosen=next(iter(metrics), ""),
         result=result,
-        moments=" to ".join(_moment(info[key]) for key in ("started", "ended") if info.get(key)),
-        description=info.get("description"),
+        moments=" to ".join(_moment(at) for at in (run.started, run.ended) if at),
+        description=run.description,
         policy=_policy(style, scripts),
         # The style and the scripts are this package's own files; the data is escaped in `embedded`.
         style=Markup(style),

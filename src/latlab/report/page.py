@@ -387,7 +387,7 @@ def _definitions() -> Iterator[Part]:
 
 
 def _run(folder: RunFolder, result: Result) -> Iterator[Part]:
-    facts = flatten(folder.run())
+    facts = flatten(folder.run().document())
     yield Fold(f"{len(facts)} facts of the run: versions, order of the cells", [_pairs(facts.items())], reference=True)
     there = [(Linked(one.text, one.address), one.what) for one in files.links(folder, result)]
     yield Table(("file", "what it is"), there, title="Files next to this page: keep the folder together")

@@ -20,6 +20,7 @@ from typing import Any
 import latlab
 from latlab.model.errors import UsageError, writing
 from latlab.model.units import SECOND_NS
+from latlab.recordings.run import RUN_FORMAT, OrderedCell, RecordedRun, RunVersions
 from latlab.recordings.run_folder import RunFolder
 from latlab.run.beds import Beds
 from latlab.run.cell import Making, load_duration_ns, run_cell
@@ -76,7 +77,6 @@ from latlab.testbed.site import Site
 from latlab.testbed.unavailable import unavailable
 from latlab.testbed.undo import clean_stale
 
-RUN_FORMAT = "latlab.run/1"
 ANY_RUN = "0" * 16
 """The run id in a plan: a run has a random one."""
 
@@ -151,23 +151,23 @@ async def _run(
     with folder.alive():
         with writing(folder.plan_path):
             folder.plan_path.write_text(plan(loaded), encoding="utf-8")
-        document = {
-            "format": RUN_FORMAT,
-            "run": folder.id,
-            "name": loaded.scenario.name,
-            "description": loaded.scenario.description,
-            "scenario_sha256": folder.scenario_digest(),
-            "seed": seed,
-            "trust": loaded.scenario.trust.model_dump(mode="json", exclude_unset=True),
-            "check_repeat": check_repeat,
-            "live": live,
-            "order": [{"slug": one.cell.slug, "repeat": one.repeat} for one in order],
-            "versions": run_versions(found, images),
-            "started": _now(),
-            "ended": None,
-            "status": "running",
-        }
-        folder.write_run(document)
+        recorded = RecordedRun(
+            format=RUN_FORMAT,
+            run=folder.id,
+            name=loaded.scenario.name,
+            description=loaded.scenario.description,
+            scenario_sha256=folder.scenario_digest(),
+            seed=seed,
+            trust=loaded.scenario.trust.model_dump(mode="json", exclude_unset=True),
+            check_repeat=check_repeat,
+            live=live,
+            order=[OrderedCell(slug=one.cell.slug, repeat=one.repeat) for one in order],
+            versions=run_versions(found, images),
+            started=_now(),
+            ended=None,
+            status="running",
+        )
+        folder.write_run(recorded)
         listener(RunStarted(folder.path, len(found), len(order), seed, tuple(map(str, warnings(loaded)))))
         try:
             status = (
@@ -178,22 +178,21 @@ async def _run(
         except BaseException:
             # On a full disk run.json cannot be written either; what has happened is the error that is raised.
             with contextlib.suppress(OSError):
-                folder.write_run(document | {"ended": _now(), "status": "interrupted"})
+                folder.write_run(recorded.over(_now(), "interrupted"))
             raise
-        folder.write_run(document | {"ended": _now(), "status": status})
+        folder.write_run(recorded.over(_now(), status))
     return folder
 
 
-def run_versions(found: Sequence[MatrixCell], images: Mapping[str, Image]) -> dict[str, Any]:
+def run_versions(found: Sequence[MatrixCell], images: Mapping[str, Image]) -> RunVersions:
     """What the run is made with: latlab, from which commit, Python, and the digests of the images that it uses."""
     used = {name for cell in found for name in image_names(cell.scenario)} & images.keys()
-    commit = source_commit()
-    return {
-        "latlab": latlab.__version__,
-        **({"commit": commit} if commit else {}),
-        "python": platform.python_version(),
-        "images": {name: images[name].digest for name in sorted(used)},
-    }
+    return RunVersions(
+        latlab=latlab.__version__,
+        commit=source_commit(),
+        python=platform.python_version(),
+        images={name: images[name].digest for name in sorted(used)},
+    ).without_empty("commit")
 
 
 def source_commit() -> str | None:

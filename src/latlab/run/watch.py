@@ -20,7 +20,8 @@ from latlab.model.errors import LabError, LatlabError, UsageError
 from latlab.model.labels import MEASURED
 from latlab.model.units import SECOND_NS
 from latlab.recordings.cell import GRACE_NS, Watched
-from latlab.recordings.run_folder import RUN_FORMAT, CellFolder, RunFolder
+from latlab.recordings.run import RUN_FORMAT, OrderedCell, RecordedRun, RunVersions
+from latlab.recordings.run_folder import CellFolder, RunFolder
 from latlab.run.agent import Agent
 from latlab.run.events import Listener, Phase, ignore
 from latlab.run.fetch import Recordings
@@ -181,12 +182,8 @@ def _machine_steps(hosts: Iterable[RemoteHost], site: Site) -> Iterator[Step | S
 
 
 def _anything_recorded(folder: RunFolder) -> bool:
-    kernels = _watched_of(folder).kernels if "watch" in folder.run() else []
-    return any(kernel.done is None or kernel.done.recorded for kernel in kernels)
-
-
-def _watched_of(folder: RunFolder) -> Watched:
-    return Watched.model_validate(folder.run()["watch"])
+    watch = folder.run().watch
+    return any(kernel.done is None or kernel.done.recorded for kernel in (watch.kernels if watch else ()))
 
 
 async def _find(point: WatchPoint, machine: Host) -> FoundInterface:
@@ -211,15 +208,22 @@ async def _record(
     """Record what passes, until the time is over or a signal comes; run.json has it all."""
     run_id, keep = secrets.token_hex(8), Keep(asked.snap, asked.ring, asked.sample, drops=True)
     recordings = Recordings(bed, CellFolder(folder.path / "watch"))
-    run = {**folder.run(), "format": RUN_FORMAT, "description": f"Watched: {asked.flow}"}
-    run["versions"] = {"latlab": latlab.__version__}
+    begun = folder.run()
+    run = RecordedRun(
+        format=RUN_FORMAT,
+        run=begun.run,
+        name=begun.name,
+        started=begun.started,
+        description=f"Watched: {asked.flow}",
+        versions=RunVersions(latlab=latlab.__version__),
+    )
     status = "interrupted"
     try:
         try:
             to = WatchRecordings(bed, recordings, folder.path / "watch", run_id)
             traced = asked.trigger is not None
             await start_all(kernels, to, flow, lambda _: keep, traced=traced, listener=listener)
-            folder.write_run({**run, "watch": _known(asked, flow, run_id, kernels).document()})
+            folder.write_run(run.watching(_known(asked, flow, run_id, kernels)))
             listener(Phase(WATCHING))
             if await until_told(_wait([kernel.agent for kernel in kernels if kernel.agent], asked.for_ns)):
                 status = "ended"
@@ -227,8 +231,8 @@ async def _record(
             await bed.all_of_these(stop_all(kernels, bed), recordings.fetch())
     finally:
         if all(kernel.agent for kernel in kernels):
-            run["watch"] = _known(asked, flow, run_id, kernels).document()
-        folder.write_run({**run, "ended": datetime.now(UTC).isoformat(timespec="seconds"), "status": status})
+            run = run.watching(_known(asked, flow, run_id, kernels))
+        folder.write_run(run.over(datetime.now(UTC).isoformat(timespec="seconds"), status))
 
 
 def _known(asked: WatchRequest, flow: Flow, run_id: str, kernels: Sequence[KernelOfPoints]) -> Watched:
@@ -280,14 +284,16 @@ async def _wait(agents: Sequence[Agent], for_ns: int | None) -> None:
 
 def is_unfinished_watch(folder: RunFolder) -> bool:
     """Whether packets were watched into this folder and not analysed: the lab was killed before."""
-    return "watch" in folder.run() and not folder.cells() and not folder.is_live()
+    return folder.run().watch is not None and not folder.cells() and not folder.is_live()
 
 
 def finish_watch(folder: RunFolder) -> None:
     """Write the cell of what was recorded. LabError: no packet of the flow was seen, or a recording is damaged."""
-    watched = _watched_of(folder)
+    run = folder.run()
+    watched = run.watch
+    assert watched, f"nothing was watched into {folder.path}"
     imported = read_watched(watched, folder.path / "watch")
     files = [f"watch/{kernel.recording}.watched.arrow" for kernel in watched.kernels]
     cell = folder.add_cell("all", 1)
     write_imported_cell(cell, imported, files, {}, _FORMAT, watched.clock_bound_ns, label=MEASURED)
-    folder.write_run(folder.run() | {"order": [{"slug": "all", "repeat": 1}]})
+    folder.write_run(run.measuring([OrderedCell(slug="all", repeat=1)]))

@@ -30,7 +30,8 @@ from latlab.recordings.cell import (
     StreamTotals,
     Totals,
 )
-from latlab.recordings.run_folder import RUN_FORMAT, CellFolder, RunFolder, write_json
+from latlab.recordings.run import RUN_FORMAT, OrderedCell, RecordedRun, RunVersions
+from latlab.recordings.run_folder import CellFolder, RunFolder, write_json
 from latlab.synthetic.generate import STREAM, Synthetic
 
 SLUG: Final = "all"
@@ -52,26 +53,26 @@ def write_run(synthetic: Synthetic, folder: Path) -> Path:
     return folder
 
 
-def fill_run(synthetic: Synthetic, run: RunFolder, name: str, started: str) -> None:
+def fill_run(synthetic: Synthetic, run: RunFolder, name: str, started: str | None) -> None:
     """Write into the run folder, which is there and empty, all that `write_run` says.
 
     name: of the run, as run.json and its page have it. started: when it was made, UTC, ISO 8601.
     """
     description = synthetic.description
     run.write_run(
-        {
-            "format": RUN_FORMAT,
-            "run": run.id,
-            "name": name,
-            "description": "generated from a description, not measured",
-            "seed": description.seed,
-            "order": [{"slug": SLUG, "repeat": 1}],
-            "versions": {},
-            "started": started,
-            "ended": started,
-            "status": "ended",
-            "exit_status": 0,
-        }
+        RecordedRun(
+            format=RUN_FORMAT,
+            run=run.id,
+            name=name,
+            description="generated from a description, not measured",
+            seed=description.seed,
+            order=[OrderedCell(slug=SLUG, repeat=1)],
+            versions=RunVersions(),
+            started=started,
+            ended=started,
+            status="ended",
+            exit_status=0,
+        )
     )
     run.scenario_path.write_text(_scenario(synthetic), encoding="utf-8")
     run.plan_path.write_text("# a synthetic run: no command ran on any host\n", encoding="utf-8")

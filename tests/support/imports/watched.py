@@ -11,9 +11,9 @@ from latlab.imports.base import ReadFiles
 from latlab.imports.watched import read_watched
 from latlab.imports.write import write_imported_cell
 from latlab.recordings.cell import Totals, Watched, WatchedBy, WatchedPoint
-from latlab.recordings.run_folder import RUN_FORMAT, RunFolder
+from latlab.recordings.run_folder import RunFolder
 from latlab.result.types import Result
-from support.recordings import RUN_ID, recording_bytes
+from support.recordings import RUN_ID, recording_bytes, rewrite_run
 
 S = 1_000_000_000
 START = 1_763_830_000 * S
@@ -67,6 +67,5 @@ def made_result(watch: Watched, found: ReadFiles, folder: Path) -> Result:
     run = RunFolder.create(folder, "watch")
     run.write_watch({"flow": watch.flow, "at": [], "for_ns": None})
     write_imported_cell(run.add_cell("all", 1), found, [], {}, "watch", watch.clock_bound_ns, label="measured")
-    order = [{"slug": "all", "repeat": 1}]
-    run.write_run(run.run() | {"format": RUN_FORMAT, "order": order, "status": "ended", "watch": watch.document()})
+    rewrite_run(run, order=[{"slug": "all", "repeat": 1}], status="ended", watch=watch)
     return make_result(run)

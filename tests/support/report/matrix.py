@@ -14,6 +14,7 @@ from latlab.analysis.evidence import Evidence
 from latlab.analysis.summary import JudgedCell, summarise_cell
 from latlab.analysis.trust import judge
 from latlab.evaluation.run import judged_result
+from latlab.recordings.run import RecordedRun
 from latlab.recordings.run_folder import RunFolder
 
 START_TAI_NS = 1_795_294_349_000_000_000
@@ -35,17 +36,19 @@ def write_matrix_run(path: Path) -> Path:
     folder = RunFolder(path)
     runs = list(itertools.product((*TITLES, LACKING), LOAD_FACTOR, range(1, REPEATS + 1)))
     folder.write_run(
-        {
-            "format": "latlab.run/1",
-            "run": path.name,
-            "name": "bridges",
-            "description": "Every virtual bridge, both directions, idle and under load",
-            "seed": 7,
-            "order": [{"slug": slug(bridge, load), "repeat": repeat} for bridge, load, repeat in runs],
-            "versions": {"latlab": "0.1.0"},
-            "started": "2026-11-21T20:51:52+00:00",
-            "ended": "2026-11-21T21:22:41+00:00",
-        }
+        RecordedRun.model_validate(
+            {
+                "format": "latlab.run/1",
+                "run": path.name,
+                "name": "bridges",
+                "description": "Every virtual bridge, both directions, idle and under load",
+                "seed": 7,
+                "order": [{"slug": slug(bridge, load), "repeat": repeat} for bridge, load, repeat in runs],
+                "versions": {"latlab": "0.1.0"},
+                "started": "2026-11-21T20:51:52+00:00",
+                "ended": "2026-11-21T21:22:41+00:00",
+            }
+        )
     )
     cells = [_cell(folder, order, *one) for order, one in enumerate(runs, start=1)]
     folder.write_result(judged_result(folder.run(), cells, {"down.counts.lost": 0}).document())

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from latlab.analysis.summary import JudgedCell, summarise_cell
 from latlab.evaluation.run import judged_result
 from latlab.model.reasons import reason_of
+from latlab.recordings.run import RecordedRun
 from latlab.recordings.run_folder import RunFolder
 from support.suite.lanes import LANE
 
@@ -219,17 +220,19 @@ def write_run(path: Path, *, scenario: str = "first", duration_ns: int = DURATIO
     """A whole run folder: two cells twice, ok; a third that this machine cannot build."""
     folder = RunFolder(path)
     folder.write_run(
-        {
-            "format": "latlab.run/1",
-            "run": path.name,
-            "name": scenario,
-            "seed": 42,
-            "order": [{"slug": slug, "repeat": repeat} for slug, repeat, _ in MATRIX],
-            "versions": {"latlab": "0.1.0", "latlab-agent": "0.1.0", "python": "3.11.2"},
-            "started": "2026-11-21T20:51:52+00:00",
-            "ended": "2026-11-21T20:52:41+00:00",
-            "exit_status": 1,
-        }
+        RecordedRun.model_validate(
+            {
+                "format": "latlab.run/1",
+                "run": path.name,
+                "name": scenario,
+                "seed": 42,
+                "order": [{"slug": slug, "repeat": repeat} for slug, repeat, _ in MATRIX],
+                "versions": {"latlab": "0.1.0", "latlab-agent": "0.1.0", "python": "3.11.2"},
+                "started": "2026-11-21T20:51:52+00:00",
+                "ended": "2026-11-21T20:52:41+00:00",
+                "exit_status": 1,
+            }
+        )
     )
     cells = [write_cell(folder, order, *cell, duration_ns) for order, cell in enumerate(MATRIX, start=1)]
     folder.write_result(judged_result(folder.run(), cells, {"control.latency.max": 500_000}).document())

@@ -9,6 +9,7 @@ from latlab.analysis.imported import no_counts
 from latlab.analysis.statistics import NAMES
 from latlab.analysis.summary import JudgedCell, cell_of, stream_of
 from latlab.evaluation.run import judged_result
+from latlab.recordings.run import RecordedRun, RunVersions
 from latlab.recordings.run_folder import RunFolder
 from latlab.result.types import Metric
 from latlab.scenario import MatrixCell, cells, load_scenario
@@ -42,7 +43,7 @@ def write_swept_run(path: Path, scenario: str = SCENARIO) -> RunFolder:
     """The run folder at `path`. 32kB was not measured at MTU 9000; of 8kB there n is too small for a p99."""
     folder = RunFolder(path)
     path.mkdir()
-    folder.write_run({"format": "latlab.run/1", "run": path.name, "name": "payload", "versions": {"latlab": "0.2.0"}})
+    folder.write_run(RecordedRun(run=path.name, name="payload", versions=RunVersions(latlab="0.2.0")))
     folder.scenario_path.write_text(scenario)
     runs = [(one, repeat) for one in cells(load_scenario(folder.scenario_path)) for repeat in range(1, REPEATS + 1)]
     documents = [_cell(folder, order, *one) for order, one in enumerate(runs, start=1)]

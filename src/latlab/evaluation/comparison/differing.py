@@ -57,7 +57,7 @@ def differing_facts(groups: Sequence[ComparedCells]) -> list[Differing]:
 
 def differing_versions(runs: Mapping[str, RunFolder]) -> list[Differing]:
     """Versions of latlab and Python with which the runs were made, {name: run's folder}, where they differ."""
-    found = [flatten(folder.run().get("versions", {})) for folder in runs.values()]
+    found = [flatten(folder.run().versions.document()) for folder in runs.values()]
     return _otherwise("version", [ComparedCells(name, ()) for name in runs], found)
 
 
