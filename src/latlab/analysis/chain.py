@@ -95,12 +95,13 @@ class _Sums:
         return [end - start for start, end in pairwise(at_ns)]
 
 
-def chain_of_metric(rows: pl.DataFrame, values: Values, worst: int = WORST) -> Chain | None:
+def chain_of_metric(rows: pl.DataFrame, values: Values, worst: int = WORST, listed: int | None = None) -> Chain | None:
     """Where the time of a metric of one stream went; None without values:
     docs/explanation/where-the-time-went.md.
 
     rows: the stream's rows of the packet table, or a probe's round trips, one for each sequence, from 0. values: of a
     metric in `CHAINED`, or `CHAINED_TRIPS`, from these rows. worst: how many of the latest are looked at one by one.
+    listed: how many of these are in the chain itself; None: all.
     """
     from_, to = values.from_, values.to
     ways = Ways(
@@ -111,10 +112,10 @@ def chain_of_metric(rows: pl.DataFrame, values: Values, worst: int = WORST) -> C
         value_ns=values.value_ns,
         split_at=lambda places: split(rows, values.sequence[places], from_, to),
     )
-    return chain_of(ways, worst)
+    return chain_of(ways, worst, listed)
 
 
-def chain_of(ways: Ways, worst: int = WORST) -> Chain | None:
+def chain_of(ways: Ways, worst: int = WORST, listed: int | None = None) -> Chain | None:
     """Where the time of these values went, as `chain_of_metric` computes it; None without any.
 
     `clocks` are those of the packet table's timestamps.
@@ -145,7 +146,7 @@ def chain_of(ways: Ways, worst: int = WORST) -> Chain | None:
         below_zero=[below_zero[common][column] for column in columns],
         groups=means,
         median=None if of_median is None else next(_packets(ways, of_median, shown)),
-        worst=_worst(list(_packets(ways, latest, shown)), shown, usual_ns),
+        worst=_worst(list(_packets(ways, latest, shown)), shown, usual_ns, listed),
     )
 
 
@@ -248,10 +249,14 @@ def _way(stops: tuple[str, ...], pattern: int) -> tuple[tuple[str, ...], list[in
 
 
 def _worst(
-    packets: Sequence[StagesOfPacket], shown: tuple[str, ...], usual_ns: Mapping[str, int] | None
+    packets: Sequence[StagesOfPacket],
+    shown: tuple[str, ...],
+    usual_ns: Mapping[str, int] | None,
+    listed: int | None,
 ) -> WorstStages:
     """The latest packets, each with the interval that made it late, and how many each interval made.
 
+    listed: so many of them are in `each`; None: all.
     usual_ns: stop → when the typical packet passes it, ns after the start; None: there is no typical one.
     """
     grown = [None] * len(packets) if usual_ns is None else _grown(packets, shown, usual_ns)
@@ -269,7 +274,7 @@ def _worst(
             Growth(from_=start, to=end, packets=most[start, end], share=ns / together)
             for (start, end), ns in sorted(lasting.items(), key=lambda item: (-most[item[0]], -item[1]))
         ],
-        each=each,
+        each=each[:listed],
     )
 
 

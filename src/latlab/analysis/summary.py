@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final, NamedTuple, TypedDict, Unpack, cast
 
 import polars as pl
 
@@ -43,6 +43,7 @@ from latlab.analysis.way import (
 )
 from latlab.analysis.windows import Named, chosen_of, clean_windows, windows_of
 from latlab.model.metrics import METRICS, PROBE_METRICS, TIMED, MetricKind
+from latlab.model.part import Status
 from latlab.model.reasons import Reason, verdict
 from latlab.recordings.cell import DropsReady, Programs, RecordedAgent, RecordedCell, RecordedStream
 from latlab.recordings.run import RecordedRun
@@ -51,10 +52,15 @@ from latlab.result.types import (
     Chain,
     DropsWatched,
     FlowWatched,
+    Gates,
+    Imported,
     Metric,
+    PtpPort,
     Result,
+    Silent,
     StampsTaken,
     Stream,
+    StreamFound,
     Talker,
     Windows,
 )
@@ -64,9 +70,32 @@ RESULT_FORMAT: Final = "latlab.result/1"
 WORST_TOLD: Final = 10
 """Of the worst packets that a chain counts, so many stand in the result one by one."""
 
-_COPIED: Final = (
-    *("cell", "slug", "repeat", "order", "status", "reason", "instructions_per_ns", "qemu", "start_tai_ns"),
-)
+
+class CellFound(TypedDict, total=False):
+    """What of a cell only some kinds have: what is not given is not in the result."""
+
+    ptp: list[PtpPort]
+    imported: Imported
+
+
+class _Missed(NamedTuple):
+    """Packets after the warm-up that no value is of, or more than one, or one that came late."""
+
+    lost: int
+    duplicated: int
+    reordered: int
+
+
+class _Known(NamedTuple):
+    """What is known of a stream, or of a probe as a whole, before its packets are looked at."""
+
+    talker: str
+    listener: str
+    clock: str | None
+    sent_as: str | None
+    start_tai_ns: int | None
+    flow: str | None = None
+    points: Sequence[str] = ()
 
 
 def summarise_cell(
@@ -87,13 +116,21 @@ def summarise_cell(
     return cell_of(cell, dict(_streams(cell, packets, ports, found, chosen)))
 
 
-def cell_of(cell: RecordedCell, streams: dict[str, Stream]) -> Cell:
+def cell_of(cell: RecordedCell, streams: dict[str, Stream], **found: Unpack[CellFound]) -> Cell:
     """The cell with these streams. One of which nothing was measured has no label: there is nothing that it would be
     the label of.
     """
-    copied = {name: getattr(cell, name) for name in _COPIED}
     return Cell(
-        **copied,
+        cell=cell.cell,
+        slug=cell.slug,
+        repeat=cell.repeat,
+        order=cell.order,
+        # As cell.json has it; another one than these is refused here.
+        status=cast(Status, cell.status),
+        reason=cell.reason,
+        instructions_per_ns=cell.instructions_per_ns,
+        qemu=cell.qemu,
+        start_tai_ns=cell.start_tai_ns,
         label=cell.label if streams else None,
         verdict=verdict([]),
         loads=cell.loads,
@@ -118,6 +155,7 @@ def cell_of(cell: RecordedCell, streams: dict[str, Stream]) -> Cell:
         stamps_by=list(_stamps_taken(cell)),
         drops_watched=list(_drops_watched(cell)),
         flows=list(_flows_watched(cell)),
+        **found,
     )
 
 
@@ -173,12 +211,12 @@ class JudgedCell:
     @classmethod
     def of(cls, cell: Cell, reasons: Sequence[Reason], waived: Sequence[Reason] = ()) -> JudgedCell:
         """The cell with these reasons and the verdict that follows from them."""
-        return cls(cell.model_copy(update={"verdict": verdict(reasons)}), reasons, waived)
+        return cls(cell.judged(verdict(reasons)), reasons, waived)
 
     def placed(self, reasons: Sequence[Reason]) -> Iterator[Reason]:
         """Reasons whose `where` begins with the cell."""
         for one in reasons:
-            yield one.model_copy(update={"where": ": ".join(filter(None, (self.cell.key, one.where)))})
+            yield one.within(self.cell.key)
 
 
 def result_of(run: RecordedRun, cells: Sequence[JudgedCell]) -> Result:
@@ -243,23 +281,49 @@ def _streams(
             yield stream.name, _of_tool(cell, stream, packets)
 
 
-def stream_of(cell: RecordedCell, name: str, **found: Any) -> Stream:
+def stream_of(
+    cell: RecordedCell,
+    name: str,
+    counts: Mapping[str, int | None],
+    metrics: Mapping[str, Metric],
+    *,
+    silent: Silent | None = None,
+    gates: Gates | None = None,
+    **found: Unpack[StreamFound],
+) -> Stream:
     """A stream, or a probe as a whole, which has the clock of who asks: what is known of it, and what was found."""
-    probe = next((one for one in cell.probes if one.name == name), None)
-    stream = next((one for one in cell.streams if one.name == name), None)
-    own: dict[str, Any] = {}
-    if probe:
-        own = {"talker": probe.from_, "listener": probe.to, "clock": ONE_CLOCK, "sent_as": None}
-        own["start_tai_ns"] = cell.start_tai_ns
-    elif stream:
-        own = {"talker": stream.talker, "listener": stream.listener}
-        own["clock"] = clock_source(cell.clocks, stream.talker, stream.listener)
-        own |= {"sent_as": sent_as(stream), "start_tai_ns": stream.start_tai_ns or cell.start_tai_ns}
-        own |= {"flow": stream.flow} if stream.flow else {}
-        own |= {"points": stream.points} if stream.points else {}
-    if of := probe_of(cell, name):
-        own["probe"] = of
-    return Stream(**own, **found)
+    known = _known(cell, name)
+    return Stream(
+        talker=known.talker,
+        listener=known.listener,
+        clock=known.clock,
+        sent_as=known.sent_as,
+        start_tai_ns=known.start_tai_ns,
+        probe=probe_of(cell, name),
+        flow=known.flow,
+        points=list(known.points),
+        counts=dict(counts),
+        silent=silent,
+        gates=gates,
+        metrics=dict(metrics),
+        **found,
+    ).without_empty("probe", "flow", "points")
+
+
+def _known(cell: RecordedCell, name: str) -> _Known:
+    for probe in cell.probes:
+        if probe.name == name:
+            return _Known(probe.from_, probe.to, ONE_CLOCK, None, cell.start_tai_ns)
+    stream = next(one for one in cell.streams if one.name == name)
+    return _Known(
+        stream.talker,
+        stream.listener,
+        clock_source(cell.clocks, stream.talker, stream.listener),
+        sent_as(stream),
+        stream.start_tai_ns or cell.start_tai_ns,
+        stream.flow,
+        stream.points,
+    )
 
 
 def _probe(cell: RecordedCell, probe: str, packets: pl.DataFrame) -> Stream:
@@ -269,27 +333,21 @@ def _probe(cell: RecordedCell, probe: str, packets: pl.DataFrame) -> Stream:
     trips = round_trips(up, down)
     timeout_ns = next((one.timeout_ns for one in cell.probes if one.name == probe), None)
     counts = probe_counts(trips, leg_counts(cell, legs["up"], up), leg_counts(cell, legs["down"], down), timeout_ns)
-    shared = {
-        "lost": lost_after_warmup(trips),
-        "duplicated": counts["duplicated"],
-        "reordered": counts["reordered"],
-    }
-    metrics = _metrics(trips, PROBE_METRICS, legs["up"].period_ns, shared, 0)
-    nothing = dict.fromkeys(("silent", "gates", "anomalies", "late_limits", "windows"))
-    return stream_of(cell, probe, counts=counts, **nothing, metrics=metrics)
+    missed = _Missed(lost_after_warmup(trips), counts["duplicated"], counts["reordered"])
+    metrics = _metrics(trips, PROBE_METRICS, legs["up"].period_ns, missed, 0)
+    return stream_of(cell, probe, counts, metrics, anomalies=None, late_limits=None, windows=None)
 
 
 def _timer(cell: RecordedCell, stream: RecordedStream, packets: pl.DataFrame) -> Stream:
     """A timer, as a stream; and as `timer` how late it was in each window."""
     rows = stream_rows(packets, stream.stream)
     counts = timer_counts(stream, rows)
-    shared = {"lost": counts["unrecorded"], "duplicated": 0, "reordered": 0}
-    metrics = _metrics(rows, TIMED, stream.period_ns, shared, 0)
+    missed = _Missed(counts["unrecorded"], duplicated=0, reordered=0)
+    metrics = _metrics(rows, TIMED, stream.period_ns, missed, 0)
     if (wakeup := metrics.get("wakeup")) and wakeup.max_sequence is not None:
-        metrics["wakeup"] = wakeup.model_copy(update={"worst": worst_instant(rows, wakeup.max_sequence)})
-    nothing = dict.fromkeys(("silent", "gates", "anomalies", "windows"))
+        metrics["wakeup"] = wakeup.with_worst(worst_instant(rows, wakeup.max_sequence))
     timer = timer_figures(cell, stream, rows)
-    return stream_of(cell, stream.name, counts=counts, **nothing, timer=timer, metrics=metrics)
+    return stream_of(cell, stream.name, counts, metrics, anomalies=None, windows=None, timer=timer)
 
 
 def _of_tool(cell: RecordedCell, stream: RecordedStream, packets: pl.DataFrame) -> Stream:
@@ -301,13 +359,20 @@ def _of_tool(cell: RecordedCell, stream: RecordedStream, packets: pl.DataFrame) 
             anomalies, limits = packet_anomalies(stream, packets)
     else:
         probe = next(one for one in cell.probes if one.name == stream.probe)
-        counts, metrics = no_counts(), {}
+        counts, metrics = no_counts(), dict[str, Metric]()
         for one in probe.tool.figures if probe.tool else ():
             intervals = pl.DataFrame([vars(interval) for interval in one.intervals]) if one.intervals else None
             metrics[one.metric] = summed_up(one, None, intervals, None)
-    found: dict[str, Any] = dict.fromkeys(("silent", "gates", "windows"))
-    found |= {"anomalies": anomalies, "late_limits": limits}
-    return stream_of(cell, stream.name, **found, counts=counts, metrics=metrics, losses=watched_losses(stream))
+    return stream_of(
+        cell,
+        stream.name,
+        counts,
+        metrics,
+        losses=watched_losses(stream),
+        anomalies=anomalies,
+        late_limits=limits,
+        windows=None,
+    )
 
 
 def _bound_ns(stream: RecordedStream, packets: pl.DataFrame) -> int | None:
@@ -330,18 +395,19 @@ def _stream(
     counts = leg_counts(cell, stream, rows)
     silent = silent_drops(rows) if stream.launch_time else None
     counts["launch_silent"] = silent.count if silent else 0
-    shared = {
-        "lost": lost_after_warmup(rows),
-        "duplicated": counts["duplicated"],
-        "reordered": int((reordered_sequences(rows) >= int(rows["warmup"].sum())).sum()),
-    }
+    missed = _Missed(
+        lost=lost_after_warmup(rows),
+        duplicated=counts["duplicated"],
+        reordered=int((reordered_sequences(rows) >= int(rows["warmup"].sum())).sum()),
+    )
     leaves = ((port, flow) for port in ports for flow in port.flows if flow.name == stream.name)
     port, flow = next(leaves, (None, None))
     uncorrected = uncorrected_uncertainty_ns(cell, stream.talker, stream.listener)
     return stream_of(
         cell,
         stream.name,
-        counts=counts,
+        counts,
+        _metrics(rows, METRICS, stream.period_ns, missed, uncorrected),
         send_errnos=send_errnos(rows),
         silent=silent,
         unstamped=unstamped_of(rows),
@@ -349,7 +415,6 @@ def _stream(
         anomalies=by_class(anomalies) if anomalies else None,
         late_limits=anomalies.limits if anomalies else None,
         windows=_windows(cell, stream, rows, anomalies, chosen) if anomalies else None,
-        metrics=_metrics(rows, METRICS, stream.period_ns, shared, uncorrected),
     )
 
 
@@ -364,18 +429,18 @@ def _windows(
     rows, period_ns = with_every_launch(rows), stream.period_ns or 0
     named = [one for one in chosen if one.is_of(stream.name)]
     found = chosen_of(rows, anomalies, cell.start_of(stream), period_ns, named)
-    return windows_of(rows, clean_windows(rows, anomalies), period_ns).model_copy(update={"chosen": found})
+    return windows_of(rows, clean_windows(rows, anomalies), period_ns, found)
 
 
 def _metrics(
     rows: pl.DataFrame,
     metrics: Iterable[MetricKind],
     period_ns: int | None,
-    shared: Mapping[str, int],
+    missed: _Missed,
     uncorrected_ns: int | None,
 ) -> dict[str, Metric]:
     """Those of these metrics that a stream has the timestamps of."""
-    every = ((one.name, _metric(rows, one, period_ns, shared, uncorrected_ns)) for one in metrics)
+    every = ((one.name, _metric(rows, one, period_ns, missed, uncorrected_ns)) for one in metrics)
     return {name: found for name, found in every if found is not None}
 
 
@@ -383,28 +448,24 @@ def _metric(
     rows: pl.DataFrame,
     metric: MetricKind,
     period_ns: int | None,
-    shared: Mapping[str, int],
+    missed: _Missed,
     uncorrected_ns: int | None,
 ) -> Metric | None:
     """One metric; None if the stream has no such timestamps. Where none of the packets that were sent arrived,
     its latencies are there anyway, of no packet: what was lost must not go with the figures.
     """
     values = metric_values(rows, metric, period_ns)
-    if values is None and metric.name in EXPLAINED and shared["lost"] and not rows["arrival"].count():
+    if values is None and metric.name in EXPLAINED and missed.lost and not rows["arrival"].count():
         values = none_arrived(metric)
     if values is None:
         return None
     figures = statistics(values.value_ns, values.sequence)
-    more: dict[str, Any] = {**shared}
-    if metric.name in EXPLAINED:
-        if figures.max_sequence is not None:
-            more["worst"] = worst_packet(rows, figures.max_sequence, values.to)
-        more["tail"] = tail_of(values.value_ns)
-        more["variation"] = variation_of(values.sequence, values.value_ns)
-    if chain := _chain(rows, values):
-        more["chain"] = chain
-    return Metric(
+    explained, worst = metric.name in EXPLAINED, figures.max_sequence
+    made = Metric(
         **vars(figures),
+        lost=missed.lost,
+        duplicated=missed.duplicated,
+        reordered=missed.reordered,
         missing=values.missing,
         unbounded=values.unbounded,
         from_=values.from_,
@@ -414,16 +475,18 @@ def _metric(
         max_at_most=None if values.max_at_least is None else values.beyond.at_most_ns,
         confidence=confidence_of(values.value_ns, figures),
         buckets=buckets(values.value_ns).as_result(),
-        **more,
+        worst=worst_packet(rows, worst, values.to) if explained and worst is not None else None,
+        tail=tail_of(values.value_ns) if explained else None,
+        variation=variation_of(values.sequence, values.value_ns) if explained else None,
+        chain=_chain(rows, values),
     )
+    return made.without_empty("worst", "chain", *(() if explained else ("tail", "variation")))
 
 
 def _chain(rows: pl.DataFrame, values: Values) -> Chain | None:
     """With as many of the worst packets as are listed one by one; None where a metric has no path."""
-    found = chain_of_metric(rows, values) if values.metric.name in (*CHAINED, *CHAINED_TRIPS) else None
-    if found and (worst := found.worst):
-        return found.model_copy(update={"worst": worst.model_copy(update={"each": worst.each[:WORST_TOLD]})})
-    return found
+    has_path = values.metric.name in (*CHAINED, *CHAINED_TRIPS)
+    return chain_of_metric(rows, values, listed=WORST_TOLD) if has_path else None
 
 
 def _uncertainty_ns(rows: pl.DataFrame, metric: MetricKind, values: Values, uncorrected_ns: int | None) -> int | None:

@@ -195,8 +195,8 @@ def clean_rows(rows: pl.DataFrame, windows: Selection) -> pl.DataFrame:
     return rows.filter(pl.Series(taken))
 
 
-def windows_of(rows: pl.DataFrame, windows: Selection, period_ns: int) -> Windows:
-    """Whole run and clean windows side by side.
+def windows_of(rows: pl.DataFrame, windows: Selection, period_ns: int, chosen: Sequence[Chosen] = ()) -> Windows:
+    """Whole run and clean windows side by side; chosen: user-defined ones next to them.
 
     Of no clean window n is 0. Where something is cut, the clean windows' latencies have their `confidence`, as the
     whole's have among its metrics: packets on both sides of a cut are taken for neighbours, as those on both sides of a
@@ -224,6 +224,7 @@ def windows_of(rows: pl.DataFrame, windows: Selection, period_ns: int) -> Window
         cuts=list(windows.cuts),
         packets=PacketsKept(whole=counted, kept=counted - cut, cut=cut),
         metrics=metrics,
+        chosen=list(chosen),
     )
 
 

@@ -26,7 +26,7 @@ from latlab.recordings.cell import RecordedCell, RecordedStream
 from latlab.recordings.packets import read_findings, whole_packets
 from latlab.recordings.ptp_series import read_ptp
 from latlab.recordings.run_folder import CellFolder
-from latlab.result.types import Cell, Stream
+from latlab.result.types import Cell, Stream, StreamFound
 from latlab.scenario import Scenario, Trust
 from latlab.scenario.shaper_rules import leaf_of
 from latlab.scenario.shapers import Etf
@@ -82,17 +82,16 @@ def _summarised(
     found = cell_anomalies(cell, packets, ports, known)
     write_classes(folder, classes_table(cell, packets, found))
     summary = summarise_cell(cell, packets, ports, found, [*chosen_in(scenario), *later])
-    by_name: dict[str, Mapping[str, object]] = {
-        "trace": traces_of(folder, cell),
-        "losses": losses_by_name(folder, cell, packets),
-    }
+    traces, losses = traces_of(folder, cell), losses_by_name(folder, cell, packets)
     launches = launches_of(cell, scenario)
-    streams = {
-        name: stream.model_copy(
-            update={key: found[name] for key, found in by_name.items() if name in found} | launches.get(name, {})
-        )
-        for name, stream in summary.streams.items()
-    }
+    streams = {}
+    for name, stream in summary.streams.items():
+        more: StreamFound = {**launches.get(name, {})}
+        if name in traces:
+            more["trace"] = traces[name]
+        if name in losses:
+            more["losses"] = losses[name]
+        streams[name] = stream.with_found(more)
     return summary.model_copy(update={"streams": streams})
 
 
@@ -100,13 +99,12 @@ def flow_reasons(cell: RecordedCell, streams: Mapping[str, Stream]) -> Iterator[
     """Reasons not to trust the figures of a cell's flows: what was found in their recordings, and of their clocks."""
     for flow in cell.flows:
         for problem in flow.problems:
-            where = ": ".join(filter(None, (f"flow {flow.name}", problem.where)))
-            yield problem.model_copy(update={"where": where})
+            yield problem.within(f"flow {flow.name}")
     watched = {one.name: streams[one.name] for one in cell.streams if one.flow and one.name in streams}
     yield from clock_reasons(watched, "flow", "the clocks of their points are not compared continuously")
 
 
-def launches_of(cell: RecordedCell, scenario: Scenario | None) -> dict[str, dict[str, int | None]]:
+def launches_of(cell: RecordedCell, scenario: Scenario | None) -> dict[str, StreamFound]:
     """`lead_ns` of each stream with launch times, and `early_ns`: how long before these a software etf sends its
     packets, None where none does or the scenario is not known.
     """

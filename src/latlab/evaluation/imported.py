@@ -55,11 +55,10 @@ def imported_result(folder: CellFolder, cell: RecordedCell, imported: ImportedFo
         by_latlab=imported.by_latlab,
         flights=imported.flights,
     )
-    result = cell_of(cell, streams).model_copy(update={"ptp": [], "imported": told})
+    result = cell_of(cell, streams, ptp=[], imported=told)
     # The checks are of packets.
     recorded = {name: streams[name] for name in of_packets}
-    known = cell.model_copy(update={"streams": [one for one in cell.streams if one.name in recorded]})
-    found = judge(Evidence(known, recorded))
+    found = judge(Evidence(cell.only(recorded), recorded))
     reasons = [
         *(one for one in found if one.id not in (_BOUNDED, _EARLY)),
         *_reasons(imported, streams),
@@ -78,14 +77,12 @@ def _of_packets(folder: CellFolder, cell: RecordedCell, imported: ImportedFound)
         streams[one.name] = stream_of(
             cell,
             one.name,
-            counts=counts,
-            silent=None,
+            counts,
+            metrics,
             losses=watched_losses(one),
-            gates=None,
             anomalies=anomalies,
             late_limits=limits,
             windows=None,
-            metrics=metrics,
         )
     return streams
 
@@ -111,10 +108,7 @@ def _summed_up(folder: CellFolder, cell: RecordedCell, imported: ImportedFound) 
             own if own is not None and own.height else None,
             imported.clock_bound_ns,
         )
-    return {
-        name: stream_of(cell, name, counts=no_counts(), silent=None, gates=None, metrics=found)
-        for name, found in metrics.items()
-    }
+    return {name: stream_of(cell, name, no_counts(), found) for name, found in metrics.items()}
 
 
 def _tally(bins: pl.DataFrame | None, place: int, figures: ToolFigures) -> Tally | None:

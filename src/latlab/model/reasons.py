@@ -29,6 +29,10 @@ class Reason(DocumentPart):
     remedy: str
     why: str | None = None
 
+    def within(self, place: str) -> Reason:
+        """The same reason, `where` beginning with the place that has it."""
+        return self.model_copy(update={"where": ": ".join(filter(None, (place, self.where)))})
+
     @model_validator(mode="before")
     @classmethod
     def _with_id(cls, given: Any) -> Any:

@@ -6,7 +6,7 @@ What earlier versions did not write has a default; what later ones add is kept.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
@@ -723,6 +723,10 @@ class RecordedCell(Recorded):
             if twice := [one for one, times in found.items() if times > 1]:
                 raise ValueError(f"two have the {which} {twice[0]}")
         return streams
+
+    def only(self, names: Container[str]) -> RecordedCell:
+        """The cell with these streams alone."""
+        return self.model_copy(update={"streams": [one for one in self.streams if one.name in names]})
 
     def start_of(self, stream: RecordedStream | RecordedPort) -> int:
         """When the streams started, by the talker's, or the port's, TAI; 0: they did not."""

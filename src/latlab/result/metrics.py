@@ -304,6 +304,10 @@ class Metric(Statistics, Counted):
     above: int | None = None
     intervals: Series | None = None
 
+    def with_worst(self, worst: WorstPacket) -> Metric:
+        """The metric with the packet that has its largest value."""
+        return self.model_copy(update={"worst": worst})
+
     @property
     def nothing_arrived(self) -> bool:
         """Whether packets were sent and none arrived, the warm-up left out: there is no value, although no packet is

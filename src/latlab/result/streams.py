@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TypedDict
+
 from latlab.model.part import DocumentPart, Failure
 from latlab.result.anomalies import Anomaly, LateLimits, Windows
 from latlab.result.metrics import CameTo, Chain, Metric, Statistics
@@ -208,6 +210,21 @@ class Losses(DocumentPart):
     places: list[LostAt]
 
 
+class StreamFound(TypedDict, total=False):
+    """What of a stream only some kinds have: what is not given is not in the result."""
+
+    send_errnos: dict[str, int] | None
+    losses: Losses | None
+    unstamped: list[Unstamped]
+    anomalies: dict[str, Anomaly] | None
+    late_limits: LateLimits | None
+    windows: Windows | None
+    timer: Timer | None
+    trace: Trace | None
+    lead_ns: int | None
+    early_ns: int | None
+
+
 class Stream(DocumentPart):
     """A stream, a probe or one of its legs, a timer, or what a tool measured.
 
@@ -239,6 +256,10 @@ class Stream(DocumentPart):
     trace: Trace | None = None
     lead_ns: int | None = None
     early_ns: int | None = None
+
+    def with_found(self, found: StreamFound) -> Stream:
+        """The stream with what was found in addition."""
+        return self.model_copy(update=dict(found))
 
     @property
     def waits(self) -> bool:

@@ -67,6 +67,7 @@ from latlab.result.streams import (
     ProbeOf,
     Silent,
     Stream,
+    StreamFound,
     Timer,
     TimerHandler,
     TimerLimits,
@@ -134,6 +135,7 @@ __all__ = [
     "StampsTaken",
     "Statistics",
     "Stream",
+    "StreamFound",
     "Tail",
     "TailFit",
     "TailLevel",
@@ -374,6 +376,10 @@ class Cell(DocumentPart):
     def key(self) -> str:
         """The cell as results name it: `SLUG/rN`."""
         return f"{self.slug}/r{self.repeat}"
+
+    def judged(self, verdict: Verdict) -> Cell:
+        """The cell with this verdict."""
+        return self.model_copy(update={"verdict": verdict})
 
     def figures(self, stream: str, metric: str) -> Metric | None:
         """A stream's figures of a metric; None where it has none."""
