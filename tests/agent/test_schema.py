@@ -15,7 +15,7 @@ from latlab.model.limits import LIMITS
 from latlab.model.part import Recorded
 from latlab.recordings.arrow import TABLES_FILE
 from latlab.recordings.cell import Ready, Totals
-from latlab.run.matrix import planned_cell
+from latlab.run.planned import planned_cell
 from latlab.run.specs import with_live
 from latlab.scenario import cells, load_scenario
 from latlab.testbed.agent_binary import find_agent

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
 
 from latlab.hosts import Host
 from latlab.recordings.run_folder import CellFolder
@@ -11,8 +14,18 @@ from latlab.run.events import Listener
 from latlab.run.fetch import Recordings
 from latlab.run.flight import Flight
 from latlab.run.outcome import Outcome
-from latlab.run.probe_specs import ping_spec, pong_spec, timer_spec, verb_of
-from latlab.run.specs import BedFacts, entry_spec, listen_spec, talk_spec, trace_spec, waking_spec, with_live
+from latlab.run.probe_specs import ping_spec, pings, pong_spec, timer_spec, timers, verb_of
+from latlab.run.specs import (
+    BedFacts,
+    entry_spec,
+    listen_spec,
+    listeners,
+    talk_spec,
+    talkers,
+    trace_spec,
+    waking_spec,
+    with_live,
+)
 from latlab.scenario import BoardHost, End, Scenario
 from latlab.testbed.apply import TestBed
 from latlab.testbed.places import Places
@@ -22,8 +35,98 @@ from latlab.testbed.timestamping import hardware_stamps_step, parse_timestamping
 from latlab.testbed.tuning.threads import guest_threads_command, pid_file
 
 
+@dataclass(frozen=True)
+class Given:
+    """What an agent's spec is made with. threads: those that it traces, by their numbers."""
+
+    at: BedFacts
+    run_id: str
+    recording: Path | str
+    threads: Sequence[int | str] = ()
+
+
+SPECS: Final[Mapping[str, Callable[[Scenario, str, Given], Spec]]] = {
+    "listen": lambda scenario, host, its: listen_spec(scenario, host, its.at, its.run_id, its.recording),
+    "talk": lambda scenario, host, its: talk_spec(scenario, host, its.at, its.run_id, its.recording),
+    "pong": lambda scenario, probe, its: pong_spec(scenario, probe, its.at, its.run_id, its.recording),
+    "ping": lambda scenario, probe, its: ping_spec(scenario, probe, its.at, its.run_id, its.recording),
+    "timer": lambda scenario, probe, its: timer_spec(scenario, probe, its.run_id, its.recording),
+    "trace": lambda scenario, host, its: trace_spec(scenario, host, its.threads, its.run_id, its.recording),
+    "entry": lambda scenario, guest, its: entry_spec(scenario, guest, its.threads, its.run_id, its.recording),
+    "waking": lambda scenario, timer, its: waking_spec(its.threads, its.run_id, its.recording),
+}
+"""What an agent does for the lab → its spec, by whom it is named by."""
+
+
+@dataclass(frozen=True)
+class Planned:
+    """An agent of a cell. role: what it does for the lab. of: the probe that it belongs to, or the guest or timer next
+    to which it traces; None: its host is enough to name it.
+
+    does: in words. started: it waits for the start after that, and finishes on its own. threads: how many it traces, in
+    a plan.
+    """
+
+    host: str
+    verb: str
+    role: str
+    does: str
+    of: str | None = None
+    started: bool = False
+    threads: int = 0
+
+    @property
+    def name(self) -> str:
+        """What its recordings are named by, after its role."""
+        return self.of or self.host
+
+    def spec(self, scenario: Scenario, given: Given) -> Spec:
+        """What it gets on its standard input."""
+        return SPECS[self.role](scenario, self.name, given)
+
+    @property
+    def is_early(self) -> bool:
+        """Whether it has to be ready before anything that sends, or waits for instants, is."""
+        return not self.started and self.role != "waking"
+
+
+def agents_of(scenario: Scenario, by_kvm: Collection[str]) -> Iterator[Planned]:
+    """The cell's agents in the order in which they start, but those that watch drops, flows and clocks.
+
+    by_kvm: guests that KVM runs.
+    """
+    for host in listeners(scenario):
+        yield Planned(host, "listen", "listen", "listens")
+    for name in pings(scenario):
+        _, host = scenario.probe_hosts(name)
+        verb = verb_of(scenario, name, "pong")
+        yield Planned(host, verb, "pong", f"answers {name}", name)
+    for host in scenario.traced:
+        does, count = "traces what receives, whose thread is `tid` of its `ready`", len(scenario.receivers[host])
+        yield Planned(host, "trace", "trace", does, threads=count)
+    for name in scenario.entered:
+        if name in by_kvm:
+            does = f"traces how interrupts come into {name}, in whose QEMU and vhost the threads are TID"
+            host = scenario.guests[name].host
+            yield Planned(host, "trace", "entry", does, name, threads=1)
+    for host in talkers(scenario):
+        yield Planned(host, "talk", "talk", "talks", started=True)
+    for name in pings(scenario):
+        host, _ = scenario.probe_hosts(name)
+        verb = verb_of(scenario, name, "ping")
+        yield Planned(host, verb, "ping", f"asks {name}", name, started=True)
+    for name in timers(scenario):
+        (host,) = scenario.probe_hosts(name)
+        does = f"waits for {name}"
+        yield Planned(host, "timer", "timer", does, name, started=True)
+    for name in scenario.traced_timers:
+        (host,) = scenario.probe_hosts(name)
+        does = f"traces {name}, whose thread is `tid` of its `ready`"
+        yield Planned(host, "trace", "waking", does, name, threads=1)
+
+
 class Agents:
-    """Each is ready once the method that starts it has returned, and known to the cell's outcome. LabError: it is not.
+    """Each is ready once `start` has returned, and known to the cell's outcome. LabError: it is not.
 
     talking: those that send, or wait for instants, and finish on their own. listening: those that run on
     until they are stopped.
@@ -52,94 +155,44 @@ class Agents:
         self._listener = listener
         self._flight = flight
 
-    async def listen(self, host: str, at: BedFacts) -> None:
-        """Start listening for the streams that end on the host."""
-        spec = listen_spec(self._scenario, host, at, self._outcome.run_id, self._recording(host, "listen", host))
-        agent = await self._start(self.listening, host, "listen", spec)
-        if self._flight and host in self._scenario.kept:
-            self._flight.judges(agent)
-
-    async def talk(self, host: str, at: BedFacts) -> None:
-        """Start the talker of the streams that begin on the host; it waits for their start."""
-        spec = talk_spec(self._scenario, host, at, self._outcome.run_id, self._recording(host, "talk", host))
-        await self._start(self.talking, host, "talk", spec)
-
-    async def pong(self, name: str, at: BedFacts) -> None:
-        """Start answering a ping's questions."""
-        _, host = self._scenario.probe_hosts(name)
-        spec = pong_spec(self._scenario, name, at, self._outcome.run_id, self._recording(host, "pong", name))
-        await self._start(self.listening, host, "pong", spec, probe=name)
-
-    async def ping(self, name: str, at: BedFacts) -> None:
-        """Start the asker of a ping; its questions wait for their start."""
-        host, _ = self._scenario.probe_hosts(name)
-        spec = ping_spec(self._scenario, name, at, self._outcome.run_id, self._recording(host, "ping", name))
-        await self._start(self.talking, host, "ping", spec, probe=name)
-
-    async def timer(self, name: str) -> None:
-        """Start a timer, which waits for its start: where it traces, that has been tried."""
-        (host,) = self._scenario.probe_hosts(name)
-        spec = timer_spec(self._scenario, name, self._outcome.run_id, self._recording(host, "timer", name))
-        await self._start(self.talking, host, "timer", spec, probe=name)
-
-    async def trace(self, host: str) -> None:
-        """Record what happens to packets on their path to what receives on the host, which is ready."""
-        receivers = self._scenario.receivers[host]
-        own = (agent for agent in self.listening if agent.host.name == host and agent.probe in receivers)
-        threads = [_thread(agent) for agent in own]
-        spec = trace_spec(self._scenario, host, threads, self._outcome.run_id, self._recording(host, "trace", host))
-        self._keeps(host, await self._start(self.listening, host, "trace", spec), spec)
-
-    async def trace_timer(self, name: str) -> None:
-        """Record how the thread of a timer, which is ready, is woken."""
-        (host,) = self._scenario.probe_hosts(name)
-        threads = [_thread(agent) for agent in self.talking if agent.probe == name]
-        spec = waking_spec(threads, self._outcome.run_id, self._recording(host, "waking", name))
-        await self._start(self.listening, host, "waking", spec, of=name)
-
-    async def trace_entries(self, name: str) -> None:
-        """Record how interrupts come into the guest on its VM host, where KVM runs it."""
-        guest = self._scenario.guests[name]
-        if not any(one.name == name and one.acceleration == "kvm" for one in self._outcome.guests):
-            return
-        site = self._site.on(self._scenario.machine_of(name))
-        found = await self._bed.hosts[guest.host].run(guest_threads_command(pid_file(name, guest, site)))
-        threads = [int(thread) for thread in found.stdout.split()]
-        recording = self._recording(guest.host, "entry", name)
-        spec = entry_spec(self._scenario, name, threads, self._outcome.run_id, recording)
-        self._keeps(name, await self._start(self.listening, guest.host, "entry", spec, of=name), spec)
-
-    def _keeps(self, host: str, agent: Agent, spec: Spec) -> None:
-        """Note that the agent keeps windows around late packets of the host, if it is to."""
-        if self._flight and spec.get("windows_only"):
-            self._flight.keeps(host, agent)
-
-    def _recording(self, host: str, verb: str, name: str) -> str:
-        return self._recordings.prefix(self._bed.hosts[host], self._folder.prefix(verb, name))
-
-    async def _start(
-        self,
-        group: list[Agent],
-        host: str,
-        role: str,
-        spec: Spec,
-        probe: str | None = None,
-        of: str | None = None,
-    ) -> Agent:
-        """probe: whose agent it is. of: the guest or the timer next to which it traces."""
-        binary, place = self._places.agent(host), self._bed.hosts[host]
-        verb = "trace" if of else verb_of(self._scenario, probe, role) if probe else role
-        if self._outcome.live and verb != "trace":
+    async def start(self, planned: Planned, at: BedFacts) -> None:
+        """Start an agent; what it traces is ready."""
+        place, prefix = self._bed.hosts[planned.host], self._folder.prefix(planned.role, planned.name)
+        recording, threads = self._recordings.prefix(place, prefix), await self._threads(planned)
+        spec = planned.spec(self._scenario, Given(at, self._outcome.run_id, recording, threads))
+        if self._outcome.live and planned.verb != "trace":
             spec = with_live(spec)
-        of = of or probe
         hears = self._flight.hear if self._flight else self._listener
         kept = ("kept",) if spec.get("windows_only") else ()
-        await self._recordings.receive(place, role, self._folder.prefix(role, of or host), kept)
-        agent = await Agent.start(self._bed, place, binary, verb, spec, hears, of, role=role)
-        group.append(agent)
+        await self._recordings.receive(place, planned.role, prefix, kept)
+        binary = self._places.agent(planned.host)
+        agent = await Agent.start(self._bed, place, binary, planned.verb, spec, hears, planned.of, role=planned.role)
+        (self.talking if planned.started else self.listening).append(agent)
         self._outcome.agents.append(agent)
-        await self._recordings.follow(place, role, self._folder.prefix(role, of or host), kept)
-        return agent
+        await self._recordings.follow(place, planned.role, prefix, kept)
+        if self._flight and planned.role == "listen" and planned.host in self._scenario.kept:
+            self._flight.judges(agent)
+        if self._flight and kept:
+            self._flight.keeps(planned.name, agent)
+
+    async def _threads(self, planned: Planned) -> list[int]:
+        """The threads that an agent traces, by their numbers; none of one that traces nothing."""
+        match planned.role:
+            case "trace":
+                receivers = self._scenario.receivers[planned.host]
+                own = (one for one in self.listening if one.host.name == planned.host and one.probe in receivers)
+                return [_thread(agent) for agent in own]
+            case "waking":
+                return [_thread(agent) for agent in self.talking if agent.probe == planned.of]
+            case "entry":
+                guest, site = (
+                    self._scenario.guests[planned.name],
+                    self._site.on(self._scenario.machine_of(planned.name)),
+                )
+                command = guest_threads_command(pid_file(planned.name, guest, site))
+                found = await self._bed.hosts[guest.host].run(command)
+                return [int(thread) for thread in found.stdout.split()]
+        return []
 
 
 def _thread(agent: Agent) -> int:

@@ -23,7 +23,7 @@ from latlab.recordings.cell import RecordedCell, RecordedStep
 from latlab.recordings.packets import build_packets
 from latlab.recordings.run_folder import CellFolder
 from latlab.run.agent import OVERLOADED, Agent
-from latlab.run.agents import Agents, look_at_interfaces
+from latlab.run.agents import Agents, agents_of, look_at_interfaces
 from latlab.run.beds import SharedBed
 from latlab.run.clocks import ClockWatch
 from latlab.run.drops import DropWatch, emulated_of
@@ -32,10 +32,8 @@ from latlab.run.fetch import Recordings
 from latlab.run.flight import Flight
 from latlab.run.flows import FlowWatch, read_flows
 from latlab.run.outcome import Outcome
-from latlab.run.probe_specs import pings, timers
 from latlab.run.probes import Tools, nobody_answered
 from latlab.run.ptp import PtpWatch
-from latlab.run.specs import listeners, talkers
 from latlab.run.start import Start, choose_start, now_tai_ns
 from latlab.scenario import BoardHost, MatrixRun, Scenario
 from latlab.scenario.network import INNER
@@ -378,25 +376,17 @@ class _Cell:
         await self._tools.look()
         at = await look_at_interfaces(scenario, self._bed, self._places, emulated_of(outcome.guests))
         facts = await self._facts("before")
-        for host in listeners(scenario):
-            await self._agents.listen(host, at)
-        for name in pings(scenario):
-            await self._agents.pong(name, at)
-        for host in scenario.traced:
-            await self._agents.trace(host)
-        for guest in scenario.entered:
-            await self._agents.trace_entries(guest)
+        by_kvm = {guest.name for guest in outcome.guests if guest.acceleration == "kvm"}
+        agents = list(agents_of(scenario, by_kvm))
+        for one in agents:
+            if one.is_early:
+                await self._agents.start(one, at)
         await self._drops.start(self._bed, outcome.run_id, outcome.guests)
         await self._flows.start(outcome.run_id, outcome.guests)
         await self._tools.start()
-        for host in talkers(scenario):
-            await self._agents.talk(host, at)
-        for name in pings(scenario):
-            await self._agents.ping(name, at)
-        for name in timers(scenario):
-            await self._agents.timer(name)
-        for name in scenario.traced_timers:
-            await self._agents.trace_timer(name)
+        for one in agents:
+            if not one.is_early:
+                await self._agents.start(one, at)
         try:
             await self._clocks.start(self._bed, outcome.run_id, self._folder, facts)
             await self._ptp.start(self._bed, outcome.run_id, self._folder)

@@ -19,14 +19,10 @@ from typing import Any
 
 import latlab
 from latlab.model.errors import UsageError, writing
-from latlab.model.units import SECOND_NS
 from latlab.recordings.run import RUN_FORMAT, OrderedCell, RecordedRun, RunVersions
 from latlab.recordings.run_folder import RunFolder
 from latlab.run.beds import Beds
-from latlab.run.cell import Making, load_duration_ns, run_cell
-from latlab.run.clock_legs import leg_specs, needed_legs
-from latlab.run.clocks import planned_with_kvm_clock
-from latlab.run.drops import drops_spec, drops_watched_on, kernels_watched
+from latlab.run.cell import Making, run_cell
 from latlab.run.events import (
     CellEnded,
     CellStarted,
@@ -42,43 +38,20 @@ from latlab.run.events import (
     Waiting,
     ignore,
 )
-from latlab.run.flows import flow_kernels, flow_recording, keep_of, planned_point, planned_trigger
-from latlab.run.probe_specs import ping_spec, pings, pong_spec, timer_spec, timers, verb_of
+from latlab.run.planned import planned_cell
+from latlab.run.probe_specs import pings, timers
 from latlab.run.returning import Returning
 from latlab.run.room import available_memory, check_room
-from latlab.run.specs import (
-    BedFacts,
-    around_spec,
-    entry_spec,
-    listen_spec,
-    listeners,
-    talk_spec,
-    talkers,
-    trace_spec,
-    waking_spec,
-)
-from latlab.run.watching import watch_spec
 from latlab.scenario import BoardHost, Loaded, MatrixCell, MatrixRun, Scenario, cells, runs
-from latlab.scenario.watched import parse_flow
 from latlab.testbed.agent_binary import find_agent, find_agents
-from latlab.testbed.bridges.joints import mac_of
-from latlab.testbed.guests.qemu import acceleration
-from latlab.testbed.guests.start import TAG, image_names, images_in_use, planned_site
+from latlab.testbed.guests.start import TAG, image_names, images_in_use
 from latlab.testbed.images import Image
 from latlab.testbed.journal import Journal
-from latlab.testbed.loads import plan_loads
 from latlab.testbed.machines.board_qemu import emulator_cpu
-from latlab.testbed.makers import make_hosts
-from latlab.testbed.places import find_places
-from latlab.testbed.plan import Command, PlannedCell, plan_text
+from latlab.testbed.plan import plan_text
 from latlab.testbed.preflight import image_problems, preflight_cells, raise_problems, warnings
-from latlab.testbed.probes import plan_probes
 from latlab.testbed.site import Site
-from latlab.testbed.unavailable import unavailable
 from latlab.testbed.undo import clean_stale
-
-ANY_RUN = "0" * 16
-"""The run id in a plan: a run has a random one."""
 
 
 def check(loaded: Loaded, root: Path, repeat: int) -> list[MatrixCell]:
@@ -324,147 +297,6 @@ async def until_told(work: Any) -> bool:
             loop.remove_signal_handler(number)
             signal.signal(number, handler)
     return True
-
-
-def planned_cell(cell: MatrixCell) -> PlannedCell:
-    """Return what a run of the cell would start."""
-    scenario = cell.scenario
-    site = planned_site(scenario)
-    hosts = make_hosts(scenario, site)
-    places = find_places(scenario, site, hosts)
-    emulated = {name for name in scenario.guests if _runs_by(scenario, site, name) != "kvm"}
-    at = BedFacts(
-        {
-            # The address of a NIC that is there is only known to the machine: it is named by what it is.
-            str(end): mac_of(scenario, TAG, segment, end) or f"MAC of {end}"
-            for segment in scenario.segments()
-            for end in segment.members
-        },
-        places=places,
-        emulated=frozenset(emulated),
-    )
-    needed_ns = load_duration_ns(scenario)
-    seconds = -(-needed_ns // SECOND_NS)
-    listening = {host: listen_spec(scenario, host, at, ANY_RUN, f"listener-{host}") for host in listeners(scenario)}
-    talking = {host: talk_spec(scenario, host, at, ANY_RUN, f"talker-{host}") for host in talkers(scenario)}
-    agents = [
-        Command(host, (places.agent(host), "listen"), "listens", spec, seconds=seconds)
-        for host, spec in listening.items()
-    ]
-    agents += [
-        Command(
-            host,
-            (places.agent(host), "trace"),
-            "traces what receives, whose thread is `tid` of its `ready`",
-            trace_spec(scenario, host, ["TID"] * len(scenario.receivers[host]), ANY_RUN, f"trace-{host}"),
-            seconds=seconds,
-        )
-        for host in scenario.traced
-    ]
-    agents += [
-        Command(
-            scenario.guests[name].host,
-            (places.agent(scenario.guests[name].host), "trace"),
-            f"traces how interrupts come into {name}, in whose QEMU and vhost the threads are TID",
-            entry_spec(scenario, name, ["TID"], ANY_RUN, f"entry-{name}"),
-            seconds=seconds,
-        )
-        for name in scenario.entered
-        if _runs_by(scenario, site, name) == "kvm"
-    ]
-    agents += [
-        Command(
-            kernel.watcher,
-            (places.agent(kernel.watcher), "drops"),
-            "watches where packets are dropped",
-            drops_spec(scenario, ANY_RUN, f"drops-{kernel.watcher}"),
-            seconds=seconds,
-        )
-        for kernel in kernels_watched(scenario, hosts, emulated)
-        if kernel.why_not is None
-    ]
-    agents += [
-        Command(
-            host,
-            (places.agent(host), "trace"),
-            f"keeps what the kernel does around late packets of flow {name}",
-            around_spec(ANY_RUN, flow_recording(name, host)),
-            seconds=seconds,
-        )
-        for name, asked in scenario.watched.items()
-        for host in flow_kernels(scenario, hosts, asked)
-        if asked.trigger
-    ]
-    agents += [
-        Command(
-            host,
-            (places.agent(host), "watch"),
-            f"watches flow {name}",
-            watch_spec(
-                ANY_RUN,
-                flow_recording(name, host),
-                [planned_point(scenario, places, point) for point in points],
-                parse_flow(asked.match),
-                keep_of(asked, drops=drops_watched_on(scenario, host, emulated)),
-                planned_trigger(asked, points),
-            ),
-            seconds=seconds,
-        )
-        for name, asked in scenario.watched.items()
-        for host, points in flow_kernels(scenario, hosts, asked).items()
-    ]
-    agents += [
-        Command(host, (places.agent(host), "talk"), "talks", spec, started=True, seconds=seconds)
-        for host, spec in talking.items()
-    ]
-    for name in pings(scenario):
-        asks, answers = scenario.probe_hosts(name)
-        pong, ping = (
-            pong_spec(scenario, name, at, ANY_RUN, f"pong-{name}"),
-            ping_spec(scenario, name, at, ANY_RUN, f"ping-{name}"),
-        )
-        agents += [
-            Command(
-                answers,
-                (places.agent(answers), verb_of(scenario, name, "pong")),
-                f"answers {name}",
-                pong,
-                seconds=seconds,
-            ),
-            Command(
-                asks,
-                (places.agent(asks), verb_of(scenario, name, "ping")),
-                f"asks {name}",
-                ping,
-                started=True,
-                seconds=seconds,
-            ),
-        ]
-    for name in timers(scenario):
-        (host,) = scenario.probe_hosts(name)
-        timer = timer_spec(scenario, name, ANY_RUN, f"timer-{name}")
-        argv = (places.agent(host), "timer")
-        agents.append(Command(host, argv, f"waits for {name}", timer, started=True, seconds=seconds))
-    for name in scenario.traced_timers:
-        (host,) = scenario.probe_hosts(name)
-        spec = waking_spec(["TID"], ANY_RUN, f"waking-{name}")
-        argv, what = (places.agent(host), "trace"), f"traces {name}, whose thread is `tid` of its `ready`"
-        agents.append(Command(host, argv, what, spec, seconds=seconds))
-    for leg in needed_legs(scenario, hosts, planned_with_kvm_clock(scenario, site.machine, hosts)):
-        if not leg.source.is_exact:
-            recording = f"clock-{leg.here}-{leg.there}"
-            told = leg_specs(scenario, site, leg, ANY_RUN, recording, "TAI offset of {}".format)
-            agents += [
-                Command(host, (places.agent(host), "clock"), "compares clocks", spec, seconds=seconds)
-                for host, spec in told
-            ]
-    reasons = tuple(str(reason) for reason in unavailable(scenario, site))
-    loads, tools = plan_loads(scenario, needed_ns, places), plan_probes(scenario, places)
-    return PlannedCell(cell.slug, scenario, site, loads, agents, reasons, tools)
-
-
-def _runs_by(scenario: Scenario, site: Site, guest: str) -> str:
-    return acceleration(scenario.guests[guest], site.on(scenario.machine_of(guest)).machine)
 
 
 def _now() -> str:
