@@ -36,7 +36,7 @@ from latlab.testbed.tuning.threads import guest_threads_command, pid_file
 
 
 @dataclass(frozen=True)
-class Given:
+class SpecInput:
     """What an agent's spec is made with. threads: those that it traces, by their numbers."""
 
     at: BedFacts
@@ -45,7 +45,7 @@ class Given:
     threads: Sequence[int | str] = ()
 
 
-SPECS: Final[Mapping[str, Callable[[Scenario, str, Given], Spec]]] = {
+SPECS: Final[Mapping[str, Callable[[Scenario, str, SpecInput], Spec]]] = {
     "listen": lambda scenario, host, its: listen_spec(scenario, host, its.at, its.run_id, its.recording),
     "talk": lambda scenario, host, its: talk_spec(scenario, host, its.at, its.run_id, its.recording),
     "pong": lambda scenario, probe, its: pong_spec(scenario, probe, its.at, its.run_id, its.recording),
@@ -80,7 +80,7 @@ class Planned:
         """What its recordings are named by, after its role."""
         return self.of or self.host
 
-    def spec(self, scenario: Scenario, given: Given) -> Spec:
+    def spec(self, scenario: Scenario, given: SpecInput) -> Spec:
         """What it gets on its standard input."""
         return SPECS[self.role](scenario, self.name, given)
 
@@ -159,7 +159,7 @@ class Agents:
         """Start an agent; what it traces is ready."""
         place, prefix = self._bed.hosts[planned.host], self._folder.prefix(planned.role, planned.name)
         recording, threads = self._recordings.prefix(place, prefix), await self._threads(planned)
-        spec = planned.spec(self._scenario, Given(at, self._outcome.run_id, recording, threads))
+        spec = planned.spec(self._scenario, SpecInput(at, self._outcome.run_id, recording, threads))
         if self._outcome.live and planned.verb != "trace":
             spec = with_live(spec)
         hears = self._flight.hear if self._flight else self._listener

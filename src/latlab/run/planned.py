@@ -9,7 +9,7 @@ from typing import Final
 from latlab.hosts import Host
 from latlab.model.units import SECOND_NS
 from latlab.recordings.run_folder import CellFolder
-from latlab.run.agents import Given, agents_of
+from latlab.run.agents import SpecInput, agents_of
 from latlab.run.cell import load_duration_ns
 from latlab.run.clock_legs import leg_specs, needed_legs
 from latlab.run.clocks import planned_with_kvm_clock
@@ -67,7 +67,7 @@ def planned_cell(cell: MatrixCell) -> PlannedCell:
     early, late = list[Command](), list[Command]()
     for one in agents_of(scenario, by_kvm):
         recording = CellFolder(Path()).prefix(one.role, one.name)
-        spec = one.spec(scenario, Given(at, ANY_RUN, recording, [THREAD] * one.threads))
+        spec = one.spec(scenario, SpecInput(at, ANY_RUN, recording, [THREAD] * one.threads))
         (early if one.is_early else late).append(command(one.host, one.verb, one.does, spec, started=one.started))
     watching = [command(*one) for one in _watching(scenario, hosts, places, at)]
     clocks = [command(*one) for one in _comparing(scenario, hosts, site)]
