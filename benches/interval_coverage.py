@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from latlab.analysis.confidence import moment_intervals, percentile_intervals
-from latlab.analysis.statistics import PERCENTILES
+from latlab.model.statistics import PERCENTILES
 
 Floats = NDArray[np.float64]
 

@@ -26,7 +26,8 @@ from latlab.analysis.confidence import (
     moment_intervals,
     percentile_intervals,
 )
-from latlab.analysis.statistics import PERCENTILES, statistics
+from latlab.analysis.statistics import statistics
+from latlab.model.statistics import PERCENTILES
 from support.analysis.series import UNIT_NS, Ints, exponential, normal
 
 TRUTH = {name: -log(1 - p) * UNIT_NS for name, p in PERCENTILES.items()} | {"mean": UNIT_NS, "stddev": UNIT_NS}

@@ -10,7 +10,8 @@ import pytest
 
 from latlab.analysis.buckets import RELATIVE_WIDTH, buckets
 from latlab.analysis.repetitions import pooled
-from latlab.analysis.statistics import PERCENTILES, statistics
+from latlab.analysis.statistics import statistics
+from latlab.model.statistics import PERCENTILES
 from latlab.result.types import Metric
 from support.results import partial
 

@@ -10,7 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from latlab.analysis.statistics import NAMES, PERCENTILES, ranked, smallest_n, statistics
+from latlab.analysis.statistics import NAMES, ranked, statistics
+from latlab.model.statistics import HEADINGS, KEYS, LOW_PERCENTILES, PERCENTILES, STATISTICS, smallest_n
+from latlab.result.metrics import LowPercentiles
 from latlab.result.types import Statistics
 
 INT64 = st.integers(-(2**63), 2**63 - 1)
@@ -91,3 +93,18 @@ def test_few_different_values_are_ordered_like_many(different: int) -> None:
     ordered = ranked(values, ranks)
     assert [int(ordered[rank]) for rank in ranks] == [int(np.sort(values)[rank]) for rank in ranks]
     assert ranked(values, []) is values
+
+
+def test_what_is_computed_of_a_metric_is_what_is_declared_and_a_scenario_writes_it_so() -> None:
+    assert {one.key for one in STATISTICS} == set(NAMES) - {"n", "min_sequence", "max_sequence"}
+    written = ("min", "mean", "p50", "p90", "p99", "p99.9", "p99.99", "max", "stddev", "pk_pk")
+    assert tuple(KEYS) == written
+    assert {one.written: one.smallest_n for one in STATISTICS if one.share} == {
+        "p50": 6,
+        "p90": 36,
+        "p99": 368,
+        "p99.9": 3_688,
+        "p99.99": 36_887,
+    }
+    assert set(LOW_PERCENTILES) < set(LowPercentiles.model_fields)
+    assert (HEADINGS["p0_01"], HEADINGS["pk_pk"]) == ("p0.01", "pk-pk")

@@ -10,8 +10,9 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from latlab.analysis.metrics import LOW_PERCENTILES, ipdv, pdv, variation_of
+from latlab.analysis.metrics import ipdv, pdv, variation_of
 from latlab.analysis.statistics import NAMES, statistics
+from latlab.model.statistics import LOW_PERCENTILES
 
 
 def test_each_packet_s_ipdv_is_its_delay_less_the_one_s_before_it() -> None:

@@ -15,9 +15,10 @@ import pytest
 import yaml
 
 from latlab.analysis.counts import stream_counts
-from latlab.analysis.statistics import NAMES, PERCENTILES, smallest_n
+from latlab.analysis.statistics import NAMES
 from latlab.hosts.tools import PACKAGES
 from latlab.model.metrics import METRICS, PROBE_METRICS
+from latlab.model.statistics import PERCENTILES, smallest_n
 from latlab.recordings.cell import Totals
 from latlab.scenario import load_scenario, scenario_schema
 from latlab.scenario.limits import COUNTED, PROBE_COUNTED, STATISTICS

@@ -10,9 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
-from latlab.analysis.statistics import PERCENTILES, smallest_n
 from latlab.scenario import Problem
-from latlab.scenario.limits import SMALLEST_N
 
 Problems = Callable[[str], list[Problem]]
 Said = Callable[..., list[str]]
@@ -173,12 +171,6 @@ def test_a_percentile_that_cannot_be_measured_is_reported_with_the_packets_it_ne
 def test_a_cell_that_is_too_short_for_a_percentile_is_reported(said: Said) -> None:
     (line,) = said({"accept/control.latency.p99": "1ms", "matrix": {"duration": ["1s", "100ms"]}})
     assert "in cell duration=100ms" in line
-
-
-def test_the_packets_a_percentile_needs_are_those_of_the_analysis() -> None:
-    assert {name.replace(".", "_"): n for name, n in SMALLEST_N.items()} == {
-        name: smallest_n(p) for name, p in PERCENTILES.items()
-    }
 
 
 def test_a_stream_may_have_the_clock_s_port_where_no_clocks_are_exchanged(said: Said) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
+from latlab.model.statistics import KEYS
 from latlab.result.types import Cell, Limit
 
 NOT_MEASURED: Final = "not measured"
@@ -80,4 +81,4 @@ def _figures(cell: Cell, path: str) -> tuple[Mapping[str, int | float | None], s
         return {}, ""
     metric = measured.metrics.get(group)
     figures = measured.counts if group == "counts" else dict(metric) if metric else {}
-    return figures, statistic.replace(".", "_")
+    return figures, KEYS.get(statistic, statistic)

@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from latlab.analysis.statistics import PERCENTILES, smallest_n
+from latlab.model.statistics import PERCENTILES, smallest_n
 
 # How often each value occurs: histograms on edges common to all cells, and the exact tail (CCDF).
 

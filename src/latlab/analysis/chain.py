@@ -15,9 +15,10 @@ import polars as pl
 from numpy.typing import NDArray
 
 from latlab.analysis.metrics import Values
-from latlab.analysis.statistics import ranked, smallest_n
+from latlab.analysis.statistics import ranked
 from latlab.analysis.way import HARDWARE_WAY, WAKEUP_WAY, Split, clocks_between, split
 from latlab.model.metrics import METRICS, PROBE_METRICS, TIMER_METRICS
+from latlab.model.statistics import smallest_n
 from latlab.result.types import Chain, Growth, StagesOfGroup, StagesOfPacket, WorstStages
 
 _STOPS: Final = frozenset((*HARDWARE_WAY, *WAKEUP_WAY))

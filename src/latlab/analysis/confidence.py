@@ -19,7 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from latlab.analysis.extremes import Pareto, fitted
-from latlab.analysis.statistics import PERCENTILES, ranked
+from latlab.analysis.statistics import ranked
+from latlab.model.statistics import HEADINGS, PERCENTILES
 from latlab.result.types import Confidence, Interval, LargestValue, Statistics
 
 CONFIDENCE: Final = 0.95
@@ -366,7 +367,7 @@ def _maximum(found: Statistics, percentiles: list[Estimate]) -> LargestValue:
 
 def _supports(n: int, figures: Mapping[str, Interval]) -> str:
     """What n can and cannot support, in words."""
-    told = {name.replace("_", "."): figure for name, figure in figures.items()}
+    told = {HEADINGS[name]: figure for name, figure in figures.items()}
     given = [name for name, figure in told.items() if figure.low is not None]
     lacking = [f"{name} {figure.needs_n:,}" for name, figure in told.items() if figure.needs_n is not None]
     short: dict[str, list[str]] = {}

@@ -15,9 +15,10 @@ from latlab.analysis.buckets import buckets
 from latlab.analysis.cell_anomalies import NOTHING, context_of
 from latlab.analysis.counts import lost_after_warmup, reordered_sequences, stream_counts, stream_rows
 from latlab.analysis.metrics import BOUND, Values, metric_values
-from latlab.analysis.statistics import PERCENTILES, statistics
+from latlab.analysis.statistics import statistics
 from latlab.analysis.way import EXPLAINED, with_every_launch, worst_packet
 from latlab.model.metrics import METRICS_BY_NAME
+from latlab.model.statistics import PERCENTILES
 from latlab.model.timestamps import RECORDED
 from latlab.model.units import SECOND_NS
 from latlab.recordings.cell import RecordedStream, ToolFigures, Totals

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 from math import ceil, exp, log
 from typing import Final
 
@@ -13,9 +12,10 @@ import polars as pl
 from numpy.typing import NDArray
 
 from latlab.analysis.counts import SENDING, STAMPS, unknown
-from latlab.analysis.statistics import ranked, smallest_n, statistics
+from latlab.analysis.statistics import ranked, statistics
 from latlab.analysis.way import HARDWARE_WAY, ROUND_TRIP_WAY, WAKEUP_WAY
 from latlab.model.metrics import MetricKind, Population
+from latlab.model.statistics import LOW_PERCENTILES, smallest_n
 from latlab.model.timestamps import BY_NAME, RECORDED
 from latlab.result.types import LowPercentiles, Unstamped, Variation
 
@@ -282,15 +282,6 @@ def _column(name: str) -> str:
 # Delay variation by RFC 5481: from one packet to the next (IPDV), and above the least delay (PDV).
 #
 # Both are differences of delays over the same two clocks: a constant offset between these is in neither.
-
-
-LOW_PERCENTILES: Final[dict[str, Fraction]] = {
-    "p0_01": Fraction(1, 10_000),
-    "p0_1": Fraction(1, 1000),
-    "p1": Fraction(1, 100),
-    "p10": Fraction(1, 10),
-}
-"""Those of `PERCENTILES` seen from below: IPDV has two tails."""
 
 
 def ipdv(sequence: NDArray[np.uint64], value_ns: NDArray[np.int64]) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:

@@ -11,7 +11,7 @@ from typing import Final
 import polars as pl
 
 from latlab.analysis.buckets import BucketCounts, from_result
-from latlab.analysis.statistics import PERCENTILES, smallest_n
+from latlab.model.statistics import PERCENTILES, smallest_n
 from latlab.model.timestamps import RECORDED
 from latlab.result.types import Cell, Metric
 

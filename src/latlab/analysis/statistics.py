@@ -4,25 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from fractions import Fraction
-from functools import cache
-from math import ceil, fsum, log, log1p, sqrt
+from math import ceil, fsum, sqrt
 from typing import Final, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from latlab.model.statistics import PERCENTILES, smallest_n
 from latlab.result.types import Statistics
-
-PERCENTILES: Final[dict[str, Fraction]] = {
-    "p50": Fraction(50, 100),
-    "p90": Fraction(90, 100),
-    "p99": Fraction(99, 100),
-    "p99_9": Fraction(999, 1000),
-    "p99_99": Fraction(9999, 10000),
-}
-
-CONFIDENCE: Final = Fraction(975, 1000)
-"""One side of a two-sided 95 % interval."""
 
 _PIECE: Final = 1 << 17
 
@@ -30,10 +19,6 @@ _Number = TypeVar("_Number", bound=np.generic)
 _SAMPLE: Final = 4096
 _FEW: Final = 16
 """Values are few where so many of a sample are one value, on average."""
-
-_ROUNDING: Final = 1e-6
-"""More than floating point is off by in the number of values that a percentile needs, up to p99.9999."""
-
 
 NAMES: Final[tuple[str, ...]] = tuple(Statistics.model_fields)
 """Every statistic's name, n first."""
@@ -64,24 +49,6 @@ def statistics(value_ns: NDArray[np.int64], sequence: NDArray[np.uint64]) -> Sta
         min_sequence=int(sequence[first_min]),
         max_sequence=int(sequence[first_max]),
     )
-
-
-@cache
-def smallest_n(p: Fraction) -> int:
-    """How many values a percentile needs: 6, 36, 368, 3688, 36887 for p50, p90, p99, p99.9, p99.99.
-
-    The smallest n with 1 − q^n ≥ 0.975, q = max(p, 1 − p): the largest (for p < 0.5 the smallest) value then
-    lies beyond the true percentile with 97.5 % confidence whatever the distribution, so that a two-sided 95 %
-    interval of order statistics exists (Conover, Practical Nonparametric Statistics, §3.2).
-    """
-    exact = log(1 - CONFIDENCE) / log1p(-float(min(p, 1 - p)))
-    if abs(exact - round(exact)) > _ROUNDING:
-        return max(1, ceil(exact))
-    # Floating point cannot decide on which side of a whole number it is; powers of fractions can, but are slow.
-    q, n = max(p, 1 - p), max(1, round(exact) - 1)
-    while 1 - q**n < CONFIDENCE:
-        n += 1
-    return n
 
 
 def _percentiles(value_ns: NDArray[np.int64]) -> dict[str, int | None]:

@@ -8,6 +8,7 @@ from typing import Final
 
 from latlab.analysis.imported import LEAST
 from latlab.analysis.words import cause_in, duration, percent, plural
+from latlab.model import statistics
 from latlab.report import rows
 from latlab.report.document import Folded
 from latlab.report.intervals import NO_CLOCKS, NONE_LEFT
@@ -25,11 +26,16 @@ _WORST: Final = 3
 WINDOW_TITLE: Final = (
     "Whole run and clean windows side by side: latency, µs, in brackets 95 % intervals; cuts and their reasons"
 )
-_FIGURES: Final = (
-    *(("min", "min"), ("mean", "mean"), ("p50", "p50"), ("p99", "p99"), ("p99_9", "p99.9"), ("max", "max")),
-    ("stddev", "stddev"),
+_FIGURES: Final = ("min", "mean", "p50", "p99", "p99_9", "max", "stddev")
+WINDOW_HEADINGS: Final = (
+    "cell",
+    "repeat",
+    "stream",
+    "of",
+    "n",
+    *(statistics.HEADINGS[key] for key in _FIGURES),
+    "cut because",
 )
-WINDOW_HEADINGS: Final = ("cell", "repeat", "stream", "of", "n", *(heading for _, heading in _FIGURES), "cut because")
 WINDOW_NOTE: Final = (
     "All other figures cover the whole run after its warm-up. Clean windows leave out events that the path did not "
     "cause; each cut is listed."
@@ -263,7 +269,7 @@ def _times(times: Sequence[str]) -> str:
 def _figures(statistics: Statistics | None, confidence: Confidence | None = None) -> tuple[str, ...]:
     """n and _FIGURES, blank where there are none, each with its interval where there is one."""
     n = statistics.n if statistics else None
-    return whole(n), *(_figure(statistics, confidence, name) for name, _ in _FIGURES)
+    return whole(n), *(_figure(statistics, confidence, name) for name in _FIGURES)
 
 
 def _figure(statistics: Statistics | None, confidence: Confidence | None, name: str) -> str:

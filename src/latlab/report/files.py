@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 from urllib.parse import quote
 
-from latlab.analysis.metrics import LOW_PERCENTILES
-from latlab.analysis.statistics import NAMES, PERCENTILES
+from latlab.analysis.statistics import NAMES
+from latlab.model.statistics import LOW_PERCENTILES, PERCENTILES
 from latlab.recordings.run_folder import RunFolder
 from latlab.report import rows
 from latlab.report.rows import VARIATION_FORMS

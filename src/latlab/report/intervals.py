@@ -7,13 +7,14 @@ from dataclasses import dataclass
 from typing import Final
 
 from latlab.analysis.confidence import HEAVY, TOO_HEAVY, TOO_SHORT
+from latlab.model import statistics
 from latlab.report import rows
 from latlab.report.text import microseconds, whole
 from latlab.result.places import cell_title
 from latlab.result.types import Confidence, Interval, Metric, Result
 
-HEADINGS: Final = ("cell", "repeat", "stream", "effective n", "mean", "p50", "p90", "p99", "p99.9", "p99.99", "stddev")
-_FIGURES: Final = ("mean", "p50", "p90", "p99", "p99_9", "p99_99", "stddev")
+_FIGURES: Final = ("mean", *statistics.PERCENTILES, "stddev")
+HEADINGS: Final = ("cell", "repeat", "stream", "effective n", *(statistics.HEADINGS[key] for key in _FIGURES))
 FEW: Final = 6
 """Of more rows words would only repeat what stands in the table."""
 _SINGLY: Final = 3

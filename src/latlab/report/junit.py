@@ -14,6 +14,7 @@ from xml.etree import ElementTree as ET
 from latlab.analysis.accept import EXCEEDED
 from latlab.model.part import UNAVAILABLE
 from latlab.model.reasons import Reason
+from latlab.model.statistics import WRITTEN
 from latlab.report.text import limit
 from latlab.result.comparison import Compared, ComparedLosses, ComparisonDocument
 from latlab.result.types import Cell, Limit, Result
@@ -166,9 +167,7 @@ def _loss(one: ComparedLosses) -> Case:
 
 
 def _compared(one: Compared, need_power: bool) -> Case:
-    # As the command line and the page write it: p99.9.
-    statistic = re.sub(r"(?<=\d)_(?=\d)", ".", one.statistic)
-    name = f"{one.stream} {one.metric} {statistic}"
+    name = f"{one.stream} {one.metric} {WRITTEN[one.statistic]}"
     if one.regression and one.regression.outcome == "regression":
         return Case(name, "failure", "regression", one.told)
     if one.p_adjusted is None:

@@ -12,6 +12,7 @@ from latlab.evaluation.gates import Scheduled
 from latlab.model.facts import flatten
 from latlab.model.labels import LABELS
 from latlab.model.metrics import METRIC_ORDER, METRICS, METRICS_BY_NAME, PROBE_METRICS, TIMER_METRICS, MetricKind
+from latlab.model.statistics import HEADINGS
 from latlab.model.units import in_us
 from latlab.recordings.cell import RecordedStream
 from latlab.recordings.run_folder import RunFolder
@@ -222,7 +223,7 @@ def _kept(whose: str, figures: Metric) -> Iterator[Part]:
             if count
         ]
         found = [
-            (name.replace("_", "."), *(microseconds(end) for end in (bin_ or (None, None))))
+            (HEADINGS.get(name, name), *(microseconds(end) for end in (bin_ or (None, None))))
             for name, bin_ in figures.bins.items()
         ]
         title = f"{whose}: the bins in which its percentiles lie, µs{''.join(beyond)}"

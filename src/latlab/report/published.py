@@ -6,21 +6,14 @@ from collections.abc import Iterator, Sequence
 from statistics import fmean
 from typing import Final
 
+from latlab.model.statistics import HEADINGS
 from latlab.report import rows
 from latlab.report.document import Table
 from latlab.report.testbed import label_text
 from latlab.report.text import exact, whole
 from latlab.result.types import Metric, Published, Result
 
-FIGURES = (
-    ("min", "min"),
-    ("max", "max"),
-    ("pk_pk", "pk-pk"),
-    ("mean", "mean"),
-    ("stddev", "stddev"),
-    ("p50", "p50"),
-    ("p99", "p99"),
-)
+FIGURES = tuple((key, HEADINGS[key]) for key in ("min", "max", "pk_pk", "mean", "stddev", "p50", "p99"))
 _ALWAYS: Final = frozenset({"min", "max", "mean", "stddev"})
 """The figures of the headline's table whether they were published or not."""
 _ALONE: Final = _ALWAYS | {"pk_pk"}

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from latlab.analysis.buckets import BucketCounts, bucket_range
 from latlab.analysis.comparison.effect import over_repetitions
 from latlab.analysis.repetitions import Pooled, pooled
-from latlab.analysis.statistics import PERCENTILES
+from latlab.model.statistics import HEADINGS, PERCENTILES
 from latlab.report.charts.sheet import ANY_COLOUR, Look
 from latlab.report.rows import StreamRow, Summary
 from latlab.report.text import microseconds, whole
@@ -23,7 +23,7 @@ from latlab.report.view import ValueTrace, View
 # All repetitions of a cell taken together, in words and as a small histogram.
 
 
-TOGETHER_HEADINGS: Final = ("n", "min", *(name.replace("_", ".") for name in PERCENTILES), "max")
+TOGETHER_HEADINGS: Final = ("n", "min", *(HEADINGS[name] for name in PERCENTILES), "max")
 
 TOGETHER_NOTE: Final = (
     "All packets as one sample: the merged buckets are exact to 0.8 % for percentiles, and to the nanosecond for the "

@@ -11,8 +11,10 @@ from latlab.analysis.imported import TOLD
 from latlab.analysis.way import ONE_CLOCK, interval_name
 from latlab.analysis.words import duration
 from latlab.evaluation.comparison.cells import sent_otherwise
+from latlab.model import statistics
 from latlab.model.labels import IMPORTED
 from latlab.model.metrics import IMPORTED_METRICS, METRICS_BY_NAME, PROBE_METRICS, TIMER_METRICS
+from latlab.model.statistics import HEADINGS
 from latlab.report.testbed import label_text
 from latlab.report.text import bound, microseconds, whole
 from latlab.result.places import (
@@ -47,19 +49,8 @@ class Column:
         return microseconds(value) if self.is_time else whole(value)
 
 
-MOMENTS = (
-    Column("min", "min", True),
-    Column("mean", "mean", True),
-    Column("max", "max", True),
-    Column("stddev", "stddev", True),
-)
-PERCENTILES = (
-    Column("p50", "p50", True),
-    Column("p90", "p90", True),
-    Column("p99", "p99", True),
-    Column("p99_9", "p99.9", True),
-    Column("p99_99", "p99.99", True),
-)
+MOMENTS = tuple(Column(key, HEADINGS[key], True) for key in ("min", "mean", "max", "stddev"))
+PERCENTILES = tuple(Column(key, HEADINGS[key], True) for key in statistics.PERCENTILES)
 COUNTS = (Column("n", "n", False), Column("lost", "lost", False))
 COLUMNS = MOMENTS + PERCENTILES + COUNTS
 
@@ -534,11 +525,8 @@ VARIATION_NOTE: Final = (
     "the two has none. A constant offset between two clocks affects neither."
 )
 VARIATION_FORMS: Final[Mapping[str, str]] = {"pdv": "PDV", "ipdv": "IPDV"}
-_TIMES: Final = (
-    *(("min", "min"), ("p0_1", "p0.1"), ("p1", "p1"), ("p50", "p50"), ("p90", "p90"), ("p99", "p99")),
-    *(("p99_9", "p99.9"), ("max", "max"), ("stddev", "stddev")),
-)
-VARIATION_HEADINGS: Final = ("cell", "repeat", "stream", "of", "n", "undefined", *(heading for _, heading in _TIMES))
+_TIMES: Final = ("min", "p0_1", "p1", "p50", "p90", "p99", "p99_9", "max", "stddev")
+VARIATION_HEADINGS: Final = ("cell", "repeat", "stream", "of", "n", "undefined", *(HEADINGS[key] for key in _TIMES))
 VARIATION_NAMES: Final = 4
 """The leading columns, which say whose figures they are."""
 VARIATION_NUMBERS: Final = range(VARIATION_NAMES, len(VARIATION_HEADINGS))
@@ -561,4 +549,4 @@ def _variation_rows(result: Result, metric: str) -> Iterator[tuple[str, ...]]:
                 figures = getattr(found, name)
                 whose = (cell_title(cell), str(cell.repeat), stream, form)
                 counts = (whole(figures.n), whole(getattr(figures, "undefined", None)))
-                yield (*whose, *counts, *(microseconds(getattr(figures, key, None)) for key, _ in _TIMES))
+                yield (*whose, *counts, *(microseconds(getattr(figures, key, None)) for key in _TIMES))

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
+from latlab.model.statistics import STATISTICS
 from latlab.scenario.findings import Mistake, Path
 from latlab.scenario.hosts import BoardHost
 from latlab.scenario.limits import (
@@ -13,7 +14,6 @@ from latlab.scenario.limits import (
     METRICS,
     PROBE_COUNTED,
     PROBE_METRICS,
-    SMALLEST_N,
     TIMER_COUNTED,
     TIMER_METRICS,
     AcceptLimit,
@@ -25,6 +25,9 @@ from latlab.scenario.sketch import Sketch, known, where_known
 from latlab.scenario.streams import PAIR, Stream, launches, launches_between
 from latlab.scenario.units import format_duration
 from latlab.scenario.watched import not_judged
+
+NEEDED: Final = {one.key: one.smallest_n for one in STATISTICS if one.share}
+"""How many packets a percentile needs."""
 
 
 def limits_are_statistics(sketch: Sketch) -> Iterator[Mistake]:
@@ -100,7 +103,7 @@ def limits_can_be_measured(sketch: Sketch) -> Iterator[Mistake]:
         if isinstance(limit, Mistake):
             continue
         name = limit.stream.partition(".")[0]
-        needed, there = SMALLEST_N.get(limit.statistic, 0), packets.get(name)
+        needed, there = NEEDED.get(limit.statistic_key, 0), packets.get(name)
         if there is not None and 0 <= there < needed:
             what = f"{name} has {there} packets after the warm-up, too few for {limit.statistic}"
             yield Mistake(("accept", path), what, f"a duration with {needed} or more, or another statistic")

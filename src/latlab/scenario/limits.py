@@ -11,6 +11,7 @@ from pydantic_core import PydanticCustomError
 
 from latlab.model import metrics
 from latlab.model.limits import LIMITS
+from latlab.model.statistics import KEYS
 from latlab.scenario.findings import Mistake, closest, shown, unknown, wrong
 from latlab.scenario.streams import PAIR
 from latlab.scenario.units import DURATION, format_duration, parse_duration
@@ -22,7 +23,7 @@ PROBE_METRICS = tuple(one.name for one in metrics.PROBE_METRICS)
 """Of a probe as a whole: of questions and their answers."""
 TIMER_METRICS = tuple(one.name for one in metrics.TIMED)
 """Of a timer."""
-STATISTICS = ("min", "mean", "p50", "p90", "p99", "p99.9", "p99.99", "max", "stddev", "pk_pk")
+STATISTICS = tuple(KEYS)
 COUNTED = (
     "lost",
     "unknown",
@@ -40,9 +41,6 @@ COUNTED = (
     "unsent_late",
 )
 """The counts of which fewer are better: an upper limit on the others says nothing."""
-
-SMALLEST_N = {"p50": 6, "p90": 36, "p99": 368, "p99.9": 3_688, "p99.99": 36_887}
-"""How many packets a percentile needs to be in a result: see `smallest_n` of analysis/statistics.py."""
 
 PROBE_COUNTED = ("unanswered", "late")
 """The counts of a probe as a whole: of a stream there are none such."""
@@ -124,7 +122,7 @@ def parse_limit(path: str, value: object) -> AcceptLimit | Mistake:
         limit = value
     else:
         return Mistake(where, f"{shown(value)} is not a number of packets", "a whole number, 0 or more")
-    return AcceptLimit(path, stream, group, statistic.replace(".", "_"), limit)
+    return AcceptLimit(path, stream, group, KEYS.get(statistic, statistic), limit)
 
 
 # What makes a packet late for the flight recorder: an expression such as `latency > 500us`.

@@ -10,8 +10,8 @@ from latlab.analysis.comparison.compare import Difference, Pair, level_to_show
 from latlab.analysis.comparison.configuration import Configuration, LossShares, PairLosses, losses
 from latlab.analysis.comparison.effect import ALPHA, critical
 from latlab.analysis.comparison.words import JudgedComparison, Names, sentence
-from latlab.analysis.statistics import PERCENTILES
 from latlab.model.labels import LABELS
+from latlab.model.statistics import PERCENTILES
 from latlab.result.comparison import (
     AllRepetitions,
     Compared,

@@ -15,6 +15,7 @@ from latlab.analysis.comparison.words import Path as FigurePath
 from latlab.analysis.comparison.words import Tolerance
 from latlab.model.errors import UsageError
 from latlab.model.metrics import METRICS_BY_NAME
+from latlab.model.statistics import KEYS
 from latlab.scenario import limits, parse_duration
 
 METRIC: Final = "latency"
@@ -98,8 +99,10 @@ def _allowed(value: str, where: str) -> Tolerance:
 
 
 def _statistic(name: str, where: str) -> str:
-    _check("statistic", name.replace("p99_9", "p99.9"), limits.STATISTICS, where)
-    return name.replace(".", "_")
+    if name in KEYS.values():
+        return name
+    _check("statistic", name, limits.STATISTICS, where)
+    return KEYS[name]
 
 
 def _check(kind: str, name: str, known: Sequence[str], where: str) -> None:

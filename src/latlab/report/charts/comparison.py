@@ -12,10 +12,11 @@ from typing import Final
 
 from latlab.analysis.comparison.compare import STATISTICS
 from latlab.analysis.comparison.words import at_least, directions, signed
+from latlab.model.statistics import HEADINGS
 from latlab.model.units import MICROSECOND_NS
 from latlab.report.charts import sheet as on
 from latlab.report.charts.sheet import COLOURS, Drawing, Sheet
-from latlab.report.comparison.lines import Block, blocks, heading, summary
+from latlab.report.comparison.lines import Block, blocks, summary
 from latlab.report.text import plain
 from latlab.result.comparison import Compared, Comparison
 from latlab.result.places import short_headings
@@ -78,7 +79,7 @@ def panel(entries: Sequence[Compared], key: str = "") -> ComparisonPanel | None:
     step = _round_number(extent)
     ticks = ((_place(-step, extent), -step), (50.0, 0.0), (_place(step, extent), step))
     return ComparisonPanel(
-        heading(first.statistic),
+        HEADINGS[first.statistic],
         less,
         more,
         tuple((place, plain(ns / MICROSECOND_NS)) for place, ns in ticks),

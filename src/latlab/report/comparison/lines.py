@@ -9,13 +9,12 @@ from typing import Final
 
 from latlab.analysis.comparison.effect import ALPHA
 from latlab.analysis.comparison.words import at, at_least, signed, unsigned
-from latlab.analysis.statistics import PERCENTILES
+from latlab.model.statistics import HEADINGS, PERCENTILES
 from latlab.report.document import Table, Toned
-from latlab.report.rows import COLUMNS, difference
+from latlab.report.rows import difference
 from latlab.report.text import microseconds
 from latlab.result.comparison import Compared, Comparison, ComparisonDocument, Differing, Regression
 
-_HEADINGS: Final = {column.key: column.heading for column in COLUMNS} | {"mean": "mean", "pk_pk": "pk-pk"}
 _ONE_DIGIT: Final = 10_000
 """± ns with which a difference has one digit: those whose ± is unknown have it."""
 _LONG: Final = 60
@@ -101,7 +100,7 @@ def overview(found: Sequence[Block]) -> Table:
     marks = any(one.shown for block in found for one in block.entries)
     title = " · ".join(filter(None, (_formula(entries[0]) + ", µs", *of_all)))
     legend = ["difference ± 95 %; * shown among all these comparisons"] if marks else []
-    headings = (*apart, *(_HEADINGS[name] for name in statistics))
+    headings = (*apart, *(HEADINGS[name] for name in statistics))
     return Table(headings, rows, range(len(apart), len(headings)), title, remarks=legend).filled()
 
 
@@ -117,18 +116,13 @@ def figures(one: Compared) -> tuple[str, ...]:
     half = one.half_ns
     worth = _ONE_DIGIT if half is None else half
     return (
-        _HEADINGS[one.statistic],
+        HEADINGS[one.statistic],
         *("" if side is None else unsigned(side, worth) for side in (one.a_ns, one.b_ns)),
         "" if one.difference_ns is None else signed(one.difference_ns, worth),
         "" if one.p_adjusted is None or half is None else at_least(half),
         "" if one.smallest_ns is None else at_least(one.smallest_ns),
         probability(one.p_adjusted),
     )
-
-
-def heading(statistic: str) -> str:
-    """A statistic as tables head it: "p99.9"."""
-    return _HEADINGS[statistic]
 
 
 def blocks(comparisons: Sequence[Compared]) -> list[Block]:
@@ -219,7 +213,7 @@ def _together_lines(document: ComparisonDocument) -> Iterator[str]:
         whose = [one.name, *([one.slug] if slugs else []), *([one.stream, one.metric] if several else [])]
         least, most = f"min {microseconds(one.min)}", f"max {microseconds(one.max)}"
         percentiles = (
-            f"{name.replace('_', '.')} {' … '.join(dict.fromkeys(map(microseconds, ends)))}"
+            f"{HEADINGS[name]} {' … '.join(dict.fromkeys(map(microseconds, ends)))}"
             for name in PERCENTILES
             if (ends := getattr(one, name))
         )
@@ -267,7 +261,7 @@ def _verdicts(one: Compared) -> str:
 def _blank(document: ComparisonDocument) -> list[str]:
     """The figures that neither side has, a line each."""
     found = Counter(
-        (f"{one.stream}: {one.metric} {_HEADINGS[one.statistic]}", one.why_not)
+        (f"{one.stream}: {one.metric} {HEADINGS[one.statistic]}", one.why_not)
         for one in document.comparisons
         if one.is_blank
     )
@@ -281,7 +275,7 @@ def _place(one: Compared) -> str:
 
 def _coarse(one: Compared, regression: Regression) -> str:
     would = f"{at_least(one.smallest_ns or 0.0)} µs would have been shown, {regression.threshold} allowed"
-    return f"{_place(one)} {_HEADINGS[one.statistic]}: {would}"
+    return f"{_place(one)} {HEADINGS[one.statistic]}: {would}"
 
 
 def _few(lines: Sequence[str], most: int | None) -> list[str]:
