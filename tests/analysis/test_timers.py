@@ -194,4 +194,4 @@ def test_limits_of_a_timer_hold_its_whole_its_parts_and_its_counts() -> None:
 def test_a_timer_that_kept_up_and_was_told_of_breaks_no_rule_of_timers() -> None:
     cell = timer_cell(len(ROWS))
     evidence = Evidence(cell, result_streams(cell, timer_rows(ROWS)))
-    assert not [one for one in judge(evidence) if "timer" in one.check]
+    assert not [one for one in judge(evidence) if "timer" in one.id]

@@ -30,7 +30,7 @@ def test_a_measurement_that_breaks_no_rule_is_trusted() -> None:
 
 @pytest.mark.parametrize(("check", "severity", "found", "where", "actual"), BROKEN)
 def test_a_broken_rule_gives_a_reason(check: str, severity: str, found: Evidence, where: str, actual: str) -> None:
-    reason = next(reason for reason in judge(found) if reason.check == check)
+    reason = next(reason for reason in judge(found) if reason.id == check)
     assert reason.severity == severity
     assert where in reason.where
     assert actual in reason.actual
@@ -39,7 +39,7 @@ def test_a_broken_rule_gives_a_reason(check: str, severity: str, found: Evidence
 
 
 def test_every_rule_has_evidence_here_that_breaks_it() -> None:
-    assert {check for check, *_ in BROKEN} == {rule.name for rule in RULES}
+    assert {check for check, *_ in BROKEN} == {rule.id for rule in RULES}
 
 
 def test_every_rule_has_one_check_and_every_check_a_rule() -> None:
@@ -93,7 +93,7 @@ def test_an_id_is_short_and_is_given_once() -> None:
 def test_a_reason_of_a_version_without_ids_has_its_rules() -> None:
     (reason,) = judge(replace(GOOD, findings={"y": Seen(complete=False)}))
     document = reason.document()
-    assert (document["id"], document["check"]) == ("recordings-whole", "recordings are complete")
+    assert (document["id"], document["check"]) == ("recordings-whole", NAMES["recordings-whole"])
     assert Reason.model_validate(document) == reason
     del document["id"]
     assert Reason.model_validate(document) == reason
@@ -113,7 +113,7 @@ def test_evidence_that_is_not_there_breaks_nothing() -> None:
 
 def test_packets_that_arrived_without_their_tag_are_not_said_to_be_dropped_on_the_way() -> None:
     lost = evidence([SILENT] * 10, agents=agents(streams=[{"stream": 1, "untagged": 10}]))
-    assert [reason.check for reason in judge(lost) if reason.severity == "untrusted"] == ["frames kept their VLAN tags"]
+    assert [reason.id for reason in judge(lost) if reason.severity == "untrusted"] == ["vlan-tags-kept"]
 
 
 def test_a_finding_says_what_was_found_and_no_rule_shares_one() -> None:

@@ -25,24 +25,24 @@ from support.analysis.packets import changed
     ids=["all of them", "a load's beside them", "two streams", "not counted", "another bridge", "another's guests"],
 )
 def test_packets_may_all_have_taken_the_xdp_bridge(found: Evidence) -> None:
-    assert not [reason for reason in judge(found) if "XDP" in reason.check]
+    assert not [reason for reason in judge(found) if "xdp" in reason.id]
 
 
 def test_what_an_xdp_bridge_counted_before_a_cell_was_cut_short_is_not_compared_with_it() -> None:
     found = across_xdp("frames redirected 0, passed 2, dropped 0")
     cut = replace(found, cell=changed(found.cell, status="interrupted"))
-    assert [reason.check for reason in judge(cut) if "XDP" in reason.check] == []
-    assert [reason.check for reason in judge(found) if "XDP" in reason.check] == ["the XDP bridge carried the streams"]
+    assert [reason.id for reason in judge(cut) if "xdp" in reason.id] == []
+    assert [reason.id for reason in judge(found) if "xdp" in reason.id] == ["xdp-carried"]
 
 
 def test_the_step_that_ended_a_cell_is_reported_once() -> None:
     failed = {"what": "give the vCPU SCHED_FIFO 1: failed", "where": "ecu", "remedy": ""}
     found = judge(evidence(status="failed", reason=failed, steps=[step(ok=False)]))
-    assert [reason.check for reason in found] == ["the cell ran to its end"]
+    assert [reason.id for reason in found] == ["cell-ended"]
 
 
 def test_a_packet_lost_without_a_launch_time_is_no_finding_about_qdiscs() -> None:
-    assert "no packet with a launch time vanished" not in [one.check for one in judge(evidence([ROW, SILENT]))]
+    assert "launch-dropped" not in [one.id for one in judge(evidence([ROW, SILENT]))]
 
 
 def test_a_few_missing_timestamps_are_normal() -> None:

@@ -85,7 +85,7 @@ def test_offloads_that_someone_turns_on_again_are_noticed(place: GuestPlace) -> 
     )
     assert (again["expected"], again["actual"][:3]) == ("off off off, gro on", "on ")
     document = place.latlab("report", "--json").document
-    (told,) = [one for one in document["reasons"] if one["check"] == "the tuning is in force"]
+    (told,) = [one for one in document["reasons"] if one["id"] == "tuning-in-force"]
     assert "complete frames" in told["where"] + told["actual"] + told["expected"]
     counts = document["cells"][0]["streams"]["control"]["counts"]
     assert (counts["sent"], counts["lost"] > 0) == (PACKETS, True)

@@ -160,7 +160,7 @@ def cut(path: Path, share: float = 0.6) -> None:
 
 
 def reasons(result: dict[str, Any], check: str) -> list[dict[str, Any]]:
-    return [reason for reason in result["reasons"] if reason["check"] == check]
+    return [reason for reason in result["reasons"] if reason["id"] == check]
 
 
 def counts(result: dict[str, Any]) -> dict[str, int]:
@@ -185,7 +185,7 @@ def test_a_file_that_misses_rows_that_its_agent_counted_is_named_with_their_numb
     without_batches(kept.path(name), gone)
     missing = before - recording_rows(kept.path(name))
     result = kept.result()
-    (reason,) = reasons(result, "every packet is accounted for")
+    (reason,) = reasons(result, "counts-agree")
     assert (result["verdict"], reason["severity"], reason["where"]) == ("untrusted", "untrusted", name)
     assert reason["expected"] == f"{before} rows, as its agent counted"
     assert reason["actual"] == f"{before - missing}: {missing} rows missing"
@@ -223,7 +223,7 @@ def test_a_row_of_no_packet_leaves_one_unknown_and_none_lost(tmp_path: Path, str
     rows["listener-ecu.received"][700] = (stream, number, *rows["listener-ecu.received"][700][2:])
     result = written(tmp_path / "r1", rows).result()
     assert [counts(result)[name] for name in ("received", "lost", "unknown")] == [PACKETS - 1, 0, 1]
-    (reason,) = reasons(result, "every packet is accounted for")
+    (reason,) = reasons(result, "counts-agree")
     assert reason["actual"] == f"{PACKETS}, by the listener's own counters"
 
 
@@ -231,7 +231,7 @@ def test_a_recording_with_more_rows_than_its_agent_counted_is_named(kept: Kept) 
     rows = packet_rows()["listener-ecu.received"]
     kept.path("listener-ecu.received").write_bytes(recording_bytes("received", [rows, rows[400:500]]))
     result = kept.result()
-    (reason,) = reasons(result, "every packet is accounted for")
+    (reason,) = reasons(result, "counts-agree")
     assert (result["verdict"], reason["actual"]) == ("untrusted", f"{PACKETS + 100}: 100 rows too many")
 
 
@@ -244,7 +244,7 @@ def test_a_total_that_the_rows_do_not_have_is_named(kept: Kept, verb: str, which
             agent["done"]["streams"][0][which] = 7
     kept.folder.write_cell(cell)
     result = kept.result()
-    (reason,) = reasons(result, "every packet is accounted for")
+    (reason,) = reasons(result, "counts-agree")
     assert (result["verdict"], reason["actual"]) == ("untrusted", "7, by the agent's own counters")
     assert reason["expected"] == f"0 packets {which.replace('_', ' ')}, as recorded"
 
@@ -254,27 +254,27 @@ def test_a_total_below_the_rows_is_named_once_and_not_as_missing_readings(kept: 
         if agent["verb"] == "talk":
             agent["done"]["streams"][0]["tx_sched"] -= 5
     kept.folder.write_cell(cell)
-    (reason,) = reasons(kept.result(), "every packet is accounted for")
+    (reason,) = reasons(kept.result(), "counts-agree")
     assert (reason["where"], reason["actual"]) == ("talker-sensor.stamps", f"{2 * PACKETS}: 5 rows too many")
 
 
 @pytest.mark.parametrize("when", ["before", "after"])
 def test_facts_that_are_missing_are_a_finding_that_names_the_host(kept: Kept, when: str) -> None:
     kept.folder.write_facts(when, {"ecu": {}})
-    (reason,) = reasons(kept.result(), "facts of the hosts were taken")
+    (reason,) = reasons(kept.result(), "facts-taken")
     assert (reason["severity"], reason["where"], reason["actual"]) == (
         "suspect",
         "sensor",
         f"none in facts-{when}.json",
     )
     (kept.folder.path / f"facts-{when}.json").unlink()
-    assert [one["where"] for one in reasons(kept.result(), "facts of the hosts were taken")] == ["ecu, sensor"]
+    assert [one["where"] for one in reasons(kept.result(), "facts-taken")] == ["ecu, sensor"]
 
 
 def test_an_agents_totals_that_contradict_each_other_are_named_as_that(kept: Kept) -> None:
     kept.totals("listen", recorded=5)
     result = kept.result()
-    (reason,) = reasons(result, "every packet is accounted for")
+    (reason,) = reasons(result, "counts-agree")
     assert (result["verdict"], reason["where"]) == ("untrusted", "listener-ecu.clocks")
     assert "which is impossible" in reason["actual"]
 
@@ -288,7 +288,7 @@ def test_what_came_after_the_end_of_a_cut_recording_is_unknown(kept: Kept, names
     found = counts(result)
     assert found["lost"] == found["unsent"] == 0
     assert 0 < found["unknown"] == PACKETS - found["received"]
-    cut_ones = [reason for reason in result["reasons"] if reason["check"] == "recordings are complete"]
+    cut_ones = [reason for reason in result["reasons"] if reason["id"] == "recordings-whole"]
     assert ", ".join(reason["where"] for reason in cut_ones) == ", ".join(names)
     assert all("cut short: " in reason["actual"] for reason in cut_ones)
     assert result["streams"]["control"]["metrics"]["latency"]["lost"] == 0
@@ -313,14 +313,14 @@ def test_timestamps_after_the_end_of_a_cut_recording_are_not_missing(kept: Kept)
     result = kept.result()
     path = result["streams"]["control"]["metrics"]["path"]
     assert path["missing"] == 0 and 0 < path["n"] < PACKETS - 100
-    assert reasons(result, "timestamps are complete") == []
+    assert reasons(result, "timestamps-there") == []
 
 
 @pytest.mark.parametrize("name", ["listener-ecu.received", "talker-sensor.sent", "talker-sensor.clocks"])
 def test_a_recording_that_is_not_there_is_absent(kept: Kept, name: str) -> None:
     kept.path(name).unlink()
     result = kept.result()
-    (reason,) = reasons(result, "recordings are complete")
+    (reason,) = reasons(result, "recordings-whole")
     assert (reason["where"], reason["actual"]) == (name, "absent: there is no such file")
     assert (result["verdict"], counts(result)["lost"], counts(result)["unsent"]) == ("untrusted", 0, 0)
 
@@ -341,7 +341,7 @@ def test_a_recording_with_another_behind_it_is_damaged_and_its_packets_stay(kept
     data = with_checksums(kept, name) if checked else kept.path(name).read_bytes()
     kept.path(name).write_bytes(data * 2)
     result = kept.result()
-    (reason,) = reasons(result, "recordings are complete")
+    (reason,) = reasons(result, "recordings-whole")
     assert (result["verdict"], reason["where"]) == ("untrusted", name)
     assert "damaged" in reason["actual"]
     assert [counts(result)[name] for name in ("received", "lost", "unknown")] == [PACKETS, 0, 0]
@@ -362,7 +362,7 @@ def test_a_damaged_batch_is_one_finding_and_its_packets_are_unknown(kept: Kept, 
     kept.path(name).write_bytes(data)
     result = kept.result()
     (reason,) = result["reasons"]
-    assert (result["verdict"], reason["check"], reason["where"]) == ("untrusted", "recordings are complete", name)
+    assert (result["verdict"], reason["id"], reason["where"]) == ("untrusted", "recordings-whole", name)
     batch = 12 if name == "talker-sensor.stamps" else 6
     begins = (batch - 1) * BATCH + 1
     expected = f"batch {batch} is damaged: rows {begins} to {begins + BATCH - 1} are not in any figure"
@@ -399,13 +399,13 @@ def test_a_flipped_bit_of_a_cells_json_gives_a_result_or_an_error(kept: Kept) ->
 def test_an_agent_without_its_totals_in_a_cell_that_ended_well_is_a_finding(kept: Kept, done: Any) -> None:
     kept.agents(done=done)
     result = kept.result()
-    (reason,) = reasons(result, "the agents finished")
+    (reason,) = reasons(result, "agents-ended")
     assert (result["verdict"], reason["where"], reason["actual"]) == ("untrusted", "listen on ecu", "none")
 
 
 def test_an_agents_error_is_a_finding(kept: Kept) -> None:
     kept.agents(error={"what": "disk full", "where": "/x", "remedy": "make room", "errno": 28})
-    (reason,) = reasons(kept.result(), "the agents finished")
+    (reason,) = reasons(kept.result(), "agents-ended")
     assert (reason["actual"], reason["remedy"]) == ("/x: disk full", "make room")
 
 
@@ -437,7 +437,7 @@ def test_an_instant_that_cannot_be_is_a_finding_and_in_no_statistic(
     whole = kept.result()["streams"]["control"]["metrics"][metric]
     changed(kept, name, place, **columns)
     result = kept.result()
-    (reason,) = reasons(result, "timestamps are plausible")
+    (reason,) = reasons(result, "timestamps-possible")
     assert (result["verdict"], reason["where"]) == ("untrusted", name)
     assert reason["expected"].startswith(f"no {stamp} ")
     assert reason["actual"] == "1 packet of control, sequence 500: not in any figure"
@@ -457,7 +457,7 @@ def test_an_instant_that_is_late_by_periods_but_in_its_place_cannot_be(
     whole = kept.result()["streams"]["control"]["metrics"][metric]
     changed(kept, name, 500, **{column: 67 * PERIOD})
     result = kept.result()
-    (reason,) = reasons(result, "timestamps are plausible")
+    (reason,) = reasons(result, "timestamps-possible")
     assert (result["verdict"], reason["where"]) == ("untrusted", name)
     assert reason["actual"] == "1 packet of control, sequence 500: not in any figure"
     found = result["streams"]["control"]["metrics"][metric]
@@ -468,7 +468,7 @@ def test_of_instants_that_were_exchanged_both_are_out_of_order(tmp_path: Path) -
     rows = packet_rows()
     received = rows["listener-ecu.received"]
     received[300], received[900] = received[900], received[300]
-    (reason,) = reasons(written(tmp_path / "r1", rows).result(), "timestamps are plausible")
+    (reason,) = reasons(written(tmp_path / "r1", rows).result(), "timestamps-possible")
     assert reason["expected"] == "no rx_user out of order with packets recorded before or after it"
     assert reason["actual"] == "2 packets of control, from sequence 300 on: not in any figure"
 
@@ -478,7 +478,7 @@ def test_an_application_timestamp_that_stands_still_is_the_wrong_one_and_not_the
     received = rows["listener-ecu.received"]
     received[601:605] = [(*row[:5], received[600][5]) for row in received[601:605]]
     result = written(tmp_path / "r1", rows).result()
-    (reason,) = reasons(result, "timestamps are plausible")
+    (reason,) = reasons(result, "timestamps-possible")
     assert reason["expected"] == "no rx_user that of the previous packet, from before the kernel had this one"
     assert reason["actual"] == "4 packets of control, from sequence 601 on: not in any figure"
     found = result["streams"]["control"]["metrics"]
@@ -498,7 +498,7 @@ def with_cards(rows: Rows, *, off: Callable[[int], int]) -> Rows:
 def test_a_cards_timestamp_before_its_packets_own_wake_up_is_anothers(tmp_path: Path) -> None:
     rows = with_cards(packet_rows(), off=lambda n: -PERIOD if n == 700 else 0)
     kept = written(tmp_path / "r1", rows)
-    found = reasons(kept.result(), "timestamps are plausible")
+    found = reasons(kept.result(), "timestamps-possible")
     assert [(one["where"], one["actual"]) for one in found] == [
         ("talker-sensor.stamps", "1 packet of control, sequence 700: not in any figure")
     ]
@@ -508,7 +508,7 @@ def test_a_cards_timestamp_before_its_packets_own_wake_up_is_anothers(tmp_path: 
 def test_cards_with_another_clock_than_the_system_still_measure_what_is_between_them(tmp_path: Path) -> None:
     kept = written(tmp_path / "r1", with_cards(packet_rows(), off=lambda _: -37 * 10**9))
     result = kept.result()
-    (reason,) = reasons(result, "timestamps are plausible")
+    (reason,) = reasons(result, "timestamps-possible")
     assert reason["where"] == "talker-sensor.stamps"
     assert "the card's clock differs from the system's" in reason["actual"]
     path = result["streams"]["control"]["metrics"]["path"]
@@ -535,7 +535,7 @@ def test_late_packets_without_a_timestamp_do_not_hide_the_tail(tmp_path: Path) -
     latency = result["streams"]["control"]["metrics"]["latency"]
     assert (latency["missing"], latency["max"]) == (15, latency["max_at_least"])
     assert latency["max_at_most"] > 700_000
-    (reason,) = reasons(result, "packets without timestamps are like the others")
+    (reason,) = reasons(result, "unstamped-alike")
     assert reason["where"] == "stream control"
     assert reason["actual"] == (
         "15 of 15 packets without rx_soft are among the 1.4% of all that took the longest from launch to rx_user"
@@ -544,15 +544,15 @@ def test_late_packets_without_a_timestamp_do_not_hide_the_tail(tmp_path: Path) -
 
 def test_packets_that_lack_a_timestamp_by_chance_and_are_as_late_as_others_are_no_finding(tmp_path: Path) -> None:
     result = written(tmp_path / "r1", late_without("rx_soft", late=False)).result()
-    assert reasons(result, "packets without timestamps are like the others") == []
+    assert reasons(result, "unstamped-alike") == []
 
 
 def test_who_did_not_stamp_arrivals_is_the_listeners_side(tmp_path: Path) -> None:
-    found = reasons(written(tmp_path / "r1", late_without("rx_soft", late=False)).result(), "timestamps are complete")
+    found = reasons(written(tmp_path / "r1", late_without("rx_soft", late=False)).result(), "timestamps-there")
     assert found and all("listener's kernel" in one["remedy"] for one in found)
     rows = packet_rows()
     rows["talker-sensor.stamps"] = [row for row in rows["talker-sensor.stamps"] if row[1] not in LATE or row[2] != 1]
-    found = reasons(written(tmp_path / "r2", rows).result(), "timestamps are complete")
+    found = reasons(written(tmp_path / "r2", rows).result(), "timestamps-there")
     assert found and all("talker's helper threads" in one["remedy"] for one in found)
 
 
@@ -581,7 +581,7 @@ def test_a_timestamp_that_every_packet_does_not_have_is_a_finding(tmp_path: Path
         rows["listener-ecu.received"] = [(*row[:4], None, row[5]) for row in rows["listener-ecu.received"]]
     else:
         rows["talker-sensor.stamps"] = [row for row in rows["talker-sensor.stamps"] if row[2] != 1]
-    found = reasons(written(tmp_path / "r1", rows).result(), "timestamps are complete")
+    found = reasons(written(tmp_path / "r1", rows).result(), "timestamps-there")
     assert (f"packets with {stamp}", f"none of {PACKETS - 100} has it") in [
         (one["expected"], one["actual"]) for one in found
     ]
@@ -629,7 +629,7 @@ def test_instants_that_a_timers_recording_misses_are_unknown(tmp_path: Path, end
     block = result["streams"]["irq"]
     assert [block["counts"][name] for name in ("came", "unrecorded", "unknown")] == [15, 0, 5]
     assert block["metrics"]["wakeup"]["lost"] == 0
-    (reason,) = reasons(result, "every packet is accounted for")
+    (reason,) = reasons(result, "counts-agree")
     assert (reason["where"], reason["actual"]) == ("timer-irq.timer", "15: 5 rows missing")
 
 
@@ -637,7 +637,7 @@ def test_a_timer_that_is_awake_before_its_instant_is_a_finding_and_in_no_statist
     rows = timer_rows()
     rows[7] = (*rows[7][:4], rows[7][2] - 9_000, False)
     result = judged(with_timer(tmp_path / "r1", rows, events=20))
-    (reason,) = reasons(result, "timestamps are plausible")
+    (reason,) = reasons(result, "timestamps-possible")
     assert (reason["where"], reason["actual"]) == ("timer-irq.timer", "1 instant of irq, sequence 7: not in any figure")
     assert result["streams"]["irq"]["metrics"]["wakeup"]["min"] == 5_000
 

@@ -170,15 +170,15 @@ def test_nothing_waits_for_a_pipe_that_lies_in_the_folder(run: Path, name: str) 
 @pytest.mark.parametrize(
     ("name", "check", "actual"),
     [
-        ("cell.json", "the cell ran to its end", "not run: the run has no cell.json of this cell"),
-        ("packets.parquet", "recordings are complete", "absent: there is no such file"),
+        ("cell.json", "cell-ended", "not run: the run has no cell.json of this cell"),
+        ("packets.parquet", "recordings-whole", "absent: there is no such file"),
     ],
 )
 def test_a_file_that_is_gone_is_a_reason(run: Path, name: str, check: str, actual: str) -> None:
     (run / CELL / name).unlink()
     result = make_result(RunFolder(run)).document()
     assert result["verdict"] == "untrusted"
-    assert actual in [reason["actual"] for reason in result["reasons"] if reason["check"] == check]
+    assert actual in [reason["actual"] for reason in result["reasons"] if reason["id"] == check]
 
 
 @pytest.mark.parametrize("name", ["packets.parquet", "cell.json"])
@@ -186,7 +186,7 @@ def test_a_file_of_another_run_contradicts_what_the_agents_counted(run: Path, tm
     other = write_run(generate(replace(DESCRIPTION, seed=6, packets=200)), tmp_path / "other")
     shutil.copy(other / CELL / name, run / CELL / name)
     result = make_result(RunFolder(run)).document()
-    said = [reason["actual"] for reason in result["reasons"] if reason["check"] == "every packet is accounted for"]
+    said = [reason["actual"] for reason in result["reasons"] if reason["id"] == "counts-agree"]
     counted = 300 if name == "packets.parquet" else 200
     assert said == [f"{counted}, by the {end}'s own counters" for end in ("talker", "listener")]
 

@@ -56,7 +56,7 @@ def loaded(path: Path, **parts: Any) -> Loaded:
 
 
 def told(found: Loaded, facts: dict[str, Any], machine: Machine | None = None) -> list[tuple[str, str]]:
-    return [(reason.check, reason.where) for reason in foreseen(found, machine or assumed_machine(), facts)]
+    return [(reason.id, reason.where) for reason in foreseen(found, machine or assumed_machine(), facts)]
 
 
 def test_a_tuned_machine_is_not_blamed_beforehand_for_what_is_not_known_yet(path: Path) -> None:
@@ -67,18 +67,18 @@ def test_a_tuned_machine_is_not_blamed_beforehand_for_what_is_not_known_yet(path
 def test_what_the_machine_is_is_reported_once_for_all_cells(path: Path) -> None:
     ordinary = FACTS | {"kernel": {"preempt_rt": False}}
     cells = loaded(path, matrix={"streams.control.size": ["64B", "128B"]})
-    assert told(cells, ordinary) == [("the kernel is PREEMPT_RT", "sensor, ecu")]
-    off = {"off": {"the kernel is PREEMPT_RT": "bridges are compared"}}
+    assert told(cells, ordinary) == [("preempt-rt", "sensor, ecu")]
+    off = {"off": {"preempt-rt": "bridges are compared"}}
     assert told(loaded(path, trust=off), ordinary) == []
 
 
 def test_agents_that_are_not_pinned_run_where_programs_run(path: Path) -> None:
     (found,) = told(loaded(path, tuning={"ecu": PINNED["tuning"]["ecu"]}), FACTS)
-    assert found == ("the agents' CPUs are isolated", "talk on sensor")
+    assert found == ("cpus-isolated", "talk on sensor")
 
 
 def test_a_period_in_step_with_the_vm_hosts_tick_is_reported(path: Path) -> None:
-    tick = ("the streams are out of step with the timer tick", "stream control, ecu")
+    tick = ("timer-tick", "stream control, ecu")
     assert told(loaded(path, **TO_GUEST), FACTS) == [tick]
     apart = TO_GUEST | {"streams": {"control": TO_GUEST["streams"]["control"] | {"period": "4093us"}}}
     assert told(loaded(path, **apart), FACTS) == []
@@ -88,7 +88,7 @@ def test_a_period_in_step_with_the_vm_hosts_tick_is_reported(path: Path) -> None
 
 def test_a_card_of_the_scenario_is_judged_but_for_what_the_test_bed_sets_up(path: Path) -> None:
     cards = {"enp1s0": RESTING, "enp9s0": RESTING}
-    assert told(loaded(path, **CABLE), FACTS | {"interfaces": cards}) == [("links do not sleep", "sensor.enp1s0")]
+    assert told(loaded(path, **CABLE), FACTS | {"interfaces": cards}) == [("eee-off", "sensor.enp1s0")]
     assert told(loaded(path), FACTS | {"interfaces": {"eth0": RESTING}}) == []
 
 

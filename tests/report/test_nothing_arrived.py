@@ -70,7 +70,7 @@ def test_the_terminal_and_markdown_say_how_many_were_lost(lost: tuple[Path, dict
 
 def test_the_page_and_the_figures_have_its_rows(lost: tuple[Path, dict[str, Any]]) -> None:
     run, result = lost
-    expected = sum("packets arrived" in {one["check"] for one in _of(result, cell)} for cell in ALL)
+    expected = sum("packets-arrived" in {one["id"] for one in _of(result, cell)} for cell in ALL)
     page = write_report(run, formats=()).read_text()
     summary = page.split('<section id="summary">')[1]
     assert summary.count(f">{SAID}<") == len(METRICS) * expected
@@ -81,7 +81,7 @@ def test_the_page_and_the_figures_have_its_rows(lost: tuple[Path, dict[str, Any]
 
 def test_its_cell_is_untrusted_and_fails_in_junit(lost: tuple[Path, dict[str, Any]]) -> None:
     _, result = lost
-    (reason,) = (one for one in _of(result, IDLE) if one["check"] == "packets arrived")
+    (reason,) = (one for one in _of(result, IDLE) if one["id"] == "packets-arrived")
     assert reason["where"] == "loads=none/r1: stream control"
     root = ET.fromstring(result_junit(typed(result)))
     suite = next(one for one in root if one.get("name") == "first: loads=none/r1")
@@ -91,7 +91,7 @@ def test_its_cell_is_untrusted_and_fails_in_junit(lost: tuple[Path, dict[str, An
 
 def test_a_stream_that_lost_only_some_says_nothing_of_it(new_run: Callable[..., Path]) -> None:
     result = lose(new_run(), ())
-    assert "packets arrived" not in {one["check"] for one in result["reasons"]}
+    assert "packets-arrived" not in {one["id"] for one in result["reasons"]}
 
 
 def _of(result: dict[str, Any], cell: tuple[str, int]) -> list[dict[str, Any]]:

@@ -129,7 +129,7 @@ def test_a_ping_that_the_kernel_does_not_stamp_is_whole_but_for_the_stages(measu
     assert [one["to"] for one in worst] == ["wake", "submit", "rx_user", "answer_submit", "answered"]
     assert sum(one["ns"] for one in worst) == cell["streams"]["rr"]["metrics"]["round_trip"]["max"]
     assert "without the kernel's timestamps" in cell["streams"]["rr"]["probe"]["told"]
-    assert "timestamps are complete" not in {reason["check"] for reason in result_folder.result()["reasons"]}
+    assert "timestamps-there" not in {reason["id"] for reason in result_folder.result()["reasons"]}
 
 
 def test_streams_and_probes_are_measured_side_by_side(measure: Measure) -> None:
@@ -235,5 +235,5 @@ def test_nothing_of_a_probe_makes_its_cell_untrusted(measure: Measure, transport
     assert cell["status"] == "ok"
     assert cell["verdict"] != "untrusted", folder.result()["reasons"]
     assert cell["streams"]["rr"]["counts"]["answered"] == 200
-    ours = {"every packet is accounted for", "timestamps match their packets", "recordings are complete"}
-    assert not ours & {reason["check"] for reason in folder.result()["reasons"]}
+    ours = {"counts-agree", "timestamps-matched", "recordings-whole"}
+    assert not ours & {reason["id"] for reason in folder.result()["reasons"]}

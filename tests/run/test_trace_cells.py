@@ -161,4 +161,4 @@ def test_lost_events_are_counted_and_what_they_would_tell_is_not_guessed(measure
     assert told["untold"] > 100
     assert told["n"] == told["told"] + told["awake"] + told["untold"]
     assert cell["verdict"] != "trusted"
-    assert "the trace is complete" in {reason["check"] for reason in run.result()["reasons"]}
+    assert "trace-whole" in {reason["id"] for reason in run.result()["reasons"]}

@@ -70,10 +70,10 @@ def test_a_probe_or_a_load_that_is_rejected_fails_its_cell_and_names_the_port(
 def test_of_a_stream_that_is_rejected_the_errno_and_the_port_are_named(walled: Place) -> None:
     ended = walled.latlab("run", walled.scenario(**PLACES | {"streams": STREAMS}), "--json")
     assert ended.status == 4
-    reasons = {reason["check"]: reason for reason in ended.document["reasons"]}
-    rejected = reasons["no packet was rejected"]
+    reasons = {reason["id"]: reason for reason in ended.document["reasons"]}
+    rejected = reasons["icmp-rejected"]
     assert re.fullmatch(r"at least [1-9]\d* packets: No route to host \(113\)", rejected["actual"])
     (stream,) = ended.document["cells"][0]["streams"].values()
     assert (stream["counts"]["sent"], stream["counts"]["send_errors"]) == (500, 0)
     assert rejected["remedy"].startswith("a firewall rejects UDP port 5557 of me: allow it there")
-    assert "that the firewall on me accepts UDP port 5557 of me" in reasons["packets arrived"]["remedy"]
+    assert "that the firewall on me accepts UDP port 5557 of me" in reasons["packets-arrived"]["remedy"]

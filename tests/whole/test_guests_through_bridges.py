@@ -103,7 +103,7 @@ def test_the_streams_packets_were_redirected_by_the_xdp_bridge_and_none_were_dro
     counts = re.search(r"frames redirected (\d+), passed \d+, dropped 0;", found["detail"])
     assert counts and int(counts[1]) >= len(STREAMS) * PACKETS, found["detail"]
     reasons = read(run.folder / "result.json")["reasons"]
-    assert reasons and not [reason for reason in reasons if "XDP" in reason["check"]]
+    assert reasons and not [reason for reason in reasons if "xdp" in reason["id"]]
 
 
 @pytest.mark.parametrize("bridge", TITLES)

@@ -32,11 +32,7 @@ def killed_in(place: Place, number: int) -> list[str]:
 
 def killed_reasons(ended: Ended) -> set[tuple[str, str]]:
     """(where, actual) of what is said of cells that did not run to their end."""
-    return {
-        (reason["where"], reason["actual"])
-        for reason in ended.document["reasons"]
-        if reason["check"] == "the cell ran to its end"
-    }
+    return {(reason["where"], reason["actual"]) for reason in ended.document["reasons"] if reason["id"] == "cell-ended"}
 
 
 def test_a_run_killed_in_its_first_cell_shows_what_that_measured_and_that_the_second_never_ran(place: Place) -> None:

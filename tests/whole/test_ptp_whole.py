@@ -59,7 +59,7 @@ def ptp_of(folder: Path) -> dict[str, Any]:
 def reasons(folder: Path) -> dict[tuple[str, str], str]:
     """What was found, by the check and the place in the cell: a port."""
     found = read(folder / "result.json")["reasons"]
-    return {(one["check"], one["where"].rpartition(": ")[2]): one["actual"] for one in found}
+    return {(one["id"], one["where"].rpartition(": ")[2]): one["actual"] for one in found}
 
 
 @pytest.mark.alone
@@ -101,8 +101,8 @@ def test_a_master_that_falls_silent_makes_the_cell_suspect_and_says_since_when(p
     assert (spell["why"], spell["to_ns"]) == ("no Sync was received", None)
     said = reasons(folder)
     since = duration(spell["from_ns"])
-    assert said["PTP was locked", "ecu.eth0"] == f"no Sync was received: {since} after the first reading, until the end"
-    of_master = said["PTP was locked", "sensor.eth0"]
+    assert said["ptp-locked", "ecu.eth0"] == f"no Sync was received: {since} after the first reading, until the end"
+    of_master = said["ptp-locked", "sensor.eth0"]
     assert of_master.startswith("ptp4l did not answer: ") and of_master.endswith(", until the end")
 
 

@@ -16,7 +16,7 @@ from support.analysis.packets import cell_document, packet_table, recorded_cell,
 from support.results import partial
 
 Case = tuple[str, str, Evidence, str, str]
-"""A rule, its severity, evidence that breaks it, and words of where it is broken and of what is there."""
+"""A rule's id, its severity, evidence that breaks it, and words of where it is broken and of what is there."""
 
 MS = 1_000_000
 ROW = {"wake_due": 0, "wake": 5, "tx_sched": 8, "tx_soft": 10, "rx_soft": 100, "rx_user": 120}

@@ -42,7 +42,7 @@ def on_cpus(cpus: list[int], **cores: int) -> list[dict[str, Any]]:
 
 CPUS: list[Case] = [
     (
-        "realtime threads were not throttled",
+        "rt-throttled",
         "suspect",
         on_ecu(
             {"scheduler": {"fair_servers": {"1": {"runtime_ns": 50_000_000, "period_ns": 10**9}}}}
@@ -56,28 +56,28 @@ CPUS: list[Case] = [
         "CPU 1 (listen on ecu) was never idle; 50 ms of each 1 s are reserved for ordinary threads",
     ),
     (
-        "no CPU was in a deep idle state",
+        "deep-idle",
         "suspect",
         on_ecu(sleeping(0), sleeping(1_500_000)),
         "ecu",
         "CPU 1: C6, 133 µs to wake from",
     ),
     (
-        "the CPUs' frequencies are fixed",
+        "cpu-frequency",
         "suspect",
         on_ecu(every_cpu(governor="schedutil", minimum_khz=800_000, maximum_khz=3_400_000)),
         "ecu (late: control)",
         "CPU 1: governor schedutil, 0.8 to 3.4 GHz",
     ),
     (
-        "the CPUs' frequencies are fixed",
+        "cpu-frequency",
         "suspect",
         on_ecu(every_cpu(governor="performance"), every_cpu(governor="powersave")),
         "ecu",
         "CPU 1: governor performance before, governor powersave after",
     ),
     (
-        "sibling threads are quiet",
+        "siblings-quiet",
         "suspect",
         on_ecu(
             {"cpu": {"cpus": {"1": {"siblings": [1, 3]}, "3": {"idle_ns": 0, "iowait_ns": 0}}}},
@@ -87,35 +87,35 @@ CPUS: list[Case] = [
         "CPU 3 busy for 75%",
     ),
     (
-        "halt polling is off",
+        "halt-polling",
         "suspect",
         on_ecu({"machine": {"kvm_halt_poll_ns": 200_000}}, streams=to_guest(), guests=[guest()]),
         "ecu (late: control)",
         "up to 200 µs",
     ),
     (
-        "virtual CPUs run on different CPUs",
+        "vcpus-apart",
         "suspect",
         on_ecu(merged(ISOLATED, TWO_VCPUS), guests=[guest()]),
         "ecu, CPU 0/KVM, CPU 1/KVM",
         "all on CPU 2",
     ),
     (
-        "PTP has separate CPUs",
+        "ptp-cpus",
         "suspect",
         on_ecu(threads(**{"ptp4l.1_ptp4l": thread(cpus=[0, 1], priority=0)})),
         "ecu, ptp4l",
         "an ordinary thread on CPU 1, too",
     ),
     (
-        "measured threads stay on one kind of core",
+        "core-kinds",
         "suspect",
         on_ecu(BIG_LITTLE, agents=on_cpus([0, 1, 2, 3], cpu0=10, cpu1=20, cpu2=90)),
         "listen on ecu",
         "25% of its records on Cortex-A53 (CPUs 0-1), 75% of its records on Cortex-A72 (CPUs 2-3)",
     ),
     (
-        "measured threads stay on one kind of core",
+        "core-kinds",
         "suspect",
         on_ecu(
             merged(BIG_LITTLE, threads(**{"qemu-system-aarch64.1_CPU_0__KVM": thread(cpus=[0, 1, 2, 3], last_cpu=0)})),
@@ -126,7 +126,7 @@ CPUS: list[Case] = [
         "it may run on Cortex-A53 (CPUs 0-1) and Cortex-A72 (CPUs 2-3); it was on both",
     ),
     (
-        "measured threads run on the larger cores",
+        "smaller-core",
         "suspect",
         on_ecu(BIG_LITTLE, agents=on_cpus([1, 2], cpu1=120)),
         "listen on ecu",
@@ -135,35 +135,35 @@ CPUS: list[Case] = [
 ]
 CARDS: list[Case] = [
     (
-        "interrupts run on separate CPUs",
+        "irq-cpus",
         "suspect",
         on_ecu(card(), {"interrupts": {"irqs": {"126": {"cpu_counts": {"1": 9_100, "2": 3}}}}}),
         "ecu.eth0 (late: control)",
         "interrupt 126 came 9000 times on CPU 1",
     ),
     (
-        "interrupts stayed on their CPUs",
+        "irq-moved",
         "suspect",
         on_ecu(card(), {"interrupts": {"irqs": {"126": {"affinity": [0, 1, 2, 3]}}}}),
         "ecu.eth0, interrupt 126",
         "CPUs 0-3 afterwards",
     ),
     (
-        "interrupts stayed on their CPUs",
+        "irq-moved",
         "suspect",
         on_ecu(card(), card(irqs=[130])),
         "ecu.eth0",
         "130 afterwards",
     ),
     (
-        "interrupts are not moved",
+        "irqbalance",
         "suspect",
         on_ecu(merged(card(), {"processes": {"irqbalance": True}})),
         "ecu (late: control)",
         "irqbalance runs",
     ),
     (
-        "coalescing is small compared with the latency",
+        "irq-coalescing",
         "suspect",
         on_ecu(
             card(coalescing={"rx_us": 50}, statistics={"rx_packets": 0}),
@@ -173,21 +173,21 @@ CARDS: list[Case] = [
         "interrupts wait for 50 µs",
     ),
     (
-        "links do not sleep",
+        "eee-off",
         "suspect",
         on_ecu(card(energy_efficient_ethernet={"enabled": True, "active": True})),
         "ecu.eth0",
         "in force",
     ),
     (
-        "links stayed up",
+        "link-up",
         "suspect",
         on_ecu(card(carrier_changes=3), card(carrier_changes=5)),
         "ecu.eth0",
         "it changed 2 times",
     ),
     (
-        "network cards gave every timestamp",
+        "card-timestamps",
         "suspect",
         on_ecu(
             card(driver_statistics={"tx_hwtstamp_skipped": 2, "tx_hwtstamp_timeouts": 0, "rx_packets": 7}),
@@ -199,14 +199,14 @@ CARDS: list[Case] = [
 ]
 MACHINE: list[Case] = [
     (
-        "the streams are out of step with the timer tick",
+        "timer-tick",
         "suspect",
         on_ecu({"clock": {"tick_ns": 4_000_000}}, streams=to_guest(period_ns=1_000_000), guests=[guest()]),
         "stream control, ecu",
         "1 ms",
     ),
     (
-        "the agents' memory is locked",
+        "memory-locked",
         "suspect",
         on_ecu(
             {},
@@ -216,14 +216,14 @@ MACHINE: list[Case] = [
         "not locked",
     ),
     (
-        "nothing was swapped",
+        "swapping",
         "suspect",
         on_ecu({"memory": {"swapped_in_pages": 10}}, {"memory": {"swapped_in_pages": 17}}),
         "ecu (late: control)",
         "7 pages",
     ),
     (
-        "no memory was moved",
+        "memory-moved",
         "suspect",
         on_ecu(
             {"memory": {"compaction_stalls": 1, "huge_pages_collapsed": 5}},
@@ -233,7 +233,7 @@ MACHINE: list[Case] = [
         "3 huge pages collapsed from small ones",
     ),
     (
-        "guests keep their memory",
+        "guest-memory",
         "suspect",
         replace(
             on_ecu({}, guests=[guest()]),
@@ -244,7 +244,7 @@ MACHINE: list[Case] = [
         "256 afterwards",
     ),
     (
-        "guests keep their memory",
+        "guest-memory",
         "suspect",
         replace(
             on_ecu({}, streams=to_guest(), guests=[guest()]),
@@ -254,28 +254,28 @@ MACHINE: list[Case] = [
         "virtio_balloon",
     ),
     (
-        "the clock source is fast",
+        "clock-source",
         "suspect",
         on_ecu({"clock": {"source": "hpet"}}),
         "ecu",
         "hpet",
     ),
     (
-        "the clock source is fast",
+        "clock-source",
         "suspect",
         on_ecu({"clock": {"source": "tsc"}}, {"clock": {"source": "hpet"}}),
         "ecu",
         "hpet afterwards",
     ),
     (
-        "clocks kept their rates",
+        "clock-slewed",
         "suspect",
         replace(GOOD, clocks={"listener-ecu": clocks(steered_ns=(0, 0, 50_000))}),
         "listener-ecu",
         "it changed by 50 ppm",
     ),
     (
-        "the kernels logged no problem",
+        "kernel-complaints",
         "suspect",
         on_ecu(
             {"kernel": {"complaints": {"soft_lockup": 1, "rcu_stall": 0}}},

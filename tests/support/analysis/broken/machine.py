@@ -8,7 +8,7 @@ from support.analysis.evidence import GOOD, MS, ROW, Case, agents, evidence, fac
 
 BROKEN: list[Case] = [
     (
-        "launch times are honoured",
+        "launches-honoured",
         "untrusted",
         replace(
             evidence(streams=launched(lead_ns=100)),
@@ -18,28 +18,28 @@ BROKEN: list[Case] = [
         "fq",
     ),
     (
-        "the talker is punctual",
+        "talker-punctual",
         "suspect",
         evidence([{**ROW, "wake": 1001}] * 10),
         "control.wakeup",
         "max 1.001 µs (sequence 0)",
     ),
     (
-        "the talker is punctual",
+        "talker-punctual",
         "suspect",
         evidence([ROW] * 399 + [{**ROW, "wake": 6023}], streams=stream_of(400), agents=agents(talked(400))),
         "control.wakeup",
         "max 6.023 µs (sequence 399)",
     ),
     (
-        "the talker is punctual",
+        "talker-punctual",
         "suspect",
         evidence([{**ROW, "wake": 1500}] * 400, streams=stream_of(400), agents=agents(talked(400))),
         "control.wakeup",
         "max 1.5 µs (sequence 0), p99 1.5 µs",
     ),
     (
-        "packets leave within a period",
+        "queue-drains",
         "suspect",
         evidence([{**ROW, "tx_soft": 1006, "rx_soft": 1100, "rx_user": 1120}] * 10),
         "control.lateness",
@@ -47,35 +47,35 @@ BROKEN: list[Case] = [
         "woke within 5 ns",
     ),
     (
-        "realtime settings are in force",
+        "rt-settings",
         "suspect",
         evidence(agents=[{**agents()[0], "ready": {"realtime": {"problems": ["no /dev/cpu_dma_latency"]}}}]),
         "talk on sensor",
         "no /dev/cpu_dma_latency",
     ),
     (
-        "the tuning is in force",
+        "tuning-in-force",
         "suspect",
         evidence(steps=[step(ok=False, why="failed: Operation not permitted")]),
         "ecu: give the vCPU SCHED_FIFO 1",
         "failed: Operation not permitted",
     ),
     (
-        "the tuning is in force",
+        "tuning-in-force",
         "suspect",
         evidence(rechecks=[step(ok=False, actual="SCHED_OTHER 0")]),
         "ecu: give the vCPU SCHED_FIFO 1",
         "SCHED_OTHER 0 at the end",
     ),
     (
-        "realtime threads were not throttled",
+        "rt-throttled",
         "suspect",
         replace(GOOD, facts_after={"ecu": facts(throttled=1, taken_tai_ns=10**9)}),
         "ecu",
         "during the cell",
     ),
     (
-        "realtime threads were not throttled",
+        "rt-throttled",
         "suspect",
         replace(
             GOOD,
@@ -86,21 +86,21 @@ BROKEN: list[Case] = [
         "since boot",
     ),
     (
-        "no CPU time was stolen",
+        "cpu-stolen",
         "suspect",
         replace(GOOD, facts_after={"ecu": facts(steal_ns=30 * MS, taken_tai_ns=2 * 10**9)}),
         "ecu",
         "1.5%",
     ),
     (
-        "the kernel is PREEMPT_RT",
+        "preempt-rt",
         "suspect",
         replace(GOOD, facts_before={"sensor": facts(preempt_rt=False), "ecu": facts(preempt_rt=False)}),
         "sensor, ecu",
         "6.12.0-rt",
     ),
     (
-        "the agents' CPUs are isolated",
+        "cpus-isolated",
         "suspect",
         replace(GOOD, facts_before={"sensor": facts(), "ecu": facts(isolated=(2, 3))}),
         "listen on ecu",
