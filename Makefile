@@ -28,7 +28,7 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := build
 
 VENV := .venv
-BENCHES := latency_sockperf round_trip_sockperf round_trip_netperf latency_ddsperf wakeup_cyclictest highest_rate packet_table xdp_bridge lab_overhead board_times architectures gate_effects trace_overhead live_overhead trigger_overhead stage_programs watch_rate watch_sample watch_peers
+BENCHES := latency_sockperf round_trip_sockperf round_trip_netperf latency_ddsperf wakeup_cyclictest highest_rate packet_table xdp_bridge lab_overhead board_times architectures gate_effects trace_overhead live_overhead trigger_overhead stage_programs watch_rate watch_sample watch_peers start_up
 # Tests run side by side, a file at a time; how many lanes there are, and who has which CPU: tests/support/suite/lanes.py.
 LANES := --numprocesses auto --dist loadfile --no-loadscope-reorder
 SECONDS_EACH := 60

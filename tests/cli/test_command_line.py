@@ -25,6 +25,15 @@ def test_nothing_heavy_is_imported_before_a_verb_runs() -> None:
     assert found.stdout.split() == []
 
 
+@pytest.mark.slow
+def test_a_scenario_is_validated_without_what_reads_recordings() -> None:
+    """pyarrow takes 30 MB."""
+    told = "import sys; from latlab.cli import main; sys.argv = ['latlab', 'validate', 'first']; code = None"
+    told += "\ntry: main()\nexcept SystemExit as ended: code = ended.code\nprint(code, 'pyarrow' in sys.modules)"
+    found = subprocess.run([sys.executable, "-c", told], check=True, capture_output=True, text=True, timeout=600)
+    assert found.stdout.splitlines()[-1] == "0 False"
+
+
 @pytest.mark.parametrize("path", sorted(HOME.glob("*.py")), ids=lambda path: path.stem)
 def test_what_a_verb_needs_is_imported_in_the_verb(path: Path) -> None:
     """At the top of its module a verb has the command line's own parts, and the model's."""

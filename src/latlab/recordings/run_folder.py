@@ -25,7 +25,6 @@ from pydantic import ValidationError
 from latlab.model.errors import SAID, LabError, UsageError, as_system_error, check_is_file, file_remedy
 from latlab.model.facts import Facts
 from latlab.model.part import Document, Failure
-from latlab.recordings.arrow import read_recording
 from latlab.recordings.cell import RecordedCell
 from latlab.recordings.run import RUN_FORMAT, RecordedRun
 
@@ -228,6 +227,9 @@ class CellFolder:
 
     def clocks(self) -> dict[str, pl.DataFrame]:
         """{`talker-HOST` or `listener-HOST`: its clocks table}, for every agent that recorded one."""
+        # pyarrow takes 30 MB, and most commands read no recording.
+        from latlab.recordings.arrow import read_recording
+
         return {
             path.name.removesuffix(".clocks.arrow"): read_recording(path, "clocks").table
             for path in sorted(self.path.glob("*.clocks.arrow"))
