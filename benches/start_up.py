@@ -55,10 +55,12 @@ def checkout(than: str, scratch: Path) -> Path:
     """The folder of another state: itself, or the files of a revision in an empty one."""
     if (Path(than) / "src/latlab").is_dir():
         return Path(than).resolve()
-    packed = subprocess.run(["git", "-C", str(ROOT), "archive", than, "src"], capture_output=True)
+    archive = scratch / "src.tar"
+    command = ["git", "-C", str(ROOT), "archive", f"--output={archive}", than, "src"]
+    packed = subprocess.run(command, capture_output=True, text=True)
     if packed.returncode:
-        sys.exit(f"{than} is neither a checkout of latlab nor a revision: {packed.stderr.decode().strip()}")
-    subprocess.run(["tar", "--extract", "--directory", str(scratch)], input=packed.stdout, check=True)
+        sys.exit(f"{than} is neither a checkout of latlab nor a revision: {packed.stderr.strip()}")
+    subprocess.run(["tar", "--extract", f"--file={archive}", "--directory", str(scratch)], check=True)
     return scratch
 
 
