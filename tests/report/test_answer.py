@@ -21,6 +21,7 @@ from latlab.report.answer import answer, next_commands
 from latlab.report.document import OneOf
 from latlab.report.html import render
 from latlab.report.terminal import print_answer
+from latlab.report.unmeasured import Unmeasured
 from latlab.result.places import listed
 from latlab.result.store import typed
 from support.report.compared import with_comparisons, write_figures_run
@@ -38,6 +39,13 @@ def printed(result: dict[str, Any], width: int = 100) -> list[str]:
 def compared(path: Path, medians: dict[str, Sequence[float]], **options: Any) -> dict[str, Any]:
     result: dict[str, Any] = json.loads((write_figures_run(path, medians, **options) / "result.json").read_text())
     return with_comparisons(result)
+
+
+def test_a_failed_cell_has_its_reason_without_the_lines_of_a_log() -> None:
+    what, log = "`ptp --once` expected 'locked'", "\n  the last lines of its log, ptp4l.log:\n    rms 4496940"
+    failed = Unmeasured(("loads none",), "failed", what + log, "ecu", "its whole output is in ptp4l.log")
+    assert failed.short(3) == f"loads none: failed: ecu: {what} (its whole output is in ptp4l.log)"
+    assert failed.text == f"loads none: failed: ecu: {what}{log} (its whole output is in ptp4l.log)"
 
 
 def test_in_a_log_no_sentence_is_broken(matrix: dict[str, Any]) -> None:

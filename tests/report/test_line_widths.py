@@ -137,6 +137,18 @@ def test_a_command_in_backticks_stays_in_one_piece_where_a_line_has_room_for_it(
     assert max(map(len, folded(f"it is missing ({command})", 30))) <= 30
 
 
+def test_what_has_lines_of_a_log_keeps_them() -> None:
+    error = "it did not lock\n  the last lines of its log, ptp4l.log:\n    rms 4496940 max 6824087 (it is in ptp4l.log)"
+    assert folded(error, 100) == error.split("\n")
+    assert folded(error, 40, indent=2) == [
+        "  it did not lock",
+        "    the last lines of its log,",
+        "      ptp4l.log:",
+        "      rms 4496940 max 6824087 (it is in",
+        "        ptp4l.log)",
+    ]
+
+
 def test_an_error_is_folded_on_a_terminal_only(capsys: pytest.CaptureFixture[str]) -> None:
     from latlab.cli.output import print_error
 

@@ -13,8 +13,11 @@ _KEPT: Final = "\0"
 
 def folded(line: str, width: int, *, indent: int = 0) -> list[str]:
     """The lines of a sentence, its continuation indented. A path or another word that is wider stays in one piece, and
-    so does a command in backticks that a line has room for.
+    so does a command in backticks that a line has room for. Where it has line breaks, as an error with the last lines
+    of a log has, each of its lines is folded by itself.
     """
+    if "\n" in line:
+        return [piece for one in line.splitlines() for piece in folded(one, width, indent=indent)]
     words = line.lstrip()
     before = " " * (len(line) - len(words) + indent)
     room = width - len(before) - 2

@@ -23,19 +23,20 @@ class Unmeasured:
 
     @property
     def text(self) -> str:
-        """It in one line: which cells, what, where, and what to do."""
-        return self._text(self.cells)
+        """Which cells, what, where, and what to do, with the lines of logs."""
+        return self._text(self.cells, self.what)
 
     def short(self, most: int) -> str:
-        """The same; of more than so many cells the first, and how many more there are."""
-        if len(self.cells) <= most:
-            return self.text
-        return self._text((*self.cells[: most - 1], f"{len(self.cells) - most + 1} more"))
+        """It without the lines of logs; of more than so many cells the first, and how many more there are."""
+        cells = self.cells
+        if len(cells) > most:
+            cells = (*cells[: most - 1], f"{len(cells) - most + 1} more")
+        return self._text(cells, self.what.partition("\n")[0])
 
-    def _text(self, cells: tuple[str, ...]) -> str:
+    def _text(self, cells: tuple[str, ...], what: str) -> str:
         where = f"{self.where}: " if self.where else ""
         remedy = f" ({self.remedy})" if self.remedy else ""
-        return f"{'; '.join(cells)}: {self.status}: {where}{self.what}{remedy}"
+        return f"{'; '.join(cells)}: {self.status}: {where}{what}{remedy}"
 
 
 def unavailable(result: Result) -> list[Unmeasured]:
