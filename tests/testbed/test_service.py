@@ -43,6 +43,19 @@ def test_what_has_ended_is_called_by_its_own_name(argv: Argv, tmp_path: Path) ->
         asyncio.run(session())
 
 
+def test_what_does_not_get_ready_says_what_to_do_and_where_its_output_is(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    ready = Check(("echo", "SLAVE"), expected="locked", within_ms=100, remedy="see ptp4l's log")
+
+    async def session() -> None:
+        async with TestBed("t1", {MACHINE: LocalMachine(MACHINE)}) as bed:
+            await bed.apply([Service(MACHINE, "run ptp4l", ("sleep", "100"), str(log), ready=ready)])
+
+    with pytest.raises(LabError, match=r"run ptp4l: `echo SLAVE` expected 'locked' within 0\.1 s") as raised:
+        asyncio.run(session())
+    assert raised.value.remedy == f"see ptp4l's log; its whole output is in {log}"
+
+
 def test_a_shell_that_cannot_become_it_is_called_by_its_name_and_says_so(tmp_path: Path) -> None:
     argv = with_descriptors(Plug(netdev=None, fds=((5, "/nowhere/tap"),)), ("qemu-system-x86_64",))
 

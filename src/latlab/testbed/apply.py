@@ -609,7 +609,7 @@ class RunningService:
             f"{self._service.title}: `{read}` expected {check.expected!r} {within}, actual {actual!r}"
             + self._last_words(),
             where=self._host.name,
-            remedy=self._remedy(),
+            remedy="; ".join(filter(None, (check.remedy, self._remedy()))),
         )
 
     async def end(self) -> bool:
