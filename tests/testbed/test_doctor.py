@@ -91,6 +91,13 @@ def test_whether_the_kernel_takes_bpf_programs_is_tried_and_nothing_stays(
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.skipif(not Path(KERNEL_TYPES).exists(), reason="this kernel has no BTF, so no BPF program is loaded")
+def test_on_a_machine_without_the_folder_it_is_tried_in_the_nearest_one_above(tmp_path: Path) -> None:
+    there = str(tmp_path / "var" / "lib")
+    assert asyncio.run(no_programs(Limited((), is_far=True), str(find_agent()), there)) == ""
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_kernel_that_takes_no_bpf_programs_is_named_with_what_it_cannot_do(monkeypatch: pytest.MonkeyPatch) -> None:
     async def refused(*_: object) -> str:
         return "this kernel is locked down"

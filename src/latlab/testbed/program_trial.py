@@ -24,7 +24,9 @@ FOLDER: Final = "/var/lib"
 
 _TRY: Final = r"""
 umask 077
-folder=$(mktemp -d "$1/latlab-doctor-XXXXXX") || exit
+there=$1
+until [ -d "${there:=/}" ]; do there=${there%/*}; done
+folder=$(mktemp -d "$there/latlab-doctor-XXXXXX") || exit
 trap 'rm -rf "$folder"' EXIT
 cd "$folder" || exit
 agent=$3
@@ -68,7 +70,7 @@ async def no_programs(host: Host, agent: str, folder: str) -> str:
     """Why the host's kernel takes no BPF programs; empty: it takes them.
 
     agent: the path of one that runs there. On a machine whose files are not here it is a path here: the program is
-    copied into a new folder in `folder` there. What is made in `folder` is removed again.
+    copied into a new folder in `folder` there, or in the nearest folder above it that is there. That one is removed.
     """
     is_copied = not host.files_are_here
     packed = gzip.compress(agent_copy(Path(agent)), compresslevel=6) if is_copied else None
