@@ -41,6 +41,17 @@ def check(lines: Sequence[str], width: int, texts: Sequence[str]) -> None:
         assert any(text in line for line in lines) if short else " ".join(text.split()) in flowing, text
 
 
+def test_a_group_of_one_narrow_column_has_room_for_its_title() -> None:
+    groups = [Group("idle", 0, 2), Group("flood-down", 2, 1)]
+    table = Table(("p50", "max", "max", "lost"), [("1", "2", "3", "0")], range(4), groups=groups)
+    assert [str(line) for line in table_lines(table, 40, 40)] == [
+        "  idle    flood-down",
+        "p50  max         max  lost",
+        "──────────────────────────",
+        "  1    2           3     0",
+    ]
+
+
 @pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize(("names", "figures", "sentences"), list(product((1, 4), (0, 3, 9), (0, 1, 2))))
 def test_a_table_of_any_shape_is_shown_whole(names: int, figures: int, sentences: int, width: int) -> None:

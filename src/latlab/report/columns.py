@@ -67,8 +67,9 @@ def table_lines(table: Table, width: int, sentences: int) -> Iterator[Text]:
     """
     if not table.rows:
         return
-    if sum(widths(table)) - GAP <= width:
-        yield from _laid_out(table, width, sentences, [[heading] for heading in table.headings])
+    roomy = _with_room_for_groups(table)
+    if sum(widths(roomy)) - GAP <= width:
+        yield from _laid_out(roomy, width, sentences, [[heading] for heading in roomy.headings])
         return
     flat = _without_groups(table)
     for above, below in _arrangements(flat):
@@ -77,6 +78,17 @@ def table_lines(table: Table, width: int, sentences: int) -> Iterator[Text]:
             return
     pieces = _pieces(flat, width)
     yield from _records(flat, width) if pieces is None else _one_below_the_other(pieces, width, sentences)
+
+
+def _with_room_for_groups(table: Table) -> Table:
+    """The table whose groups are as wide as their titles: by the heading of the last column of each."""
+    wide, headings = widths(table), list(table.headings)
+    for group in table.groups:
+        last = group.first + group.columns - 1
+        room = sum(wide[group.first : last + 1]) - GAP
+        if room < len(group.title):
+            headings[last] = headings[last].rjust(wide[last] - GAP + len(group.title) - room)
+    return replace(table, headings=headings)
 
 
 def _without_groups(table: Table) -> Table:
@@ -247,5 +259,5 @@ def _above(table: Table) -> str:
     for group in table.groups:
         begin = sum(wide[: group.first])
         room = sum(wide[group.first : group.first + group.columns]) - GAP
-        line = line.ljust(begin) + group.title[:room].center(room)
+        line = line.ljust(begin) + group.title.center(room)
     return line.rstrip()
