@@ -16,7 +16,7 @@ from recorded_runs import IMPORTS, NAMES, RUNS, analysed, differences, results
 @pytest.mark.parametrize("name", NAMES)
 def test_analysed_anew_a_recorded_run_has_the_figures_that_it_had(tmp_path: Path, name: str) -> None:
     assert list(differences(results()[name], analysed(name, tmp_path))) == [], (
-        "tools/recorded_runs.py says how to go on"
+        ".venv/bin/python tools/recorded_runs.py --help says how to go on"
     )
 
 
