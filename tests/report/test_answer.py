@@ -293,7 +293,10 @@ def test_a_metric_that_the_run_does_not_have_is_reported_and_the_others_are_show
     assert "latency = rx" in CliRunner().invoke(app, command).stdout, "none is left: those it usually shows"
 
 
-def test_all_sections_are_those_that_the_run_has_something_for(matrix_run: Path) -> None:
+def test_all_sections_are_those_that_the_run_has_something_for(
+    matrix_run: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("COLUMNS", raising=False)  # lines of a log are not folded
     said = CliRunner().invoke(app, ["show", str(matrix_run), "all"]).stdout
     assert "this run has no such section" not in said
     assert said.index(" · after warm-up · ") < said.index("\nVerdict: ")
