@@ -44,8 +44,8 @@ def without_macvtap(_: Machine) -> LabError | None:
         (lambda machine: lacking_tun(Site("t", machine=machine)), "tun"),
         (without_vhost, "vhost_net"),
         (without_macvtap, "macvtap"),
-        (lacking_iommu, "vfio-pci"),
-        (lacking_driver, "vfio-pci"),
+        (lacking_iommu, "vfio_pci"),
+        (lacking_driver, "vfio_pci"),
     ],
     ids=["tun", "vhost", "macvtap", "vfio", "its driver"],
 )
