@@ -95,7 +95,8 @@ def test_a_qdisc_without_any_time_to_spare_misses_every_launch(hosts: Hosts) -> 
 
 def test_a_deadline_lets_packets_leave_at_once(hosts: Hosts) -> None:
     hosts.tc("sensor", f"{ETF} deadline_mode")
-    found = hosts.measure(Stream(launch_time=launched(200 * MS, deadline=True)))
+    # On a busy machine the emulated one may wait for a CPU for a fifth of a second.
+    found = hosts.measure(Stream(launch_time=launched(1_000 * MS, deadline=True)))
     assert_all_accounted_for(found)
     assert found.arrived.filter(pl.col("rx_soft_tai_ns") < pl.col("launch_tai_ns") - DELTA_NS).height > 0
 
