@@ -76,6 +76,9 @@ def test_each_bridge_is_listed_with_what_is_missing_there_for_it() -> None:
     assert found["bridge macvtap"].found == "missing: mknod, module macvtap"
     assert found["bridge macvtap"].remedy.endswith("a kernel with CONFIG_MACVTAP")
     assert found["bridge vfio"].found == "missing: module vfio_pci, module vfio_iommu_type1"
+    tools = "".join(f"tool={tool} /usr/bin/{tool}\n" for tool in KINDS["ovs"].tools)
+    switch = judged(f"{BOARD}module=tun\n{tools}")["bridge ovs"]
+    assert (switch.ok, switch.found, switch.remedy) == (True, "can be used, without module openvswitch", "")
 
 
 @pytest.mark.parametrize(

@@ -100,13 +100,14 @@ config=/boot/config-$(uname -r)
 class Use:
     """Something that a scenario may ask of a machine, and what that takes there.
 
-    kernel: module → the kernel's symbol. files: with what is to be done without them. functions: a network card with
-    virtual functions.
+    kernel: module → the kernel's symbol; optional: those that it can do without. files: with what is to be done without
+    them. functions: a network card with virtual functions.
     """
 
     name: str
     tools: tuple[str, ...] = ()
     kernel: Mapping[str, str] = field(default_factory=dict)
+    optional: Mapping[str, str] = field(default_factory=dict)
     files: Mapping[str, str] = field(default_factory=dict)
     functions: bool = False
 
@@ -120,9 +121,12 @@ USES: Final = (
     *(Use(f"{shaper.use} ({kind})", ("tc",), kernel_parts(f"sch_{kind}")) for kind, shaper in SHAPERS.items()),
     Use("VLANs", ("ip",), kernel_parts("8021q")),
     Use("PTP (clock.ptp)", ("ptp4l", "phc_ctl", "phc2sys")),
-    Use(OF_PROGRAMS, (), {}, {KERNEL_TYPES: WITH_TYPES}),
-    Use("guests", (), kernel_parts("vhost_net"), KVM | TUN),
-    *(Use(f"bridge {kind.name}", kind.tools, kind.kernel, functions=kind.takes_functions) for kind in KINDS.values()),
+    Use(OF_PROGRAMS, files={KERNEL_TYPES: WITH_TYPES}),
+    Use("guests", (), kernel_parts("vhost_net"), files=KVM | TUN),
+    *(
+        Use(f"bridge {kind.name}", kind.tools, kind.modules, kind.optional_modules, functions=kind.takes_functions)
+        for kind in KINDS.values()
+    ),
     Use("loads", LOAD_TOOLS),
     Use("probes", PROBE_TOOLS),
 )
@@ -189,10 +193,10 @@ async def doctor_there(destination: str, ssh_config: str | None = None) -> list[
 
 def question() -> tuple[str, ...]:
     """The command that is run on the machine."""
-    modules = dict.fromkeys(module for use in USES for module in use.kernel)
+    parts = {module: symbol for use in USES for module, symbol in {**use.kernel, **use.optional}.items()}
     files = dict.fromkeys(path for use in USES for path in use.files)
-    symbols = dict.fromkeys((SYMBOL, *(symbol for use in USES for symbol in use.kernel.values())))
-    words = (" ".join(_asked_tools()), " ".join(modules), " ".join(files), RECORDINGS, "|".join(symbols), COUNT_SRIOV)
+    symbols = dict.fromkeys((SYMBOL, *parts.values()))
+    words = (" ".join(_asked_tools()), " ".join(parts), " ".join(files), RECORDINGS, "|".join(symbols), COUNT_SRIOV)
     return ("sh", "-c", ASK, "sh", *words)
 
 
@@ -339,7 +343,9 @@ def _use(there: There, use: Use) -> DoctorFinding:
         found = f"unknown: whether the kernel has {', '.join(unknown)} cannot be read there"
         remedies.append("look into the configuration it was built with, or build it with CONFIG_IKCONFIG_PROC")
     else:
-        found = f"missing: {', '.join(missing)}" if missing else "can be used"
+        without = list(filter(None, (_not_in_kernel(there, *part) for part in use.optional.items())))
+        usable = f"can be used, without {', '.join(without)}" if without else "can be used"
+        found = f"missing: {', '.join(missing)}" if missing else usable
     is_there = None if missing or unknown else True
     return DoctorFinding("scenarios", use.name, is_there, found, "; ".join(dict.fromkeys(remedies)))
 
