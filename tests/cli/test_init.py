@@ -21,8 +21,8 @@ from latlab.cli import app
 from latlab.cli.init import DEFAULTS, QUESTIONS
 from latlab.model.errors import EXIT_OK, EXIT_USAGE
 from latlab.scenario import BRIDGES, Loaded, load_scenario, load_text
-from latlab.scenario.draft import DIRECTIONS, LOADS, Draft, DraftMachine, draft_text
-from support.cli import parse
+from latlab.scenario.draft import DIRECTIONS, LOADS, SENT, Draft, DraftMachine, draft_text
+from support.cli import parse, shown
 from support.suite.examples import examples
 
 LATLAB = Path(sys.executable).with_name("latlab")
@@ -95,6 +95,14 @@ def test_loads_on_one_host_have_their_keys_and_what_they_do() -> None:
     assert "  stress-ng: {kind: stress-ng, on: ecu, what: cpu}     # computes" in lines
 
 
+def test_the_question_and_the_help_name_every_load_that_can_be_chosen() -> None:
+    asked = {one.option: one.text for one in QUESTIONS}
+    helped = {entry.term.split()[0]: entry.text for _, entries in shown(("init",)).groups for entry in entries}
+    for kind in LOADS:
+        assert kind in asked["--load"] and kind in helped["--load"]
+        assert (kind in helped["--rate"]) == (kind in SENT)
+
+
 def test_options_stand_in_the_scenario() -> None:
     loaded = written(
         *("--bridge", "tap", "--bridge", "xdp", "--image", "debian-rt", "--direction", "up", "--period", "503us"),
@@ -148,7 +156,7 @@ def test_guests_on_one_uplink_change_their_bridge_together() -> None:
         (["--guests", "nine"], "--guests", "0 to 8"),
         (["--guests", "9"], "--guests", "0 to 8"),
         (["--direction", "left"], "--direction", "one of down, up, both"),
-        (["--load", "heavy"], "--load", "one of flood, iperf3, busy, stress-ng"),
+        (["--load", "heavy"], "--load", f"one of {', '.join(LOADS)}"),
         (["--load", "flood", "--rate", "fast"], "--rate", "is not a rate"),
         (["--rate", "5Mbit/s"], "--rate", "--load flood"),
         (["--repeat", "0"], "--repeat", "is too small"),

@@ -643,8 +643,9 @@ def test_a_timer_that_is_awake_before_its_instant_is_a_finding_and_in_no_statist
 
 
 def test_a_row_without_what_every_row_has_is_an_error_that_names_it(kept: Kept) -> None:
-    rows = packet_rows()["talker-sensor.sent"]
-    kept.path("talker-sensor.sent").write_bytes(recording_bytes("sent", [[(*rows[0][:7], None), *rows[1:]]]))
+    first, *others = packet_rows()["talker-sensor.sent"]
+    rows = [(*first[:7], None, *first[8:]), *others]
+    kept.path("talker-sensor.sent").write_bytes(recording_bytes("sent", [rows]))
     kept.folder.packets_path.unlink(missing_ok=True)
     with pytest.raises(LabError, match="late: a recording has rows without late"):
         build_packets(kept.folder)

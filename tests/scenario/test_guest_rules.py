@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from latlab.scenario import BRIDGES
+
 Said = Callable[[dict[str, Any]], list[str]]
 
 ECU = {"host": "ecu", "uplink": "eth0"}
@@ -173,7 +175,7 @@ FORMS: list[tuple[str, object, str]] = [
     ("device", "3b:00.0", "'3b:00.0' is not a PCI address; expected one such as 0000:3b:00.0"),
     ("kernel", "", "'' is not a path; expected the path of a file"),
     ("domain", "", "an empty text; expected text"),
-    ("bridge", "bridge", "'bridge' is not supported; expected user, tap, macvtap, xdp, ovs, ovs-afxdp, vf or vfio"),
+    ("bridge", "bridge", f"'bridge' is not supported; expected {', '.join(BRIDGES[:-1])} or {BRIDGES[-1]}"),
     ("uplink", "a/b", "the kernel refuses the interface name 'a/b'"),
     ("interface", "lo", "lo is every host's loopback"),
     ("memory", "127MiB", "127MiB is too small; expected 128MiB or more"),
@@ -185,9 +187,6 @@ FORMS: list[tuple[str, object, str]] = [
 ]
 
 
-BRIDGES = "(known: user, tap, macvtap, xdp, ovs, ovs-afxdp, vf, vfio)"
-
-
 @pytest.mark.parametrize(
     ("bridge", "meant"),
     [
@@ -197,7 +196,7 @@ BRIDGES = "(known: user, tap, macvtap, xdp, ovs, ovs-afxdp, vf, vfio)"
 )
 def test_of_a_misspelt_bridge_the_one_that_is_meant_is_reported(said: Said, bridge: str, meant: str) -> None:
     (line,) = said(guests(vm1=ECU | {"bridge": bridge}))
-    assert line == f"guests.vm1.bridge: '{bridge}' is not supported; expected {meant}? {BRIDGES}"
+    assert line == f"guests.vm1.bridge: '{bridge}' is not supported; expected {meant}? (known: {', '.join(BRIDGES)})"
 
 
 @pytest.mark.parametrize(("key", "value", "what"), FORMS, ids=[f"{key}-{value}" for key, value, _ in FORMS])

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from latlab.analysis.anomalies import CODE
 from latlab.model.errors import UsageError
-from latlab.recordings.packets import _COLUMNS as PACKET_COLUMNS
+from latlab.recordings.packets import PACKET_COLUMNS
 from latlab.synthetic import Description, Synthetic, generate
 from latlab.synthetic.description import (
     Drift,

@@ -66,7 +66,7 @@ _LAUNCH_ERRORS: Final = {3: 1, 4: 2}
 _DROPPED_LATE: Final = 3
 """`late` of a packet that its talker did not hand over: it woke for it, and never submitted it."""
 
-_COLUMNS: Final[dict[str, DTypeLike]] = {
+PACKET_COLUMNS: Final[dict[str, DTypeLike]] = {
     "stream": np.uint16,
     "sequence": np.uint64,
     **{one.column: np.int64 for one in timestamps.RECORDED},
@@ -78,6 +78,7 @@ _COLUMNS: Final[dict[str, DTypeLike]] = {
     "unknown": np.uint8,
     "warmup": np.bool_,
 }
+"""The packet table's columns, in their order: {name: type}."""
 
 _SENDING_UNKNOWN: Final = 1
 _ARRIVAL_UNKNOWN: Final = 2
@@ -262,7 +263,7 @@ class _Join:
         self.heard_until: dict[_Agent, int] = {}
         self.is_scheduled = all(map(has_schedule, slots.streams))
         # Zeroed memory is taken from the machine when it is written: a column that is not filled costs nothing.
-        self.columns = {name: PacketColumn(dtype, slots.total) for name, dtype in _COLUMNS.items()}
+        self.columns = {name: PacketColumn(dtype, slots.total) for name, dtype in PACKET_COLUMNS.items()}
         for name in _SENT_COLUMNS:
             self.columns[name].valid = self.columns["wake_tai_ns"].valid
         self.columns["submit_tai_ns"].valid = self.columns["send_error"].valid
@@ -512,7 +513,7 @@ class _Join:
         """The table. Every mask is let go as its column becomes a series."""
         for name in ("stream", "sequence", "warmup", "launch_error", "late", "unknown"):
             self.columns[name].valid = np.ones(self.slots.total, np.bool_)
-        return pl.DataFrame([self.columns.pop(name).series(name) for name in _COLUMNS])
+        return pl.DataFrame([self.columns.pop(name).series(name) for name in PACKET_COLUMNS])
 
 
 def _pieces(recording: Recording) -> Iterator[pl.DataFrame]:

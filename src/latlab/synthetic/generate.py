@@ -13,7 +13,9 @@ from latlab.analysis.anomalies.context import Context
 from latlab.analysis.frames import FrameSize
 from latlab.analysis.gate_port import GatePort
 from latlab.analysis.promise import GatedStream
+from latlab.model.timestamps import RECORDED
 from latlab.model.units import RATES
+from latlab.recordings.packets import PACKET_COLUMNS
 from latlab.synthetic.check import check
 from latlab.synthetic.clocks import comparison, offset_ns, ptp_series, steps
 from latlab.synthetic.description import Description, Duplicates, Losses, Throttling
@@ -117,7 +119,7 @@ def _table(description: Description, way: Way, lost: NDArray[np.bool_]) -> pl.Da
     order = way.arrival_order[~lost[way.arrival_order]]
     arrival = np.zeros(n, np.int64)
     arrival[order] = np.arange(len(order))
-    columns: dict[str, Any] = {
+    columns: dict[str, Any] = {one.column: absent for one in RECORDED} | {
         "stream": pl.Series(np.full(n, STREAM, np.uint16)),
         "sequence": pl.Series(np.arange(n, dtype=np.uint64)),
         "launch_tai_ns": pl.Series(way.launch),
@@ -138,7 +140,7 @@ def _table(description: Description, way: Way, lost: NDArray[np.bool_]) -> pl.Da
         "unknown": pl.Series(np.zeros(n, np.uint8)),
         "warmup": pl.Series(np.arange(n) < description.warmup),
     }
-    return pl.DataFrame({name: column.alias(name) for name, column in columns.items()})
+    return pl.DataFrame({name: columns[name].alias(name) for name in PACKET_COLUMNS})
 
 
 def _unless(values: Int64, lost: NDArray[np.bool_]) -> pl.Series:

@@ -8,6 +8,7 @@ from typing import Any
 import polars as pl
 
 from latlab.analysis.summary import summarise_cell
+from latlab.model.timestamps import RECORDED
 from latlab.recordings.cell import RecordedCell
 from latlab.result.types import Stream
 from support.results import partial
@@ -15,9 +16,7 @@ from support.results import partial
 SCHEMA: dict[str, Any] = {
     "stream": pl.UInt16,
     "sequence": pl.UInt64,
-    **{f"{name}_tai_ns": pl.Int64 for name in ("launch", "wake_due", "wake", "submit")},
-    **{f"{name}_tai_ns": pl.Int64 for name in ("tx_sched", "tx_soft", "tx_hard")},
-    **{f"{name}_tai_ns": pl.Int64 for name in ("rx_hard", "rx_soft", "rx_user")},
+    **{one.column: pl.Int64 for one in RECORDED},
     "arrival": pl.UInt64,
     "send_error": pl.Int32,
     "launch_error": pl.UInt8,
