@@ -28,7 +28,6 @@ from latlab.recordings.ptp_series import read_ptp
 from latlab.recordings.run_folder import CellFolder
 from latlab.result.types import Cell, Stream, StreamFound
 from latlab.scenario import Scenario, Trust
-from latlab.scenario.shaper_rules import leaf_of
 from latlab.scenario.shapers import Etf
 
 
@@ -118,7 +117,8 @@ def launches_of(cell: RecordedCell, scenario: Scenario | None) -> dict[str, Stre
 def _early_ns(stream: RecordedStream, scenario: Scenario | None) -> int | None:
     """The etf's delta: without a card that launches packets, they leave when it hands them over (tc-etf(8))."""
     port = f"{stream.talker}.{stream.port or stream.interface}"
-    etf = leaf_of(scenario.shapers.get(port), stream.priority or 0) if scenario else None
+    shaper = scenario.shapers.get(port) if scenario else None
+    etf = shaper.leaf(stream.priority or 0) if shaper else None
     return etf.delta if isinstance(etf, Etf) and not etf.offload and not etf.deadline else None
 
 

@@ -547,15 +547,20 @@ class Scenario(Part):
         return ptp.master_of(end, [segment.ends for segment in self.segments()]) if ptp else None
 
     @property
+    def schedules(self) -> Mapping[str, Taprio]:
+        """Interface → the schedule by which its gates open and close."""
+        return {at: shaper for at, shaper in self.shapers.items() if isinstance(shaper, Taprio)}
+
+    @property
     def cycle(self) -> int:
         """The least common multiple of the schedules' cycles, ns; 0 without any. Streams start at a multiple of it."""
-        cycles = [shaper.cycle for shaper in self.shapers.values() if isinstance(shaper, Taprio)]
+        cycles = [shaper.cycle for shaper in self.schedules.values()]
         return lcm(*cycles) if cycles else 0
 
     @property
     def scheduled_hosts(self) -> frozenset[str]:
         """Those at an interface of which a schedule opens and closes gates."""
-        return frozenset(str(at).partition(".")[0] for at, shaper in self.shapers.items() if isinstance(shaper, Taprio))
+        return frozenset(at.partition(".")[0] for at in self.schedules)
 
     def limits(self) -> list[AcceptLimit]:
         """The accepted limits, in the scenario's order."""

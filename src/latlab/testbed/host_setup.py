@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from latlab.scenario import Scenario
 from latlab.scenario.parts import parse_end
 from latlab.scenario.probes import TimerProbe
-from latlab.scenario.shapers import Classes, Etf, Shaper, Taprio
+from latlab.scenario.shapers import Shaper
 from latlab.testbed.site import Site
 from latlab.testbed.step import Check, Step
 
@@ -88,8 +88,7 @@ def tai_steps(scenario: Scenario, site: Site) -> Iterator[Step]:
 
 
 def _keeps_time(shaper: Shaper) -> bool:
-    children = shaper.children.values() if isinstance(shaper, Classes) else ()
-    return isinstance(shaper, Taprio | Etf) or any(isinstance(child, Etf) for child in children)
+    return shaper.in_tai or any(child.in_tai for child in shaper.beneath.values())
 
 
 def _counts_tai(scenario: Scenario, site: Site, read: Callable[[str], str]) -> Iterator[Step]:

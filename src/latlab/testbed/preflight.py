@@ -10,7 +10,6 @@ from latlab.model.errors import LabError, LatlabError, UsageError
 from latlab.scenario import BoardHost, End, Flow, LoadBetween, Loaded, Scenario, Tuning
 from latlab.scenario.findings import Path, show_path, shown
 from latlab.scenario.parts import parse_end
-from latlab.scenario.shapers import Taprio
 from latlab.scenario.streams import CLOCK_PORT
 from latlab.scenario.trust import renamed_rules
 from latlab.testbed.agent_binary import find_agent
@@ -154,8 +153,8 @@ def _cpus(scenario: Scenario, machine: Machine, where: Where) -> Problems:
     if ptp and any(ptp_needs(scenario, here)):
         named.append((("clock", "ptp", "cpus"), ptp.cpus))
     for name, shaper in scenario.shapers.items():
-        if isinstance(shaper, Taprio) and shaper.cpu is not None and parse_end(name).host in here:
-            named.append((("shapers", name, "cpu"), [shaper.cpu]))
+        if parse_end(name).host in here:
+            named.append((("shapers", name, "cpu"), shaper.cpus))
     for place, cpus in named:
         missing = sorted(set(cpus or ()) - machine.cpus)
         if missing:
@@ -266,8 +265,7 @@ def _tools(scenario: Scenario, machine: Machine, where: Where) -> Problems:
         needed = dict.fromkeys(tools, ("tuning", host)) | needed
     for name, shaper in scenario.shapers.items():
         if parse_end(name).host in _here(scenario):
-            tools = {"taskset"} if isinstance(shaper, Taprio) and shaper.cpu is not None else set()
-            needed = dict.fromkeys({"tc", "ethtool", *tools}, ("shapers", name)) | needed
+            needed = dict.fromkeys(shaper.tools, ("shapers", name)) | needed
     for needs in ptp_needs(scenario, _here(scenario)):
         needed = dict.fromkeys(needs.tools, ("clock", "ptp", "ports", str(needs.end))) | needed
     for tool, place in sorted(needed.items()):
