@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator
 
 from latlab.scenario import Scenario
 from latlab.scenario.parts import parse_end
-from latlab.scenario.probes import TimerProbe
 from latlab.scenario.shapers import Shaper
 from latlab.testbed.site import Site
 from latlab.testbed.step import Check, Step
@@ -148,7 +147,7 @@ def tracing_steps(scenario: Scenario, site: Site) -> Iterator[Step]:
 
     A guest's kernel ends with the guest; on one that is reached by ssh the next agent that traces removes it.
     """
-    traced = (probe.on for probe in scenario.probes.values() if isinstance(probe, TimerProbe) and probe.trace)
+    traced = (timer.on for timer in scenario.timers.values() if timer.trace)
     vm_hosts = (scenario.guests[name].host for name in scenario.entered)
     hosts = (host for host in (*traced, *scenario.traced, *vm_hosts) if host not in scenario.guests)
     for machine in dict.fromkeys(scenario.machine_of(host) for host in hosts):

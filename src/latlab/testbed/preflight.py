@@ -333,15 +333,15 @@ def _build_command(image: str, kind: object) -> str:
 def _images(scenario: Scenario, machine: Machine, where: Where) -> Problems:
     """The images that boards and guests of ours start from."""
     needed = {("guests", name): scenario.image_of(name) for name, guest in scenario.guests.items() if guest.is_ours}
-    needed |= {("hosts", name): host.image_name for name, host in scenario.hosts.items() if isinstance(host, BoardHost)}
+    needed |= {("hosts", name): board.image_name for name, board in scenario.boards.items()}
     built = images_by_name() if needed else {}
     for place, image in needed.items():
-        host = scenario.hosts[str(place[1])] if place[0] == "hosts" else None
-        if isinstance(host, BoardHost) and (flavour := _other_flavour(host, built.get(image))):
+        board = scenario.boards[str(place[1])] if place[0] == "hosts" else None
+        if board and (flavour := _other_flavour(board, built.get(image))):
             yield UsageError(
-                f"the image {image} is of the flavour {flavour}, not {host.flavour}",
+                f"the image {image} is of the flavour {flavour}, not {board.flavour}",
                 where=where((*place, "flavour")),
-                remedy=f"no `flavour`, or another `image`; without `image`, debian-{host.flavour}-board",
+                remedy=f"no `flavour`, or another `image`; without `image`, debian-{board.flavour}-board",
             )
         elif image not in built:
             yield LabError(
@@ -349,13 +349,13 @@ def _images(scenario: Scenario, machine: Machine, where: Where) -> Problems:
                 where=where(place),
                 remedy=f"`{_build_command(image, place[0])}`; those built: {', '.join(built) or 'none'}",
             )
-        elif place[0] == "hosts" and built[image].kind != BOARD_KIND:
+        elif board and built[image].kind != BOARD_KIND:
             yield UsageError(
                 f"the image {image} is for guests, not for boards",
                 where=where((*place, "image")),
                 remedy="no `image`, or one of `latlab image build NAME --board`",
             )
-        elif host is None and built[image].kind == BOARD_KIND and _is_on_a_board(scenario, str(place[1])):
+        elif not board and built[image].kind == BOARD_KIND and scenario.machine_of(str(place[1])) in scenario.boards:
             yield UsageError(
                 f"the image {image} is for boards, not for guests of one",
                 where=where((*place, "image")),
@@ -367,11 +367,6 @@ def _images(scenario: Scenario, machine: Machine, where: Where) -> Problems:
                 where=where(place),
                 remedy=f"`{built[image].build_command()}`: it takes some seconds, and downloads nothing",
             )
-
-
-def _is_on_a_board(scenario: Scenario, guest: str) -> bool:
-    """Whether the guest runs on an emulated board."""
-    return isinstance(scenario.hosts.get(scenario.machine_of(guest) or ""), BoardHost)
 
 
 def _other_flavour(board: BoardHost, built: Image | None) -> str | None:
