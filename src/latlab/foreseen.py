@@ -19,7 +19,7 @@ from latlab.model.labels import MEASURED
 from latlab.model.reasons import Reason
 from latlab.recordings.cell import Guest, Ready, RecordedAgent, RecordedCell, RecordedRealtime
 from latlab.run.entries import stream_entries
-from latlab.run.probe_specs import pings, timers
+from latlab.run.probe_specs import pings
 from latlab.run.specs import listeners, talkers
 from latlab.scenario import Loaded, Scenario
 from latlab.testbed.agent_binary import find_agent
@@ -93,7 +93,7 @@ def _planned(scenario: Scenario, machine: Machine, facts: Facts) -> Evidence:
             ("pong", answers, scenario.tuning_of(answers).listener),
         )
         agents += [_agent(host, verb, tuning.cpus, facts, name) for verb, host, tuning in both if host in here]
-    for name in timers(scenario):
+    for name in scenario.timers:
         (host,) = scenario.probe_hosts(name)
         if host in here:
             agents.append(_agent(host, "timer", scenario.tuning_of(host).talker.cpus, facts, name))

@@ -74,7 +74,7 @@ def test_of_values_that_depend_on_each_other_they_do_too(statistic: str) -> None
     assert as_claimed(right, given)
 
 
-def independent(sums: Floats, cell: int, n: int, shortest: int = 1) -> Dependence:
+def independent(sums: Floats, cell: int, shortest: int = 1) -> Dependence:
     """What `dependence` would be if each value were drawn independently."""
     return Dependence(sums, cell, len(sums), cell, float(np.square(sums).mean()) / cell, 1.0)
 

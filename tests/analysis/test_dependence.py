@@ -54,7 +54,7 @@ def test_the_variance_of_a_mean_is_that_of_the_process(phi: float, inflation: fl
     """(1 + φ) / (1 − φ) for an autoregressive process of variance 1."""
     found = []
     for series in normal(phi, 20_000, rows=20, seed=3):
-        known = dependence(series - series.mean(), 1, len(series))
+        known = dependence(series - series.mean(), 1)
         assert isinstance(known, Dependence)
         found.append(known.variance)
     assert np.mean(found) == pytest.approx(inflation, rel=0.08)
@@ -64,7 +64,7 @@ def test_the_same_is_found_when_values_are_summed_to_cells() -> None:
     series = normal(0.9, 2 * CELLS, seed=4)[0]
     cell = cell_size(len(series))
     assert cell > 1
-    known = dependence(cell_sums(series - series.mean(), cell), cell, len(series))
+    known = dependence(cell_sums(series - series.mean(), cell), cell)
     assert isinstance(known, Dependence)
     assert known.variance == pytest.approx(19, rel=0.25)
     assert known.count <= MOST_BLOCKS
@@ -79,7 +79,7 @@ def test_blocks_get_longer_until_neighbours_are_alike_no_more() -> None:
     level = np.where(np.cumsum(random.random(40_000) < 1 / 600) % 2, 0.35, -0.35)
     series = level + random.standard_normal(40_000)
     series -= series.mean()
-    known = dependence(series, 1, len(series))
+    known = dependence(series, 1)
     assert isinstance(known, Dependence)
     assert known.block == 2 * block_length(series) == 2 * 3 * 200
     assert known.variance == pytest.approx(74.5, rel=0.3)
@@ -92,7 +92,7 @@ def test_of_values_that_drift_through_the_whole_run_or_change_slowly_it_says_ove
     trend = np.linspace(-1, 1, 5000) + normal(0, 5000, seed=6)[0] * 0.1
     step = np.where(np.arange(5000) < 2500, 0.0, 1.0) + normal(0, 5000, seed=7)[0]
     for series in (trend, step, level + random.standard_normal(5000)):
-        found = dependence(series - series.mean(), 1, 5000)
+        found = dependence(series - series.mean(), 1)
         assert isinstance(found, TooShort)
         assert found.reach > 5000 / (2 * FEWEST_BLOCKS)
         assert found.count == 5000 // found.reach
@@ -101,7 +101,7 @@ def test_of_values_that_drift_through_the_whole_run_or_change_slowly_it_says_ove
 def test_what_it_reaches_over_is_in_values_where_they_are_summed_to_cells() -> None:
     n = 2 * CELLS
     trend = np.linspace(-1, 1, n) + normal(0, n, seed=8)[0]
-    found = dependence(cell_sums(trend - trend.mean(), 2), 2, n)
+    found = dependence(cell_sums(trend - trend.mean(), 2), 2)
     assert isinstance(found, TooShort)
     assert found.reach > n / (2 * FEWEST_BLOCKS)
     assert found.count == n // found.reach

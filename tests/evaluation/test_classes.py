@@ -10,7 +10,7 @@ import pyarrow.parquet as pq  # type: ignore[import-untyped]
 import pytest
 
 from latlab.analysis.anomalies import NAMES
-from latlab.evaluation.classes import write_classes
+from latlab.evaluation.cell import write_classes
 from latlab.evaluation.run import make_result
 from latlab.model.errors import LabError
 from latlab.recordings.run_folder import CellFolder, RunFolder

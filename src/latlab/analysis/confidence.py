@@ -219,7 +219,7 @@ def _moment(
         return _too_few(needed)
     if variance == 0:
         return Estimate(0.0, 0.0, 1.0, 1)
-    known = dependence(sums, cell_size(n), n)
+    known = dependence(sums, cell_size(n))
     if isinstance(known, TooShort):
         return Estimate(None, None, why=_too_short(known))
     inflation = max(1.0, known.variance / variance)
@@ -269,7 +269,7 @@ def _above(value_ns: NDArray[np.int64], value: int, p: Fraction, shortest: int) 
     weight = (n * float(1 - p) - above.sum()) / equal.sum()
     sizes = np.full(len(above), float(cell))
     sizes[-1] = n - cell * (len(above) - 1)
-    return dependence(above + weight * equal - float(1 - p) * sizes, cell, n, shortest)
+    return dependence(above + weight * equal - float(1 - p) * sizes, cell, shortest)
 
 
 def _numbers_above(known: Dependence, expected: float) -> tuple[int, int]:
@@ -478,7 +478,7 @@ def block_length(series: Floats) -> float:
     return float(max(1.0, min(length, ceil(min(3 * sqrt(n), n / 3)))))
 
 
-def dependence(sums: Floats, cell: int, n: int, shortest: int = 1) -> Dependence | TooShort:
+def dependence(sums: Floats, cell: int, shortest: int = 1) -> Dependence | TooShort:
     """How values depend, from the sums of their deviations from the mean over cells; or how far they do at least.
 
     shortest: the least block length, in values. Blocks are as long as `block_length` says, longer where more than

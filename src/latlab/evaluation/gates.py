@@ -91,9 +91,7 @@ def schedules(every: Sequence[MatrixCell]) -> list[SameSchedules]:
 def scenario_ports(scenario: Scenario) -> tuple[GatePort, ...]:
     """The ports of a scenario that have a gate schedule, with the streams and loads that leave there."""
     return tuple(
-        _port(scenario, End(*interface.split(".", 1)), shaper)
-        for interface, shaper in scenario.shapers.items()
-        if isinstance(shaper, Taprio)
+        _port(scenario, End(*interface.split(".", 1)), schedule) for interface, schedule in scenario.schedules.items()
     )
 
 

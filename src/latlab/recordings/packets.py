@@ -22,9 +22,8 @@ from numpy.typing import DTypeLike, NDArray
 from latlab.model import timestamps
 from latlab.model.errors import LabError, reads_files
 from latlab.recordings.arrow import Recording, no_recording, read_recording
-from latlab.recordings.cell import RecordedCell, Totals
+from latlab.recordings.cell import RecordedCell, RecordedStream, Totals
 from latlab.recordings.clock_offset import RealToTai
-from latlab.recordings.prp_pairs import first_copies
 from latlab.recordings.recording_findings import (
     TRACED,
     Readings,
@@ -199,7 +198,7 @@ def join_cell(folder: CellFolder) -> JoinedPackets:
     join.see_others()
     others = [*_tool_tables(folder, cell), *timer_tables(folder, cell, join.findings)]
     packets = join.frame()
-    pairs = [first_copies(packets, stream) for stream in cell.streams if stream.pair]
+    pairs = [_first_copies(packets, stream) for stream in cell.streams if stream.pair]
     return JoinedPackets(_with_others(packets, [*pairs, *others]), join.findings)
 
 
@@ -244,6 +243,27 @@ def _tool_tables(folder: CellFolder, cell: RecordedCell) -> list[pl.DataFrame]:
 def _tool_table(path: Path) -> pl.DataFrame:
     with reading_table(path, "restore a complete copy: the tool's output is read only once, when its cell is measured"):
         return pl.read_parquet(path)
+
+
+def _first_copies(packets: pl.DataFrame, pair: RecordedStream) -> pl.DataFrame:
+    """The rows of a pair: of both streams' rows of a packet the one whose application had it first; one that came by
+    one LAN only has that row, one that came by none the row of LAN A (IEC 62439-3, 4.1).
+
+    Both streams have one talker and one listener, so all instants are by the same clocks.
+    """
+    assert pair.pair
+    lans = {number: place for place, number in enumerate(pair.pair)}
+    rows = packets.filter(pl.col("stream").is_in(pair.pair))
+    by_lan = pl.col("stream").replace_strict(lans, return_dtype=pl.Int8)
+    first = rows.sort(pl.col("sequence"), pl.col("rx_user_tai_ns"), by_lan, nulls_last=True).unique(
+        "sequence", keep="first", maintain_order=True
+    )
+    came = pl.col("arrival").is_not_null()
+    order = pl.struct("rx_user_tai_ns", "sequence").rank("ordinal").over(came) - 1
+    return first.with_columns(
+        pl.lit(pair.stream, pl.UInt16).alias("stream"),
+        pl.when(came).then(order.cast(pl.UInt64)).alias("arrival"),
+    )
 
 
 def _with_others(packets: pl.DataFrame, tables: Sequence[pl.DataFrame]) -> pl.DataFrame:

@@ -284,7 +284,7 @@ def _differences(result: Result, metric: str) -> Iterator[Lines]:
         if document.metric == metric:
             entries = [one for one in document.comparisons if one.statistic == MEDIAN]
             if entries:
-                yield Lines(_few(list(_said(result, entries)), DIFFERENCES, "comparison"), _over(result, entries))
+                yield Lines(_few(list(_said(entries)), DIFFERENCES, "comparison"), _over(result, entries))
 
 
 def _over(result: Result, entries: Sequence[Compared]) -> str:
@@ -295,7 +295,7 @@ def _over(result: Result, entries: Sequence[Compared]) -> str:
     return f"Differences {at(MEDIAN)}, µs, mean over {over} repetitions [95 % interval]"
 
 
-def _said(result: Result, entries: Sequence[Compared]) -> Iterator[str]:
+def _said(entries: Sequence[Compared]) -> Iterator[str]:
     judged = [one for one in entries if one.why_not is None and one.low_ns is not None]
     if not judged:
         for why, count in Counter(one.why_not for one in entries).most_common():

@@ -22,10 +22,10 @@ from latlab.report.boxes import boxes
 from latlab.report.charts.sweep import Sweep
 from latlab.report.document import Fold, Pictured, Section, Table, Toned, Verbatim, filled
 from latlab.report.marks import page_marks
-from latlab.report.page import page_metrics, page_sections
+from latlab.report.page import OnPage, page_metrics, page_sections
 from latlab.report.payload import PackedParts, embedded
 from latlab.report.repeats import Strips
-from latlab.report.sections import Shown, default_metrics, reasons_of
+from latlab.report.sections import default_metrics, reasons_of
 from latlab.report.verdict import grouped_reasons, stated
 from latlab.result import Result, load_result
 
@@ -78,7 +78,7 @@ def render(
     parts = PackedParts()
     style = "\n".join(_asset(name) for name in _STYLES)
     scripts = [_asset(name) for name in _SCRIPTS]
-    sections = page_sections(Shown(result, metrics, folder, strips), folder, sweeps, scheduled)
+    sections = page_sections(OnPage(result, metrics, folder, strips, sweeps, scheduled))
     licence = Fold("Charts are drawn by uPlot, under this licence", [Verbatim(_asset("uPlot.LICENSE"))], reference=True)
     environment = new_environment()
     environment.filters["packed"] = parts.keep

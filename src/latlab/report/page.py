@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Final
 
 from latlab.analysis.reception import RECEPTION
@@ -72,37 +72,20 @@ def page_metrics(result: Result) -> tuple[str, ...]:
     return result.metric_names(tuple(dict.fromkeys((*about, *METRIC_ORDER))))
 
 
-def page_sections(shown: Shown, folder: RunFolder, sweeps: Sequence[Sweep], scheduled: Scheduled) -> list[Section]:
-    """The sections that have something to show. sweeps: what `sweeps.sweeps` gives; scheduled: what
+@dataclass(frozen=True)
+class OnPage(Shown):
+    """What the page's sections are made of. sweeps: what `sweeps.sweeps` gives; scheduled: what
     `evaluation.gates.run_schedules` gives.
     """
-    label = shown.label
-    sections = [
-        Section("stages", list(_stages(shown)), "Where the time went", label),
-        Section("summary", list(_summary(shown)), "Summary"),
-        Section("comparison", list(_comparison(shown)), comparison.TITLE, label),
-        *_streams(shown, sweeps),
-        Section("imported", list(_imported(shown.result)), "Imported", label),
-        Section("anomalies", list(_anomalies(shown)), "Anomalies", label),
-        Section("losses", parts_of("losses", shown), "Lost packets", label),
-        Section("trust", list(rules_of(shown.result)), "Trust"),
-        Section("testbed", list(_testbed(shown)), "Test bed"),
-        Section("gates", [*_schedules(shown, scheduled), *parts_of("gates", shown)], "Gate schedules"),
-        Section("counts", list(_counts(shown)), "Counts and loads"),
-        *other_sections(shown),
-        Section("environment", list(_environment(shown, folder)), "Environment"),
-        Section("steps", list(_steps(shown)), "Steps and agents"),
-        Section("definitions", list(_definitions()), "Definitions"),
-        Section("run", list(_run(folder, shown.result)), "Run"),
-    ]
-    return [one for one in sections if filled(one.parts)]
+
+    folder: RunFolder
+    sweeps: Sequence[Sweep] = ()
+    scheduled: Scheduled = ()
 
 
-def other_sections(shown: Shown) -> Iterator[Section]:
-    """The report's sections that none of the others shows, by their names."""
-    for name, section in SECTIONS.items():
-        if not section.within:
-            yield Section(name, parts_of(name, shown), name.capitalize(), shown.label)
+def page_sections(shown: OnPage) -> list[Section]:
+    """The sections that have something to show."""
+    return [one for place in PAGE for one in place.sections(shown) if filled(one.parts)]
 
 
 # Figures
@@ -157,7 +140,7 @@ def _comparison(shown: Shown) -> Iterator[Part]:
     yield Lines([comparison.FAMILY])
 
 
-def _streams(shown: Shown, sweeps: Sequence[Sweep]) -> Iterator[Section]:
+def _streams(shown: OnPage) -> Iterator[Section]:
     """A section a stream: the place of its charts, where its time went, and its tails."""
     result = shown.result
     chains, tails = chain_views(result), tail_views(result)
@@ -165,7 +148,7 @@ def _streams(shown: Shown, sweeps: Sequence[Sweep]) -> Iterator[Section]:
     described = _described(shown)
     for number, stream in enumerate(rows.stream_names(result), start=1):
         parts: list[Part] = [Lines([described[stream]] if described.get(stream) else [])]
-        for one in (one for one in sweeps if one.stream == stream):
+        for one in (one for one in shown.sweeps if one.stream == stream):
             drawn: list[Part] = [Chart("drawn", sweep_chart(one, said)), Fold("As a table", [sweep_table(one, said)])]
             parts.append(OfMetric(one.metric, drawn))
         parts.append(Chart("series", stream))
@@ -193,9 +176,13 @@ def _anomalies(shown: Shown) -> Iterator[Part]:
     yield from found or [Lines(["Not evaluated: no cell of this run has packets."])]
 
 
-def _imported(result: Result) -> Iterator[Part]:
+def _losses(shown: Shown) -> Iterator[Part]:
+    yield from parts_of("losses", shown)
+
+
+def _imported(shown: Shown) -> Iterator[Part]:
     """Imported files, and what they measure by the program's own definition."""
-    cells = [(cell, cell.imported) for cell in result.cells if cell.imported]
+    cells = [(cell, cell.imported) for cell in shown.result.cells if cell.imported]
     if not cells:
         return
     read = []
@@ -205,7 +192,7 @@ def _imported(result: Result) -> Iterator[Part]:
         read.append((cell.cell.get("file", "all"), "; ".join(found.files), *told))
     headings = ("cell", "files", "program", "version", "its latency", "note", "left out")
     yield Table(headings, read, title="Imported files, and what they measure by the program's own definition")
-    names = page_metrics(result)
+    names = page_metrics(shown.result)
     yield Table(_METRICS, [_metric_row(METRICS_BY_NAME[name]) for name in names], title="Its metrics")
     for cell, _ in cells:
         file = f"{cell.cell['file']}, " if "file" in cell.cell else ""
@@ -247,16 +234,18 @@ def _testbed(shown: Shown) -> Iterator[Part]:
         yield Lines([f"{without}Every setting was applied, and none had changed at the end."])
 
 
-def _schedules(shown: Shown, scheduled: Scheduled) -> Iterator[Part]:
-    if scheduled:
+def _gates(shown: OnPage) -> Iterator[Part]:
+    """The schedules, and what of them was kept."""
+    if shown.scheduled:
         yield Lines([f"What was requested, and what was read back before and after each cell · {shown.label}."])
     labels = {cell.slug: cell.cell for cell in rows.ordered_cells(shown.result)}
-    for slugs, ports in scheduled:
-        where = "" if len(scheduled) == 1 else titles_of(slugs, labels)
+    for slugs, ports in shown.scheduled:
+        where = "" if len(shown.scheduled) == 1 else titles_of(slugs, labels)
         for one in ports:
             yield Chart("drawn", port_chart(one, where))
             title = f"Entries of {port_title(one.port)}"
             yield Table(ENTRY_HEADINGS, list(entry_rows(one.port)), range(3), title)
+    yield from parts_of("gates", shown)
 
 
 def _counts(shown: Shown) -> Iterator[Part]:
@@ -310,8 +299,9 @@ def _count(name: str, count: int | None, *, is_bad: bool) -> str:
     return bad_if(is_bad and count and name in rows.UNUSUAL_COUNTS, "" if count is None else str(count))
 
 
-def _environment(shown: Shown, folder: RunFolder) -> Iterator[Part]:
+def _environment(shown: OnPage) -> Iterator[Part]:
     """Clocks, PTP, and what the machines said of themselves."""
+    folder = shown.folder
     yield from parts_of("clocks", shown)
     yield from (Chart("drawn", one) for one in clock_drawings(clock_charts(folder, shown.result)))
     yield from parts_of("ptp", shown)
@@ -379,7 +369,7 @@ def _steps(shown: Shown) -> Iterator[Part]:
 # For reference
 
 
-def _definitions() -> Iterator[Part]:
+def _definitions(_: Shown) -> Iterator[Part]:
     yield Table(_METRICS, [_metric_row(one) for one in (*METRICS, *PROBE_METRICS, *TIMER_METRICS)], title="Metrics")
     yield _pairs(definitions.TIMESTAMPS, "Timestamps")
     yield _pairs(definitions.STATISTICS, "Statistics")
@@ -387,10 +377,11 @@ def _definitions() -> Iterator[Part]:
     yield _pairs(definitions.VERDICTS, "Verdicts")
 
 
-def _run(folder: RunFolder, result: Result) -> Iterator[Part]:
+def _run(shown: OnPage) -> Iterator[Part]:
+    folder = shown.folder
     facts = flatten(folder.run().document())
     yield Fold(f"{len(facts)} facts of the run: versions, order of the cells", [_pairs(facts.items())], reference=True)
-    there = [(Linked(one.text, one.address), one.what) for one in files.links(folder, result)]
+    there = [(Linked(one.text, one.address), one.what) for one in files.links(folder, shown.result)]
     yield Table(("file", "what it is"), there, title="Files next to this page: keep the folder together")
     for path, summary in (
         (folder.scenario_path, "scenario.yaml"),
@@ -445,3 +436,60 @@ def _stream_line(stream: RecordedStream, sent: Iterable[str]) -> str:
     ]
     parts += ["with launch times"] if stream.launch_time else []
     return " · ".join(parts)
+
+
+# Their order
+
+
+@dataclass(frozen=True)
+class PageSection:
+    """One section of the page. parts: of a run. shows: those of SECTIONS that it has the parts of. labelled: the run's
+    label stands next to its title.
+    """
+
+    name: str
+    title: str
+    parts: Callable[[OnPage], Iterator[Part]]
+    shows: Sequence[str] = ()
+    labelled: bool = False
+
+    def sections(self, shown: OnPage) -> Iterator[Section]:
+        """The section of this run."""
+        yield Section(self.name, list(self.parts(shown)), self.title, shown.label if self.labelled else "")
+
+
+@dataclass(frozen=True)
+class SeveralSections:
+    """As many sections of the page as a run needs."""
+
+    sections: Callable[[OnPage], Iterator[Section]]
+    shows: Sequence[str] = ()
+
+
+def other_sections(shown: Shown) -> Iterator[Section]:
+    """The report's sections that no other section of the page shows, by their names."""
+    placed = {name for place in PAGE for name in place.shows}
+    for name in SECTIONS:
+        if name not in placed:
+            yield Section(name, parts_of(name, shown), name.capitalize(), shown.label)
+
+
+PAGE: Final[Sequence[PageSection | SeveralSections]] = (
+    PageSection("stages", "Where the time went", _stages, ("stages", "timers"), labelled=True),
+    PageSection("summary", "Summary", _summary, ("cells", "intervals", "variation", "missing", "limits")),
+    PageSection("comparison", comparison.TITLE, _comparison, ("comparison",), labelled=True),
+    SeveralSections(_streams),
+    PageSection("imported", "Imported", _imported, labelled=True),
+    PageSection("anomalies", "Anomalies", _anomalies, ("anomalies",), labelled=True),
+    PageSection("losses", "Lost packets", _losses, ("losses",), labelled=True),
+    PageSection("trust", "Trust", lambda shown: rules_of(shown.result), ("trust",)),
+    PageSection("testbed", "Test bed", _testbed, ("testbed",)),
+    PageSection("gates", "Gate schedules", _gates, ("gates",)),
+    PageSection("counts", "Counts and loads", _counts, ("loads", "talkers", "tools")),
+    SeveralSections(other_sections),
+    PageSection("environment", "Environment", _environment, ("clocks", "ptp")),
+    PageSection("steps", "Steps and agents", _steps),
+    PageSection("definitions", "Definitions", _definitions),
+    PageSection("run", "Run", _run),
+)
+"""The page's sections in their order. The same of text, which ends with the verdict, is SECTIONS."""

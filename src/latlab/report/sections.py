@@ -144,7 +144,7 @@ def has_others(result: Result) -> bool:
 
 def parts_of(name: str, shown: Shown) -> list[Part]:
     """The parts of the section of that name, one of SECTIONS, that have something to show."""
-    return filled(SECTIONS[name].parts(shown))
+    return filled(SECTIONS[name](shown))
 
 
 # Figures
@@ -515,33 +515,25 @@ def rules_of(result: Result) -> Iterator[Part]:
     yield Table(("threshold", "value", "default", "set by"), given, (1, 2), title)
 
 
-@dataclass(frozen=True)
-class ReportSection:
-    """One section. parts: of a run. within: the section of the page that shows them; empty: one of its own."""
-
-    parts: Callable[[Shown], Iterator[Part]]
-    within: str = ""
-
-
-SECTIONS: Final[Mapping[str, ReportSection]] = {
-    "cells": ReportSection(_of_each_metric(figures_of), within="summary"),
-    "intervals": ReportSection(_of_each_metric(intervals_of), within="summary"),
-    "variation": ReportSection(_of_each_metric(variation_of), within="summary"),
-    "comparison": ReportSection(_comparison, within="comparison"),
-    "stages": ReportSection(_stages, within="stages"),
-    "timers": ReportSection(_timers, within="stages"),
-    "missing": ReportSection(_missing, within="summary"),
-    "anomalies": ReportSection(_anomalies, within="anomalies"),
-    "losses": ReportSection(_losses, within="losses"),
-    "loads": ReportSection(_loads, within="counts"),
-    "talkers": ReportSection(_talkers, within="counts"),
-    "gates": ReportSection(_gates, within="gates"),
-    "ptp": ReportSection(_ptp, within="environment"),
-    "clocks": ReportSection(_clocks, within="environment"),
-    "testbed": ReportSection(_testbed, within="testbed"),
-    "tools": ReportSection(_tools, within="counts"),
-    "limits": ReportSection(_limits, within="summary"),
-    "trust": ReportSection(_trust, within="trust"),
+SECTIONS: Final[Mapping[str, Callable[[Shown], Iterator[Part]]]] = {
+    "cells": _of_each_metric(figures_of),
+    "intervals": _of_each_metric(intervals_of),
+    "variation": _of_each_metric(variation_of),
+    "comparison": _comparison,
+    "stages": _stages,
+    "timers": _timers,
+    "missing": _missing,
+    "anomalies": _anomalies,
+    "losses": _losses,
+    "loads": _loads,
+    "talkers": _talkers,
+    "gates": _gates,
+    "ptp": _ptp,
+    "clocks": _clocks,
+    "testbed": _testbed,
+    "tools": _tools,
+    "limits": _limits,
+    "trust": _trust,
 }
 """The sections by the names that `latlab show` takes, in the order of the whole report."""
 

@@ -14,7 +14,7 @@ from latlab.run.events import Listener
 from latlab.run.fetch import Recordings
 from latlab.run.flight import Flight
 from latlab.run.outcome import Outcome
-from latlab.run.probe_specs import ping_spec, pings, pong_spec, timer_spec, timers, verb_of
+from latlab.run.probe_specs import ping_spec, pings, pong_spec, timer_spec, verb_of
 from latlab.run.specs import (
     BedFacts,
     entry_spec,
@@ -26,7 +26,7 @@ from latlab.run.specs import (
     waking_spec,
     with_live,
 )
-from latlab.scenario import BoardHost, End, Scenario
+from latlab.scenario import End, Scenario
 from latlab.testbed.apply import TestBed
 from latlab.testbed.places import Places
 from latlab.testbed.site import Site
@@ -115,7 +115,7 @@ def agents_of(scenario: Scenario, by_kvm: Collection[str]) -> Iterator[Planned]:
         host, _ = scenario.probe_hosts(name)
         verb = verb_of(scenario, name, "ping")
         yield Planned(host, verb, "ping", f"asks {name}", name, started=True)
-    for name in timers(scenario):
+    for name in scenario.timers:
         (host,) = scenario.probe_hosts(name)
         does = f"waits for {name}"
         yield Planned(host, "timer", "timer", does, name, started=True)
@@ -231,8 +231,7 @@ async def look_at_interfaces(
 
 
 async def _turn_hardware_stamps_on(card: End, scenario: Scenario, bed: TestBed) -> bool:
-    host = scenario.hosts.get(card.host)
-    if isinstance(host, BoardHost):
+    if card.host in scenario.boards:
         # QEMU's cards say that they stamp packets: e1000e never does, and igb only what is a message of PTP.
         return False
     said = await bed.hosts[card.host].run(("ethtool", "-T", card.interface), check=False)

@@ -26,7 +26,7 @@ from typing import Final, Self
 from latlab.hosts.turns import Turn, Turns
 from latlab.model.errors import LabError
 from latlab.run.room import available_memory
-from latlab.scenario import BoardHost, MatrixRun
+from latlab.scenario import MatrixRun
 from latlab.testbed.guests.monitor import move_out
 from latlab.testbed.guests.qemu import MONITOR
 from latlab.testbed.guests.start import start_conditions
@@ -110,7 +110,7 @@ class Beds:
         cells, alike = Counter(self._keys.values()), Counter(self._agents.values())
         several = {key for (key, _), left in alike.items() if left < cells[key]}
         available = available_memory()
-        needed = jobs * (ROOM + bool(several)) * max(map(_memory, order), default=0)
+        needed = jobs * (ROOM + bool(several)) * max((one.cell.scenario.board_memory for one in order), default=0)
         room = available is None or available >= needed
         bases = {key: SharedBed(left) for key, left in cells.items() if key in several and room}
         self._beds = {
@@ -145,10 +145,6 @@ class Beds:
         """Keep none any more."""
         for bed in (*self._beds.values(), *self._bases.values()):
             bed.close()
-
-
-def _memory(one: MatrixRun) -> int:
-    return sum(host.memory for host in one.cell.scenario.hosts.values() if isinstance(host, BoardHost))
 
 
 def _key(one: MatrixRun, site: Site) -> str:

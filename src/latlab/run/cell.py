@@ -35,7 +35,7 @@ from latlab.run.outcome import Outcome
 from latlab.run.probes import Tools, nobody_answered
 from latlab.run.ptp import PtpWatch
 from latlab.run.start import Start, choose_start, now_tai_ns
-from latlab.scenario import BoardHost, MatrixRun, Scenario
+from latlab.scenario import MatrixRun, Scenario
 from latlab.scenario.network import INNER
 from latlab.testbed.apply import Awaited, Tell, TestBed
 from latlab.testbed.guests import (
@@ -427,8 +427,8 @@ class _Cell:
 
     def _finely(self, is_fine: bool) -> None:
         """Have the CPUs of boards in virtual time change places often, or as seldom as is fastest."""
-        for name, board in self._scenario.hosts.items():
-            if isinstance(board, BoardHost) and board.cpus > 1 and (turns := self._bed.hosts[name].turns):
+        for name, board in self._scenario.boards.items():
+            if board.cpus > 1 and (turns := self._bed.hosts[name].turns):
                 turns.fine_us = fine_us(board.cpus) if is_fine else 0
 
     def _choose_start(self, lead_ns: int) -> Start | None:

@@ -17,11 +17,10 @@ UDP_HEADER = 8
 
 def stream_entries(scenario: Scenario) -> list[RecordedStream]:
     """The `streams` of cell.json but those of tools: streams, both legs of each probe, PRP pairs, then timers."""
-    timers = {name: probe for name, probe in scenario.probes.items() if isinstance(probe, TimerProbe)}
     return [
         *(_flow(scenario, flow) for flow in scenario.recorded.values()),
         *(_pair(scenario, name) for name in scenario.pairs),
-        *(_timer(scenario, name, probe) for name, probe in timers.items()),
+        *(_timer(scenario, name, probe) for name, probe in scenario.timers.items()),
     ]
 
 

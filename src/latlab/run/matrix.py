@@ -39,10 +39,10 @@ from latlab.run.events import (
     ignore,
 )
 from latlab.run.planned import planned_cell
-from latlab.run.probe_specs import pings, timers
+from latlab.run.probe_specs import pings
 from latlab.run.returning import Returning
 from latlab.run.room import available_memory, check_room
-from latlab.scenario import BoardHost, Loaded, MatrixCell, MatrixRun, Scenario, cells, runs
+from latlab.scenario import Loaded, MatrixCell, MatrixRun, Scenario, cells, runs
 from latlab.testbed.agent_binary import find_agent, find_agents
 from latlab.testbed.guests.start import TAG, image_names, images_in_use
 from latlab.testbed.images import Image
@@ -202,9 +202,7 @@ def at_once(found: Sequence[MatrixCell], jobs: int | None) -> int:
     if jobs is not None:
         return jobs
     available = available_memory()
-    needed = 2 * max(
-        sum(host.memory for host in cell.scenario.hosts.values() if isinstance(host, BoardHost)) for cell in found
-    )
+    needed = 2 * max(cell.scenario.board_memory for cell in found)
     fitting = len(found) if available is None else available // needed
     return max(1, min(len(os.sched_getaffinity(0)), fitting))
 
@@ -265,7 +263,7 @@ def followed(scenario: Scenario) -> Iterator[Followed]:
         asks, _ = scenario.probe_hosts(name)
         up, down = (scenario.stream_number(f"{name}.{leg}") for leg in ("up", "down"))
         yield Followed(name, down, up, asks, asks)
-    for name in timers(scenario):
+    for name in scenario.timers:
         (host,) = scenario.probe_hosts(name)
         yield Followed(name, scenario.probe_number(name), None, host, host)
 

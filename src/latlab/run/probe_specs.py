@@ -12,7 +12,7 @@ from latlab.run.specs import BedFacts, realtime_spec, stamps_by
 from latlab.scenario import Scenario
 from latlab.scenario.flows import dds_domains
 from latlab.scenario.parts import End
-from latlab.scenario.probes import DdsProbe, PingProbe, TimerProbe
+from latlab.scenario.probes import DdsProbe, PingProbe
 from latlab.scenario.tuning import ListenerTuning, TalkerTuning
 from latlab.testbed.probes import dds
 from latlab.testbed.probes.dds import Cyclone, DdsPlan, DdsSide, Mode
@@ -21,12 +21,12 @@ from latlab.testbed.step import Spec
 
 def pings(scenario: Scenario) -> list[str]:
     """The probes that our own agents ask and answer, in the scenario's order."""
-    return [name for name, probe in scenario.probes.items() if isinstance(probe, PingProbe | DdsProbe)]
+    return [name for name, probe in scenario.probes.items() if probe.is_recorded]
 
 
 def verb_of(scenario: Scenario, name: str, role: str) -> str:
     """The agent's verb by which a probe is asked (role `ping`), or answered (`pong`)."""
-    return "dds" if isinstance(scenario.probes[name], DdsProbe) else role
+    return scenario.probes[name].verbs[role]
 
 
 def ping_spec(scenario: Scenario, name: str, bed: BedFacts, run_id: str, recording: Path | str) -> Spec:
@@ -79,14 +79,9 @@ def pong_spec(scenario: Scenario, name: str, bed: BedFacts, run_id: str, recordi
     }
 
 
-def timers(scenario: Scenario) -> list[str]:
-    """The probes that are timers of latlab's agents, in the scenario's order."""
-    return [name for name, probe in scenario.probes.items() if isinstance(probe, TimerProbe)]
-
-
 def timer_spec(scenario: Scenario, name: str, run_id: str, recording: Path | str) -> Spec:
     """The spec of `latlab-agent timer`. Its thread runs as its host's talker does: it waits for instants, too."""
-    probe = _timer(scenario, name)
+    probe = scenario.timers[name]
     return {
         "run_id": run_id,
         "recording": str(recording),
@@ -101,12 +96,6 @@ def timer_spec(scenario: Scenario, name: str, run_id: str, recording: Path | str
         "window_ns": probe.window,
         "trace": True if probe.trace == "threads" else probe.trace,
     }
-
-
-def _timer(scenario: Scenario, name: str) -> TimerProbe:
-    probe = scenario.probes[name]
-    assert isinstance(probe, TimerProbe), name
-    return probe
 
 
 def _ping(scenario: Scenario, name: str) -> PingProbe:

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from latlab.model.errors import LabError
-from latlab.run.probe_specs import timers
 from latlab.scenario import Flow, MatrixCell, Scenario
 
 DISK_BYTES = 200
@@ -49,7 +48,7 @@ def available_memory(meminfo: str | None = None) -> int | None:
 
 def _packets(scenario: Scenario) -> int:
     """How many there will be; of what has no schedule as many as there may be."""
-    instants = sum(scenario.instant_count(name) for name in timers(scenario))
+    instants = sum(scenario.instant_count(name) for name in scenario.timers)
     return instants + sum(_packets_of(scenario, flow) for flow in scenario.recorded.values())
 
 

@@ -9,11 +9,10 @@ from typing import Any, Final, Literal
 
 from latlab.scenario.findings import Path
 from latlab.scenario.parts import End
-from latlab.scenario.probes import FIRST_DDS_DOMAIN, Between, OverDds, PingProbe, ProbeBase
+from latlab.scenario.probes import FIRST_DDS_DOMAIN, Between, OverDds, PingProbe, ProbeBase, Transport
 from latlab.scenario.streams import FIRST_PORT, LaunchTime, Stream, beside_the_probe
 
 Leg = Literal["up", "down"]
-Transport = Literal["udp", "tcp", "ethernet", "dds"]
 LEGS: Final[tuple[Leg, Leg]] = ("up", "down")
 """The question's way, from who asks; the answer's, back."""
 
@@ -150,7 +149,7 @@ def _of_probe(name: str, number: int, probe: Between, tool_port: int | None) -> 
             sender=sender,
             receiver=receiver,
             via=via,
-            transport=own.transport if own else transport_of(probe),
+            transport=probe.carrier,
             port=port,
             size=getattr(probe, "size", None),
             beside=0,
@@ -164,14 +163,3 @@ def _of_probe(name: str, number: int, probe: Between, tool_port: int | None) -> 
             leg=leg,
             is_recorded=probe.is_recorded,
         )
-
-
-def transport_of(probe: Between) -> Transport:
-    """What a probe's packets are sent by; of netperf as its test has it."""
-    if isinstance(probe, OverDds):
-        return "dds"
-    test = getattr(probe, "test", None)
-    if test is not None:
-        return "tcp" if test == "TCP_RR" else "udp"
-    found: Transport = getattr(probe, "transport", "udp")
-    return found

@@ -348,10 +348,24 @@ class Scenario(Part):
         """The number in tables of the first stream that is found among watched packets: behind all others."""
         return leg_number(len(self.streams), len(self.probes), "up") + len(self.pairs)
 
+    @property
+    def timers(self) -> Mapping[str, TimerProbe]:
+        """The probes that are timers of latlab's agents, in the scenario's order."""
+        return {name: probe for name, probe in self.probes.items() if isinstance(probe, TimerProbe)}
+
+    @property
+    def boards(self) -> Mapping[str, BoardHost]:
+        """The hosts that are emulated boards, in the scenario's order."""
+        return {name: host for name, host in self.hosts.items() if isinstance(host, BoardHost)}
+
+    @property
+    def board_memory(self) -> int:
+        """The memory of all boards together, bytes."""
+        return sum(board.memory for board in self.boards.values())
+
     def instant_count(self, name: str) -> int:
         """How many instants of a timer are due before start + duration, warm-up included."""
-        probe = self.probes[name]
-        assert isinstance(probe, TimerProbe), name
+        probe = self.timers[name]
         return launches(probe.offset, probe.period, self.duration)
 
     def port(self, name: str) -> int:
@@ -422,8 +436,7 @@ class Scenario(Part):
     @property
     def traced_timers(self) -> list[str]:
         """The timers of which it is traced how their threads are woken, in the scenario's order."""
-        timers = ((name, probe) for name, probe in self.probes.items() if isinstance(probe, TimerProbe))
-        return [name for name, probe in timers if probe.trace == "threads"]
+        return [name for name, probe in self.timers.items() if probe.trace == "threads"]
 
     @property
     def entered(self) -> list[str]:
@@ -500,8 +513,8 @@ class Scenario(Part):
 
     def image_of(self, guest: str) -> str:
         """The name of the image that a guest of ours starts from: on an ARM board, of the one for ARM."""
-        board = self.hosts.get(self.machine_of(guest) or "")
-        return image_for(self.guests[guest].image_name, board.arch if isinstance(board, BoardHost) else None)
+        board = self.boards.get(self.machine_of(guest) or "")
+        return image_for(self.guests[guest].image_name, board.arch if board else None)
 
     def machines(self) -> tuple[str, ...]:
         """The ssh and board hosts, which stand for the machines next to this one: each machine once."""
@@ -510,7 +523,7 @@ class Scenario(Part):
     @property
     def in_virtual_time(self) -> bool:
         """Whether all of it happens on a board whose clock counts instructions: such a board has no company."""
-        return any(isinstance(host, BoardHost) and host.time == "virtual" for host in self.hosts.values())
+        return any(board.time == "virtual" for board in self.boards.values())
 
     def tuning_of(self, host: str) -> Tuning:
         """How things run on the host, or in the guest: as the scenario says, or the defaults."""
@@ -547,15 +560,20 @@ class Scenario(Part):
         return ptp.master_of(end, [segment.ends for segment in self.segments()]) if ptp else None
 
     @property
+    def schedules(self) -> Mapping[str, Taprio]:
+        """Interface → the schedule by which its gates open and close."""
+        return {at: shaper for at, shaper in self.shapers.items() if isinstance(shaper, Taprio)}
+
+    @property
     def cycle(self) -> int:
         """The least common multiple of the schedules' cycles, ns; 0 without any. Streams start at a multiple of it."""
-        cycles = [shaper.cycle for shaper in self.shapers.values() if isinstance(shaper, Taprio)]
+        cycles = [shaper.cycle for shaper in self.schedules.values()]
         return lcm(*cycles) if cycles else 0
 
     @property
     def scheduled_hosts(self) -> frozenset[str]:
         """Those at an interface of which a schedule opens and closes gates."""
-        return frozenset(str(at).partition(".")[0] for at, shaper in self.shapers.items() if isinstance(shaper, Taprio))
+        return frozenset(at.partition(".")[0] for at in self.schedules)
 
     def limits(self) -> list[AcceptLimit]:
         """The accepted limits, in the scenario's order."""

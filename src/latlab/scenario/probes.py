@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, ClassVar, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field
@@ -62,6 +63,9 @@ CycloneThread = Literal["recvUC", "recv", "tev", "dq.builtins", "dq.user", "gc"]
 Patience = Annotated[Duration, within(DURATION, MICROSECOND_NS, HOUR_NS)]
 
 
+Transport = Literal["udp", "tcp", "ethernet", "dds"]
+
+
 class ProbeBase(Part):
     """What every probe is asked: whom it joins, and what it takes of them."""
 
@@ -69,6 +73,8 @@ class ProbeBase(Part):
     """How many ports a tool takes at `to`, from `Scenario.tool_port` on."""
     is_recorded: ClassVar[bool] = False
     """Whether latlab's own agents record each of its packets, in both directions."""
+    verbs: ClassVar[Mapping[str, str]] = {}
+    """Role, `ping` of who asks and `pong` of who answers → the verb of latlab's agent; of tools and timers none."""
 
     @property
     def kind(self) -> str:
@@ -94,6 +100,12 @@ class Between(ProbeBase):
         return self.to
 
     @property
+    def carrier(self) -> Transport:
+        """What its packets are sent by."""
+        found: Transport = getattr(self, "transport", "udp")
+        return found
+
+    @property
     def ends(self) -> tuple[str, str, End | None]:
         """Who asks, who answers, by which interface."""
         return self.from_, self.to, self.via
@@ -107,6 +119,7 @@ class QuestionProbe(Between):
     """latlab's own question and answer; every packet of both directions is recorded."""
 
     is_recorded: ClassVar[bool] = True
+    verbs: ClassVar[Mapping[str, str]] = {"ping": "ping", "pong": "pong"}
 
     period: Period | None = Field(
         default=None,
@@ -163,9 +176,15 @@ class OverDds(Between):
     )
     reliable: bool = Field(default=True, description="lost samples are sent again; false: best effort")
 
+    @property
+    def carrier(self) -> Transport:
+        return "dds"
+
 
 class DdsProbe(QuestionProbe, OverDds):
     """latlab's own question and answer over DDS."""
+
+    verbs: ClassVar[Mapping[str, str]] = {"ping": "dds", "pong": "dds"}
 
     probe: Literal["dds"]
     size: Annotated[Size, within(SIZE, LIMITS.probe_bytes, LIMITS.dds_bytes)] = Field(
@@ -216,6 +235,10 @@ class NetperfProbe(Between):
         default=None,
         description="time between requests (-w, -b 1); needs a netperf built with intervals; not given: a closed loop",
     )
+
+    @property
+    def carrier(self) -> Transport:
+        return "tcp" if self.test == "TCP_RR" else "udp"
 
 
 class SockperfProbe(Between):

@@ -59,7 +59,7 @@ def classes_have_queues(sketch: Sketch, path: Path, shaper: Shaper) -> Iterator[
         what = f"{len(shaper.queues)} classes have queues, and class {shaper.named_classes - 1} is named"
         yield Mistake((*path, "queues"), what, "a number for each class")
         return
-    needed = sum(shaper.queue_counts)
+    needed = shaper.queue_count
     for queue in shaper.children:
         if queue >= needed:
             what = f"the classes have no queue {queue}"
@@ -155,7 +155,7 @@ def assistance_has_its_settings(_: Sketch, path: Path, shaper: Shaper) -> Iterat
     """What belongs to txtime-assist is there only, and its delay lets packets reach the etf in time."""
     if not isinstance(shaper, Taprio):
         return
-    if shaper.mode != "txtime-assist":
+    if not shaper.gives_launch_times:
         for key in ("txtime_delay", "delta"):
             if key in shaper.model_fields_set:
                 yield Mistake((*path, key), f"mode {shaper.mode} computes no launch times", "mode: txtime-assist")
@@ -164,8 +164,7 @@ def assistance_has_its_settings(_: Sketch, path: Path, shaper: Shaper) -> Iterat
         if isinstance(child, Cbs) or not child.skip_sock_check:
             what = "txtime-assist gives launch times to packets of sockets that ask for none"
             yield Mistake((*path, "children", str(queue)), what, "kind: etf with skip_sock_check: true")
-    below = {queue: shaper.child_of(queue) for queue in range(sum(shaper.queue_counts))}
-    deltas = {queue: child.delta for queue, child in below.items() if isinstance(child, Etf)}
+    deltas = {queue: child.delta for queue, child in shaper.beneath.items() if isinstance(child, Etf)}
     if not deltas or shaper.delay > max(deltas.values()):
         return
     if shaper.txtime_delay is not None:
@@ -207,8 +206,7 @@ def packets_need_no_launch_time(
     net/sched/sch_etf.c). txtime-assist gives them one.
     """
     shaper = sketch.shapers.get(str(end))
-    assisted = isinstance(shaper, Taprio) and shaper.mode == "txtime-assist"
-    if isinstance(leaf_of(shaper, priority), Etf) and not assisted:
+    if shaper and not shaper.gives_launch_times and isinstance(shaper.leaf(priority), Etf):
         yield Mistake(path, f"packets without a launch time are dropped by the etf at {end}", expected)
 
 
@@ -220,10 +218,10 @@ def launch_times_are_kept(sketch: Sketch) -> Iterator[Mistake]:
     for path, leaving in _senders(sketch):
         end, priority = leaving.port, leaving.priority
         shaper = sketch.shapers.get(str(end))
-        etf = leaf_of(shaper, priority)
+        leaf = shaper.leaf(priority) if shaper else None
         stream = sketch.streams.get(str(path[1])) if path[0] == "streams" and leaving.is_sockets else None
         launch = stream.launch_time if stream else None
-        in_tai = next((one.kind for one in (etf, shaper) if isinstance(one, Etf | Taprio)), None)
+        in_tai = next((one.kind for one in (leaf, shaper) if one and one.in_tai), None)
         if launch and launch.clock != "tai" and in_tai:
             what = f"clock {launch.clock} is not that of the {in_tai} at {end}, which drops packets that differ"
             yield Mistake((*path, "launch_time"), what, "clock: tai")
@@ -231,8 +229,8 @@ def launch_times_are_kept(sketch: Sketch) -> Iterator[Mistake]:
             priorities = "another priority" if leaving.is_sockets else "no etf for that of priority 0"
             expected = f"launch_time: true, or {priorities}" if stream else priorities
             yield from packets_need_no_launch_time(sketch, path, end, priority, expected)
-        elif isinstance(etf, Etf) and not (isinstance(shaper, Taprio) and shaper.mode == "txtime-assist"):
-            yield from _alike(path, end, launch, etf)
+        elif isinstance(leaf, Etf) and not (shaper and shaper.gives_launch_times):
+            yield from _alike(path, end, launch, leaf)
 
 
 def _alike(path: Path, end: End, launch: LaunchTime, etf: Etf) -> Iterator[Mistake]:
@@ -242,17 +240,6 @@ def _alike(path: Path, end: End, launch: LaunchTime, etf: Etf) -> Iterator[Mista
     if launch.lead <= etf.delta:
         what = f"a lead of {format_duration(launch.lead)} ends before the etf at {end} wakes for the packet"
         yield Mistake((*path, "launch_time"), what, f"a lead of more than its delta, {format_duration(etf.delta)}")
-
-
-def leaf_of(shaper: Shaper | None, priority: int) -> Etf | Cbs | None:
-    """What shapes the packets of a priority last: the same beneath each queue of their class."""
-    if isinstance(shaper, Etf | Cbs):
-        return shaper
-    if shaper is None or isinstance(shaper, Tbf):
-        return None
-    traffic_class = shaper.class_of(priority)
-    # A class without queues is reported where they are written.
-    return shaper.child_of(shaper.queues_of(traffic_class)[0]) if traffic_class < len(shaper.queue_counts) else None
 
 
 def cycles_begin_together(sketch: Sketch) -> Iterator[Mistake]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from collections.abc import Mapping
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import AfterValidator, Field, WithJsonSchema
 
@@ -92,8 +93,46 @@ class Gate(Part):
         return sum(1 << one for one in self.open)
 
 
-class Etf(Part):
+class ShaperBase(Part):
+    """What every shaper is asked, whatever its kind."""
+
+    in_tai: ClassVar[bool] = False
+    """Whether it keeps time by TAI."""
+
+    @property
+    def tools(self) -> tuple[str, ...]:
+        """The programs that it is set up with."""
+        return ("tc", "ethtool")
+
+    @property
+    def cpus(self) -> tuple[int, ...]:
+        """The CPUs that it names."""
+        return ()
+
+    @property
+    def queue_count(self) -> int:
+        """How many transmit queues it needs; 0: as many as there are."""
+        return 0
+
+    @property
+    def beneath(self) -> Mapping[int, Etf | Cbs]:
+        """Transmit queue → what shapes it."""
+        return {}
+
+    @property
+    def gives_launch_times(self) -> bool:
+        """Whether it computes launch times for packets that have none."""
+        return False
+
+    def leaf(self, priority: int) -> Etf | Cbs | None:
+        """What shapes the packets of a socket priority last."""
+        return None
+
+
+class Etf(ShaperBase):
     """Packets wait for their launch times (tc-etf(8))."""
+
+    in_tai: ClassVar[bool] = True
 
     kind: Literal["etf"]
     delta: Annotated[Duration, within(DURATION, 0, DELTA_NS_MAX)] = Field(
@@ -107,8 +146,11 @@ class Etf(Part):
         "time is still dropped, unless taprio's txtime-assist gives it one",
     )
 
+    def leaf(self, priority: int) -> Etf | Cbs | None:
+        return self
 
-class Cbs(Part):
+
+class Cbs(ShaperBase):
     """A credit-based shaper (IEEE 802.1Q 8.6.8.2, tc-cbs(8))."""
 
     kind: Literal["cbs"]
@@ -133,6 +175,9 @@ class Cbs(Part):
     offload: bool = Field(default=False, description="the NIC shapes")
     speed: Speed = None
 
+    def leaf(self, priority: int) -> Etf | Cbs | None:
+        return self
+
     def send_slope_bps(self, speed: int) -> int:
         """idleSlope − portTransmitRate (802.1Q 8.6.8.2 f), bit/s. speed: of the port, bit/s."""
         return self.send_slope if self.send_slope is not None else self.idle_slope - speed
@@ -150,7 +195,7 @@ class Cbs(Part):
         return self.frame * self.send_slope_bps(speed) // speed
 
 
-class Tbf(Part):
+class Tbf(ShaperBase):
     """A line rate: frames leave one after the other, no faster than this (tc-tbf(8), a token bucket).
 
     What waits does so in the order it came, whatever its priority, as it does in a NIC's ring.
@@ -169,7 +214,7 @@ class Tbf(Part):
 Child = Annotated[Etf | Cbs, Field(discriminator="kind")]
 
 
-class Classes(Part):
+class Classes(ShaperBase):
     """What sorts packets into traffic classes by their socket priority, and classes into transmit queues."""
 
     map: dict[PriorityKey, TrafficClass] = Field(
@@ -201,6 +246,20 @@ class Classes(Part):
         """The number of queues of each class."""
         return self.queues or (1,) * self.class_count
 
+    @property
+    def queue_count(self) -> int:
+        return sum(self.queue_counts)
+
+    @property
+    def beneath(self) -> Mapping[int, Etf | Cbs]:
+        found = ((queue, self.child_of(queue)) for queue in range(self.queue_count))
+        return {queue: child for queue, child in found if child is not None}
+
+    def leaf(self, priority: int) -> Etf | Cbs | None:
+        """The same is beneath each queue of a class. A class without queues is reported where they are written."""
+        traffic_class = self.class_of(priority)
+        return self.child_of(self.queues_of(traffic_class)[0]) if traffic_class < len(self.queue_counts) else None
+
     def class_of(self, priority: int) -> int:
         """The traffic class of a socket priority."""
         return self.map.get(priority, self.rest)
@@ -224,6 +283,8 @@ class Mqprio(Classes):
 
 class Taprio(Classes):
     """Gates open and close by a schedule: time-aware shaping (IEEE 802.1Qbv, tc-taprio(8))."""
+
+    in_tai: ClassVar[bool] = True
 
     kind: Literal["taprio"]
     mode: Literal["software", "txtime-assist", "offload"] = Field(
@@ -250,6 +311,18 @@ class Taprio(Classes):
     )
 
     @property
+    def tools(self) -> tuple[str, ...]:
+        return super().tools if self.cpu is None else (*super().tools, "taskset")
+
+    @property
+    def cpus(self) -> tuple[int, ...]:
+        return () if self.cpu is None else (self.cpu,)
+
+    @property
+    def gives_launch_times(self) -> bool:
+        return self.mode == "txtime-assist"
+
+    @property
     def cycle(self) -> int:
         """The sum of the entries, ns."""
         return sum(gate.for_ for gate in self.gates)
@@ -260,7 +333,7 @@ class Taprio(Classes):
 
     def child_of(self, queue: int) -> Etf | Cbs | None:
         found = super().child_of(queue)
-        if found is None and self.mode == "txtime-assist":
+        if found is None and self.gives_launch_times:
             return Etf.model_construct(kind="etf", delta=self.delta, skip_sock_check=True)
         return found
 
@@ -272,8 +345,7 @@ class Taprio(Classes):
         """
         if self.txtime_delay is not None:
             return self.txtime_delay
-        children = [self.child_of(queue) for queue in range(sum(self.queue_counts))]
-        largest = max((child.delta for child in children if isinstance(child, Etf)), default=0)
+        largest = max((child.delta for child in self.beneath.values() if isinstance(child, Etf)), default=0)
         return -(-largest * 3 // 2)
 
 

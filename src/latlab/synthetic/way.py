@@ -107,9 +107,9 @@ UNTOUCHED = -1
 class Way:
     """Where every packet passed, by its true time: int64 ns [packets] each.
 
-    label: the number of the ingredient that delayed a packet most, UNTOUCHED if none; delayed_ns: by how much.
-    waited_ns: how long it stood behind those ahead of it, at all stages together. arrival_order: the packets' numbers
-    in the order in which they arrive.
+    label: the number of the ingredient that delayed a packet most, UNTOUCHED if none. waited_ns: how long it stood
+    behind those ahead of it, at all stages together. arrival_order: the packets' numbers in the order in which they
+    arrive.
     """
 
     launch: Int64
@@ -123,7 +123,6 @@ class Way:
     rx_user: Int64
     arrival_order: Int64
     label: NDArray[np.int16]
-    delayed_ns: Int64
     waited_ns: Int64
 
     @property
@@ -190,7 +189,6 @@ def walk(
         rx_user,
         order,
         state.label,
-        state.delayed,
         state.waited,
     )
 

@@ -7,8 +7,7 @@ from collections.abc import Callable, Iterator
 
 from latlab.scenario import Scenario
 from latlab.scenario.parts import parse_end
-from latlab.scenario.probes import TimerProbe
-from latlab.scenario.shapers import Classes, Etf, Shaper, Taprio
+from latlab.scenario.shapers import Shaper
 from latlab.testbed.site import Site
 from latlab.testbed.step import Check, Step
 
@@ -88,8 +87,7 @@ def tai_steps(scenario: Scenario, site: Site) -> Iterator[Step]:
 
 
 def _keeps_time(shaper: Shaper) -> bool:
-    children = shaper.children.values() if isinstance(shaper, Classes) else ()
-    return isinstance(shaper, Taprio | Etf) or any(isinstance(child, Etf) for child in children)
+    return shaper.in_tai or any(child.in_tai for child in shaper.beneath.values())
 
 
 def _counts_tai(scenario: Scenario, site: Site, read: Callable[[str], str]) -> Iterator[Step]:
@@ -149,7 +147,7 @@ def tracing_steps(scenario: Scenario, site: Site) -> Iterator[Step]:
 
     A guest's kernel ends with the guest; on one that is reached by ssh the next agent that traces removes it.
     """
-    traced = (probe.on for probe in scenario.probes.values() if isinstance(probe, TimerProbe) and probe.trace)
+    traced = (timer.on for timer in scenario.timers.values() if timer.trace)
     vm_hosts = (scenario.guests[name].host for name in scenario.entered)
     hosts = (host for host in (*traced, *scenario.traced, *vm_hosts) if host not in scenario.guests)
     for machine in dict.fromkeys(scenario.machine_of(host) for host in hosts):

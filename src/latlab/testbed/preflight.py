@@ -10,7 +10,6 @@ from latlab.model.errors import LabError, LatlabError, UsageError
 from latlab.scenario import BoardHost, End, Flow, LoadBetween, Loaded, Scenario, Tuning
 from latlab.scenario.findings import Path, show_path, shown
 from latlab.scenario.parts import parse_end
-from latlab.scenario.shapers import Taprio
 from latlab.scenario.streams import CLOCK_PORT
 from latlab.scenario.trust import renamed_rules
 from latlab.testbed.agent_binary import find_agent
@@ -154,8 +153,8 @@ def _cpus(scenario: Scenario, machine: Machine, where: Where) -> Problems:
     if ptp and any(ptp_needs(scenario, here)):
         named.append((("clock", "ptp", "cpus"), ptp.cpus))
     for name, shaper in scenario.shapers.items():
-        if isinstance(shaper, Taprio) and shaper.cpu is not None and parse_end(name).host in here:
-            named.append((("shapers", name, "cpu"), [shaper.cpu]))
+        if parse_end(name).host in here:
+            named.append((("shapers", name, "cpu"), shaper.cpus))
     for place, cpus in named:
         missing = sorted(set(cpus or ()) - machine.cpus)
         if missing:
@@ -266,8 +265,7 @@ def _tools(scenario: Scenario, machine: Machine, where: Where) -> Problems:
         needed = dict.fromkeys(tools, ("tuning", host)) | needed
     for name, shaper in scenario.shapers.items():
         if parse_end(name).host in _here(scenario):
-            tools = {"taskset"} if isinstance(shaper, Taprio) and shaper.cpu is not None else set()
-            needed = dict.fromkeys({"tc", "ethtool", *tools}, ("shapers", name)) | needed
+            needed = dict.fromkeys(shaper.tools, ("shapers", name)) | needed
     for needs in ptp_needs(scenario, _here(scenario)):
         needed = dict.fromkeys(needs.tools, ("clock", "ptp", "ports", str(needs.end))) | needed
     for tool, place in sorted(needed.items()):
@@ -335,15 +333,15 @@ def _build_command(image: str, kind: object) -> str:
 def _images(scenario: Scenario, machine: Machine, where: Where) -> Problems:
     """The images that boards and guests of ours start from."""
     needed = {("guests", name): scenario.image_of(name) for name, guest in scenario.guests.items() if guest.is_ours}
-    needed |= {("hosts", name): host.image_name for name, host in scenario.hosts.items() if isinstance(host, BoardHost)}
+    needed |= {("hosts", name): board.image_name for name, board in scenario.boards.items()}
     built = images_by_name() if needed else {}
     for place, image in needed.items():
-        host = scenario.hosts[str(place[1])] if place[0] == "hosts" else None
-        if isinstance(host, BoardHost) and (flavour := _other_flavour(host, built.get(image))):
+        board = scenario.boards[str(place[1])] if place[0] == "hosts" else None
+        if board and (flavour := _other_flavour(board, built.get(image))):
             yield UsageError(
-                f"the image {image} is of the flavour {flavour}, not {host.flavour}",
+                f"the image {image} is of the flavour {flavour}, not {board.flavour}",
                 where=where((*place, "flavour")),
-                remedy=f"no `flavour`, or another `image`; without `image`, debian-{host.flavour}-board",
+                remedy=f"no `flavour`, or another `image`; without `image`, debian-{board.flavour}-board",
             )
         elif image not in built:
             yield LabError(
@@ -351,13 +349,13 @@ def _images(scenario: Scenario, machine: Machine, where: Where) -> Problems:
                 where=where(place),
                 remedy=f"`{_build_command(image, place[0])}`; those built: {', '.join(built) or 'none'}",
             )
-        elif place[0] == "hosts" and built[image].kind != BOARD_KIND:
+        elif board and built[image].kind != BOARD_KIND:
             yield UsageError(
                 f"the image {image} is for guests, not for boards",
                 where=where((*place, "image")),
                 remedy="no `image`, or one of `latlab image build NAME --board`",
             )
-        elif host is None and built[image].kind == BOARD_KIND and _is_on_a_board(scenario, str(place[1])):
+        elif not board and built[image].kind == BOARD_KIND and scenario.machine_of(str(place[1])) in scenario.boards:
             yield UsageError(
                 f"the image {image} is for boards, not for guests of one",
                 where=where((*place, "image")),
@@ -369,11 +367,6 @@ def _images(scenario: Scenario, machine: Machine, where: Where) -> Problems:
                 where=where(place),
                 remedy=f"`{built[image].build_command()}`: it takes some seconds, and downloads nothing",
             )
-
-
-def _is_on_a_board(scenario: Scenario, guest: str) -> bool:
-    """Whether the guest runs on an emulated board."""
-    return isinstance(scenario.hosts.get(scenario.machine_of(guest) or ""), BoardHost)
 
 
 def _other_flavour(board: BoardHost, built: Image | None) -> str | None:

@@ -11,8 +11,7 @@ import pytest
 from latlab.model.errors import LabError
 from latlab.scenario.shapers import GATES_MAX, Cbs, Etf, Mqprio, Shaper, Taprio
 from latlab.testbed.apply import BY_HAND
-from latlab.testbed.shapers import shaper_steps
-from latlab.testbed.shapers.base import refusal
+from latlab.testbed.shapers import KINDS, shaper_steps
 from latlab.testbed.shapers.mqprio import class_words
 from latlab.testbed.shapers.taprio import schedule_words
 from latlab.testbed.step import Explain, Step
@@ -87,7 +86,7 @@ def test_a_refusal_says_what_is_there_and_what_would_work(
     model: type[Taprio | Mqprio | Etf | Cbs], values: dict[str, Any], output: str, words: str
 ) -> None:
     shaper: Shaper = model.model_validate(values)
-    assert refusal("eth0", shaper, output) == words
+    assert KINDS[shaper.kind].refusal("eth0", shaper, output) == words
 
 
 @pytest.mark.real

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Set
 
 from latlab.model.bridges import KINDS
-from latlab.scenario import BoardHost, End, Guest, Scenario, Segment
+from latlab.scenario import End, Guest, Scenario, Segment
 from latlab.scenario.network import uplink_of
 from latlab.testbed.bridges.base import GuestPort, Joint, Neighbour
 from latlab.testbed.site import board_address, guest_address, hardware_address, inner_address
@@ -32,8 +32,8 @@ def mac_of(scenario: Scenario, tag: str, segment: Segment, end: End) -> str:
     port, number = scenario.parent_of(end), scenario.link_number_of(end)
     if not scenario.link_is_created(scenario.links[number]):
         there = scenario.on_machine(port)
-        board = scenario.hosts[there.host]
-        if not isinstance(board, BoardHost):
+        board = scenario.boards.get(there.host)
+        if board is None:
             return ""
         return board_address(list(scenario.hosts).index(there.host), board.cards.index(there.interface))
     return hardware_address(tag, number, scenario.links[number].ends.index(port))

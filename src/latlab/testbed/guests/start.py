@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from latlab.model.errors import LabError, LatlabError
-from latlab.scenario import BoardHost, Scenario
+from latlab.scenario import Scenario
 from latlab.scenario.guests import facts_of
 from latlab.scenario.loads import LoadBetween
 from latlab.testbed.agent_binary import AGENT, agent_for, find_agent, find_agents
@@ -74,7 +74,7 @@ def images_by_name() -> dict[str, Image]:
 def image_names(scenario: Scenario) -> set[str]:
     """The names of the images that its boards, and guests of ours, start from."""
     guests = {scenario.image_of(name) for name, guest in scenario.guests.items() if guest.is_ours}
-    return guests | {host.image_name for host in scenario.hosts.values() if isinstance(host, BoardHost)}
+    return guests | {board.image_name for board in scenario.boards.values()}
 
 
 def images_in_use(scenarios: Iterable[Scenario]) -> AbstractContextManager[dict[str, Image]]:

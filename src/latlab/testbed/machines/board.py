@@ -12,7 +12,7 @@ from latlab.hosts.guest import GUEST_AGENT, BoardGuest
 from latlab.hosts.turns import HALTED, IDENTITY, MAILBOX, MAILBOX_BYTES
 from latlab.model.bridges import KINDS
 from latlab.model.errors import LabError
-from latlab.scenario import BoardHost, Scenario, image_for
+from latlab.scenario import Scenario, image_for
 from latlab.scenario.guests import facts_of
 from latlab.testbed.architecture import BY_DEBIAN, debian_name
 from latlab.testbed.guests.monitor import MONITOR_MODULE
@@ -75,7 +75,7 @@ class BoardMachine(MachineKind):
         if not image.is_built:
             # That is a separate problem; which QEMU and which modules there will be is not known before.
             return
-        arch = _wanted(scenario, name).arch or debian_name(site.machine.architecture)
+        arch = scenario.boards[name].arch or debian_name(site.machine.architecture)
         if image.architecture and image.architecture != arch:
             other = f"the image {image.name} is for {image.architecture}, and the board is of {arch}"
             yield LabError(other, where=f"hosts.{name}.image", remedy="another image, or another `arch`")
@@ -145,16 +145,16 @@ class BoardMachine(MachineKind):
 
     def planned(self, scenario: Scenario, name: str) -> Machine:
         """Its network cards are where its ports for them are."""
-        cards = _wanted(scenario, name).cards
+        cards = scenario.boards[name].cards
         devices = {f"/sys/class/net/{card}/device": pci_address(number) for number, card in enumerate(cards)}
         assumed = replace(assumed_machine(), link=devices.get)
-        arch = _wanted(scenario, name).arch
+        arch = scenario.boards[name].arch
         return replace(assumed, architecture=BY_DEBIAN[arch].name) if arch else assumed
 
     def site(self, scenario: Scenario, name: str, site: Site) -> Site:
         """The agent and the guests' images are those of the board's image."""
         # A guest goes by its image's plain name: on an ARM board that is the one for ARM.
-        arch = _wanted(scenario, name).arch
+        arch = scenario.boards[name].arch
         images = {key: _nested(site.images.get(image_for(key, arch), image)) for key, image in site.images.items()}
         images |= {key.removesuffix(f"-{arch}"): _nested(image) for key, image in site.images.items()} if arch else {}
         place = Site(site.tag, name=name, machine=site.machine, agent=GUEST_AGENT, images=images)
@@ -222,7 +222,7 @@ def _undriven(scenario: Scenario, name: str, site: Site, model: str) -> Iterator
 def _without_functions(scenario: Scenario, name: str, image: Image, machine: Machine) -> Iterator[LabError]:
     """Guests that get a virtual function of the board's card, and a QEMU whose cards have none that work."""
     has, since = (".".join(map(str, one)) for one in (version(image, machine), FUNCTIONS_SINCE))
-    arch = _wanted(scenario, name).arch
+    arch = scenario.boards[name].arch
     named, build = WITH_FUNCTIONS, BY_TRIXIE
     if arch:
         named, build = f"{named}-{arch}", f"--arch {arch} {build}"
@@ -238,21 +238,15 @@ def _load(scenario: Scenario, name: str, site: Site) -> str:
     """What is loaded once it has booted. Cards become eth0, eth1, … by their driver, in the order of their ports."""
     model = card_model(_image(scenario, name, site), site.machine)
     load = LOAD + emulated(scenario, name).kvm
-    return load + (f"modprobe {model}\n" if _wanted(scenario, name).nics else "") + SETTLED
+    return load + (f"modprobe {model}\n" if scenario.boards[name].nics else "") + SETTLED
 
 
 def _is_virtual(scenario: Scenario, name: str) -> bool:
-    return _wanted(scenario, name).time == "virtual"
-
-
-def _wanted(scenario: Scenario, name: str) -> BoardHost:
-    wanted = scenario.hosts[name]
-    assert isinstance(wanted, BoardHost)
-    return wanted
+    return scenario.boards[name].time == "virtual"
 
 
 def _image(scenario: Scenario, name: str, site: Site) -> Image:
-    return site.images[_wanted(scenario, name).image_name]
+    return site.images[scenario.boards[name].image_name]
 
 
 def _nested(image: Image) -> Image:
@@ -289,8 +283,7 @@ def modules_lacking(scenario: Scenario, name: str, image: Image, machine: Machin
 
 
 def _needs(scenario: Scenario, name: str, machine: Machine, card: str) -> Iterator[Need]:
-    board = scenario.hosts[name]
-    assert isinstance(board, BoardHost)
+    board = scenario.boards[name]
     if board.nics:
         yield Need(card, f"hosts.{name}.nics", "links between namespaces instead")
     for number, link in enumerate(scenario.links):

@@ -113,7 +113,7 @@ def board_argv(
     """
     kind = emulated(scenario, name)
     return (
-        program(image, site.machine, _board(scenario, name).arch),
+        program(image, site.machine, scenario.boards[name].arch),
         *_machine(scenario, name, site),
         *("-name", f"{name},debug-threads=on"),
         *("-nodefaults", "-no-user-config", "-no-reboot", "-display", "none"),
@@ -131,7 +131,7 @@ def board_argv(
 
 def emulated(scenario: Scenario, name: str) -> Emulated:
     """What the board is by QEMU's options."""
-    return EMULATED[_board(scenario, name).arch]
+    return EMULATED[scenario.boards[name].arch]
 
 
 def program(image: Image, machine: Machine, arch: str | None) -> str:
@@ -155,13 +155,13 @@ def version(image: Image, machine: Machine) -> tuple[int, ...]:
 
 def virtual_time_by(scenario: Scenario, site: Site) -> str:
     """The version of the QEMU whose instructions are counted, such as 10.0.2."""
-    boards = (host for host in scenario.hosts.values() if isinstance(host, BoardHost) and host.time == "virtual")
+    boards = (board for board in scenario.boards.values() if board.time == "virtual")
     return next((".".join(map(str, version(site.images[board.image_name], site.machine))) for board in boards), "")
 
 
 def board_key(scenario: Scenario, name: str, image: Image, site: Site) -> str:
     """What two boards must have in common to resume from one snapshot."""
-    board, machine = _board(scenario, name), site.machine
+    board, machine = scenario.boards[name], site.machine
     place = list(scenario.hosts).index(name)
     parts = (
         *(board_address(place, number) for number in range(board.nics)),
@@ -188,7 +188,7 @@ def nested_images(scenario: Scenario, name: str, site: Site) -> list[Image]:
 
 
 def _machine(scenario: Scenario, name: str, site: Site) -> Iterator[str]:
-    board, machine = _board(scenario, name), site.machine
+    board, machine = scenario.boards[name], site.machine
     # With guests in it: where each virtual CPU has a thread, QEMU's emulation of AMD's virtualisation goes wrong under
     # load, and the board or a guest starts again silently.
     threads = "single" if _has_guests(scenario, name) else "multi"
@@ -212,7 +212,7 @@ def _turns(folder: str, halt: str) -> Iterator[str]:
 
 
 def _command_line(scenario: Scenario, name: str, image: Image) -> str:
-    board = _board(scenario, name)
+    board = scenario.boards[name]
     kind = emulated(scenario, name)
     virtual = f"latlab.turns nokaslr {kind.steady_used}".rstrip() if board.time == "virtual" else ""
     iommu = kind.iommu_used if _hands_on(scenario, name) else ""
@@ -237,13 +237,13 @@ def _shares_card(scenario: Scenario, name: str) -> bool:
 
 
 def _is_virtual(scenario: Scenario, name: str) -> bool:
-    return _board(scenario, name).time == "virtual"
+    return scenario.boards[name].time == "virtual"
 
 
 def _cards(scenario: Scenario, name: str, image: Image, site: Site) -> Iterator[str]:
     """Each card on a separate PCIe port. One that a link names is joined to the card at the link's other end."""
     model = card_model(image, site.machine)
-    for number in range(_board(scenario, name).nics):
+    for number in range(scenario.boards[name].nics):
         netdev = ",".join((f"id=nic{number}", *_cable(scenario, End(name, f"eth{number}"), site)))
         yield from ("-netdev", netdev)
         yield from ("-device", f"pcie-root-port,id=port{number},chassis={number + 1}")
@@ -282,12 +282,6 @@ QUEUES = {"e1000e": 1, "igb": 8}
 def card_model(image: Image, machine: Machine) -> str:
     """The model of a board's network cards, which is the name of Linux's driver, too."""
     return "igb" if version(image, machine) >= IGB_SINCE else "e1000e"
-
-
-def _board(scenario: Scenario, name: str) -> BoardHost:
-    board = scenario.hosts[name]
-    assert isinstance(board, BoardHost)
-    return board
 
 
 # A CPU of this machine for the QEMU of a board in virtual time, which needs one and cannot use two.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from latlab.model.units import SECOND_NS
 from latlab.scenario import Scenario
-from latlab.scenario.flows import dds_domains, transport_of
+from latlab.scenario.flows import dds_domains
 from latlab.scenario.probes import Between, DdsperfProbe, ProbeBase
 from latlab.testbed.loads import cores_of
 from latlab.testbed.places import Places
@@ -61,7 +61,7 @@ def _between(scenario: Scenario, name: str, probe: Between, places: Places) -> T
         asker_interface=places.device(route.talker_end),
         answerer_interface=places.device(route.listener_end),
         port=flow.port or 0,
-        transport=transport_of(probe),
+        transport=probe.carrier,
         size=flow.size or 0,
         period_ns=getattr(probe, "period", None),
         seconds=(scenario.duration - scenario.warmup) // SECOND_NS,

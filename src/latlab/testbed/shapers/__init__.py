@@ -13,7 +13,6 @@ from dataclasses import replace
 from latlab.scenario import End, Scenario
 from latlab.scenario.guests import becomes_the_guests
 from latlab.scenario.parts import parse_end
-from latlab.scenario.shapers import Classes
 from latlab.testbed.shapers.base import QdiscPlace, ShaperKind, free_root
 from latlab.testbed.shapers.leaves import CbsKind, EtfKind, TbfKind
 from latlab.testbed.shapers.mqprio import MqprioKind
@@ -33,8 +32,8 @@ KINDS: Mapping[str, ShaperKind] = {
 def transmit_queue_steps(scenario: Scenario, site: Site) -> Iterator[Step]:
     """Each shaper's interface has the transmit queues it needs. A card may set its clock again when it gets others."""
     for name, shaper in scenario.shapers.items():
-        if isinstance(shaper, Classes):
-            yield from queue_steps(scenario, _place(scenario, site, name), sum(shaper.queue_counts))
+        if shaper.queue_count:
+            yield from queue_steps(scenario, _place(scenario, site, name), shaper.queue_count)
 
 
 def shaper_steps(scenario: Scenario, site: Site) -> Iterator[Step]:
@@ -45,11 +44,8 @@ def shaper_steps(scenario: Scenario, site: Site) -> Iterator[Step]:
         for step in KINDS[shaper.kind].steps(shaper, place):
             # What is set in a guest ends with it.
             yield step if place.end.host in scenario.hosts else replace(step, undo=None, present=None)
-        if isinstance(shaper, Classes):
-            for queue in range(sum(shaper.queue_counts)):
-                child = shaper.child_of(queue)
-                if child is not None:
-                    yield from KINDS[child.kind].steps(child, place.beneath(queue))
+        for queue, child in shaper.beneath.items():
+            yield from KINDS[child.kind].steps(child, place.beneath(queue))
 
 
 def _place(scenario: Scenario, site: Site, name: str) -> QdiscPlace:

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 from zlib import crc32
 
 from latlab.scenario import End
-from latlab.scenario.shapers import Cbs, Etf, Mqprio, Shaper, Taprio
+from latlab.scenario.shapers import Shaper
 from latlab.testbed.kernel_parts import kernel_parts
 from latlab.testbed.site import Site
 from latlab.testbed.step import Argv, Check, Explain, Step
@@ -101,6 +101,54 @@ class ShaperKind(ABC):
     def steps(self, shaper: Any, place: QdiscPlace) -> Iterator[Any]:
         """The steps that put it there and read it back."""
 
+    def instead(self, shaper: Any, has_clock: bool) -> str:
+        """What would work where it was refused. has_clock: the NIC has a PTP clock."""
+        return "offload: false works with any NIC" if getattr(shaper, "offload", False) else needs(shaper)
+
+    def shaped(self, place: QdiscPlace, shaper: Shaper, do: Argv, check: Check) -> Step:
+        """The step that puts it there: of a root it is undone, and one beneath goes with it."""
+        is_root = place.queue is None
+        ours = ("sh", "-c", OURS, place.device, place.root)
+        look = ("sh", "-c", LOOK, place.device)
+        return Step(
+            host=place.end.host,
+            title=f"{shaper.kind} shapes {place.name}",
+            do=do,
+            undo=("tc", "qdisc", "del", "dev", place.device, "root") if is_root else None,
+            present=ours if is_root else None,
+            check=check,
+            explain=Explain(look, lambda output: self.refusal(place.device, shaper, output)),
+            lasting=True,
+        )
+
+    def refusal(self, device: str, shaper: Shaper, output: str) -> str:
+        """The NIC, its driver and what it has, and what would work there. output: of LOOK, once it was refused."""
+        facts = dict(re.findall(r"^(driver|firmware-version|tx-queues|kernel): (.+)$", output, re.MULTILINE))
+        clock = re.search(r"^(?:PTP Hardware Clock|Hardware timestamp provider index): (\d+)$", output, re.MULTILINE)
+        firmware = facts.get("firmware-version", "").strip()
+        driver = f"driver {facts.get('driver', 'unknown')}"
+        there = [
+            driver + (f" (firmware {firmware})" if firmware not in ("", "N/A") else ""),
+            f"{facts.get('tx-queues', 'no')} transmit queues",
+            f"PTP clock {clock[1]}" if clock else "no PTP clock",
+            f"kernel {facts.get('kernel', 'unknown')}",
+        ]
+        return f"{device}: {', '.join(there)}; {self.instead(shaper, bool(clock))}"
+
+
+LOOK = """ethtool -i "$0" 2>/dev/null
+ethtool -T "$0" 2>/dev/null
+echo "tx-queues: $(ls -d "/sys/class/net/$0/queues/tx-"* | wc -l)"
+echo "kernel: $(uname -r)"
+"""
+
+
+def needs(shaper: Shaper) -> str:
+    """The part of the kernel that makes it."""
+    return " ".join(
+        ("it needs", *(f"{module} ({symbol})" for module, symbol in kernel_parts(f"sch_{shaper.kind}").items()))
+    )
+
 
 def listed(output: str) -> list[Qdisc]:
     """Every qdisc that `tc -j qdisc show` printed."""
@@ -113,52 +161,6 @@ def in_words(qdisc: Qdisc | None, words: Callable[[Qdisc], str]) -> str:
     if qdisc is None:
         return "nothing"
     return f"{qdisc['kind']} {words(qdisc['options'])}".strip()
-
-
-# A shaper that the kernel or the NIC refuses: what is there, and what would work with it.
-
-
-LOOK = """ethtool -i "$0" 2>/dev/null
-ethtool -T "$0" 2>/dev/null
-echo "tx-queues: $(ls -d "/sys/class/net/$0/queues/tx-"* | wc -l)"
-echo "kernel: $(uname -r)"
-"""
-
-
-def what_would_work(place: QdiscPlace, shaper: Shaper) -> Explain:
-    """Asked of the interface once its shaper was refused."""
-    return Explain(("sh", "-c", LOOK, place.device), lambda output: refusal(place.device, shaper, output))
-
-
-def refusal(device: str, shaper: Shaper, output: str) -> str:
-    """The NIC, its driver and what it has, and which mode would work there."""
-    facts = dict(re.findall(r"^(driver|firmware-version|tx-queues|kernel): (.+)$", output, re.MULTILINE))
-    clock = re.search(r"^(?:PTP Hardware Clock|Hardware timestamp provider index): (\d+)$", output, re.MULTILINE)
-    firmware = facts.get("firmware-version", "").strip()
-    there = [
-        f"driver {facts.get('driver', 'unknown')}" + (f" (firmware {firmware})" if firmware not in ("", "N/A") else ""),
-        f"{facts.get('tx-queues', 'no')} transmit queues",
-        f"PTP clock {clock[1]}" if clock else "no PTP clock",
-        f"kernel {facts.get('kernel', 'unknown')}",
-    ]
-    return f"{device}: {', '.join(there)}; {_instead(shaper, bool(clock))}"
-
-
-def _instead(shaper: Shaper, has_clock: bool) -> str:
-    if isinstance(shaper, Taprio):
-        if shaper.mode == "offload":
-            why = "" if has_clock else "full offload needs a NIC with a PTP clock; "
-            return f"{why}mode: txtime-assist or mode: software works with a transmit queue for each class"
-        return f"{_needs(shaper)}, and as many transmit queues as its classes have"
-    if isinstance(shaper, Etf | Cbs | Mqprio) and shaper.offload:
-        return "offload: false works with any NIC"
-    return _needs(shaper)
-
-
-def _needs(shaper: Shaper) -> str:
-    return " ".join(
-        ("it needs", *(f"{module} ({symbol})" for module, symbol in kernel_parts(f"sch_{shaper.kind}").items()))
-    )
 
 
 # The root of an interface: ours only where nothing but the kernel's default stands, and that again afterwards.
@@ -192,19 +194,3 @@ def root_in_words(output: str) -> str:
         if qdisc.get("root") and qdisc["handle"] != "0:":
             return f"{qdisc['kind']} {qdisc['handle']}"
     return DEFAULT
-
-
-def shaped(place: QdiscPlace, shaper: Shaper, do: Argv, check: Check, more: str = "") -> Iterator[Step]:
-    """The step that puts a shaper there: of a root it is undone, and one beneath goes with it. more: of its title."""
-    is_root = place.queue is None
-    ours = ("sh", "-c", OURS, place.device, place.root)
-    yield Step(
-        host=place.end.host,
-        title=f"{shaper.kind} shapes {place.name}{more}",
-        do=do,
-        undo=("tc", "qdisc", "del", "dev", place.device, "root") if is_root else None,
-        present=ours if is_root else None,
-        check=check,
-        explain=what_would_work(place, shaper),
-        lasting=True,
-    )

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from latlab.model.units import RATES, SECOND_NS
 from latlab.scenario.shapers import Cbs, Etf, Tbf
-from latlab.testbed.shapers.base import Qdisc, QdiscPlace, ShaperKind, in_words, shaped
+from latlab.testbed.shapers.base import Qdisc, QdiscPlace, ShaperKind, in_words
 from latlab.testbed.step import Step
 
 SWITCH = {True: "on", False: "off"}
@@ -27,7 +27,7 @@ class EtfKind(ShaperKind):
         words = ("etf", "clockid", "CLOCK_TAI", "delta", str(shaper.delta), *(name for name, on in flags.items() if on))
         options = {"clockid": "TAI", "delta": shaper.delta, **{name: SWITCH[on] for name, on in flags.items()}}
         check = place.check(in_words({"kind": "etf", "options": options}, etf_words), etf_words)
-        yield from shaped(place, shaper, place.replaced(*words), check)
+        yield self.shaped(place, shaper, place.replaced(*words), check)
 
 
 def etf_words(options: Qdisc) -> str:
@@ -53,7 +53,7 @@ class CbsKind(ShaperKind):
         }
         words = ("cbs", *(word for name, value in options.items() for word in (name, str(value))))
         check = place.check(in_words({"kind": "cbs", "options": options}, cbs_words), cbs_words)
-        yield from shaped(place, shaper, place.replaced(*words), check)
+        yield self.shaped(place, shaper, place.replaced(*words), check)
 
 
 def cbs_words(options: Qdisc) -> str:
@@ -72,7 +72,7 @@ class TbfKind(ShaperKind):
         options = {"rate": shaper.rate // 8, "burst": shaper.burst}
         expected = in_words({"kind": "tbf", "options": options}, tbf_words)
         check = place.check(expected, lambda found: tbf_words(found | {"burst": _burst_set(shaper, found["burst"])}))
-        yield from shaped(place, shaper, place.replaced(*words), check)
+        yield self.shaped(place, shaper, place.replaced(*words), check)
 
 
 def _burst_set(shaper: Tbf, printed: int) -> int:

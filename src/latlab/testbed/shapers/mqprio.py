@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from latlab.scenario.shapers import PRIORITIES, Classes, Mqprio
-from latlab.testbed.shapers.base import Qdisc, QdiscPlace, ShaperKind, in_words, shaped
+from latlab.testbed.shapers.base import Qdisc, QdiscPlace, ShaperKind, in_words
 from latlab.testbed.step import Argv, Step
 
 
@@ -20,7 +20,7 @@ class MqprioKind(ShaperKind):
         """One step."""
         words = ("mqprio", *class_words(shaper), "hw", str(int(shaper.offload)))
         expected = in_words({"kind": "mqprio", "options": class_options(shaper)}, classes_in_words)
-        yield from shaped(place, shaper, place.replaced(*words), place.check(expected, classes_in_words))
+        yield self.shaped(place, shaper, place.replaced(*words), place.check(expected, classes_in_words))
 
 
 def class_words(shaper: Classes) -> Argv:

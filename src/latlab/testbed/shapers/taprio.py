@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from latlab.model.units import SECOND_NS
 from latlab.scenario.shapers import Taprio
-from latlab.testbed.shapers.base import Qdisc, QdiscPlace, ShaperKind, in_words, shaped
+from latlab.testbed.shapers.base import Qdisc, QdiscPlace, ShaperKind, in_words, needs
 from latlab.testbed.shapers.mqprio import class_options, class_words, classes_in_words
 from latlab.testbed.step import Check, Step
 
@@ -39,7 +39,7 @@ class TaprioKind(ShaperKind):
         script = f"base=$({shlex.join(tai)} --after {AHEAD_NS}) && exec {on_cpu}{line}"
         expected = in_words({"kind": "taprio", "options": _options(shaper)}, lambda one: schedule_in_words(one, shaper))
         check = place.check(expected, lambda one: schedule_in_words(latest(one), shaper))
-        yield from shaped(place, shaper, ("sh", "-c", script), check)
+        yield self.shaped(place, shaper, ("sh", "-c", script), check)
         yield Step(
             host=place.end.host,
             title=f"the gates of {place.end} are in force",
@@ -53,6 +53,12 @@ class TaprioKind(ShaperKind):
                 do=(),
                 check=_timer_on(shaper.cpu),
             )
+
+    def instead(self, shaper: Taprio, has_clock: bool) -> str:
+        if shaper.mode == "offload":
+            why = "" if has_clock else "full offload needs a NIC with a PTP clock; "
+            return f"{why}mode: txtime-assist or mode: software works with a transmit queue for each class"
+        return f"{needs(shaper)}, and as many transmit queues as its classes have"
 
 
 def _timer_on(cpu: int) -> Check:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
 from latlab.model.errors import LabError
-from latlab.scenario import BoardHost, Scenario
+from latlab.scenario import Scenario
 from latlab.scenario.findings import Path
 from latlab.scenario.hosts import kernel_cpus
 from latlab.testbed.machine import Machine, parse_cpu_list
@@ -168,8 +168,8 @@ def starving(scenario: Scenario, machine: Machine) -> Iterator[tuple[Path, LabEr
             f"while {whose} vCPUs are busy, nothing else runs on {name or 'this machine'}: they are at SCHED_FIFO on "
             f"{which}, which {'are' if len(left) > 1 else 'is'} all that ordinary threads have"
         )
-        board = scenario.hosts[name] if name else None
-        cpus = f"`cpus: {board.cpus + 1}` of {name}" if isinstance(board, BoardHost) else f"{ISOLATED}="
+        board = scenario.boards.get(name or "")
+        cpus = f"`cpus: {board.cpus + 1}` of {name}" if board else f"{ISOLATED}="
         yield holders[0], LabError(what, remedy=f"leave out `fifo`; or {cpus}, and a CPU for the vCPUs alone")
 
 
@@ -178,8 +178,8 @@ def _for_ordinary_threads(scenario: Scenario, name: str | None, machine: Machine
     if name is None:
         isolated = (machine.read("/sys/devices/system/cpu/isolated") or "").strip()
         return set(machine.cpus).difference(*kernel_cpus(f"{ISOLATED}={isolated}", ISOLATED))
-    board = scenario.hosts[name]
-    if not isinstance(board, BoardHost):
+    board = scenario.boards.get(name)
+    if board is None:
         return set()
     return set(range(board.cpus)).difference(*kernel_cpus(board.append, ISOLATED))
 
