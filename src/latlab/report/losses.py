@@ -11,7 +11,7 @@ TITLE: Final = "Where lost packets were dropped"
 HEADINGS: Final = ("cell", "repeat", "of", "packets", "where", "reason", "kernel function")
 WATCHED_TITLE: Final = "Kernels whose drops were recorded; the place of other losses is unknown"
 WATCHED: Final = ("cells", "watched on", "is the kernel of", "drops recorded", "note")
-UNPLACED: Final = "dropped by no watched kernel"
+UNPLACED: Final = "at an unknown place"
 NO_REASON: Final = "no reason given"
 _UNSPECIFIED: Final = (None, "NOT_SPECIFIED")
 """Where the kernel gives no reason, its function says most."""
