@@ -80,8 +80,7 @@ def test_lost_packets_have_the_place_and_the_reason_of_their_drop() -> None:
         ("in the socket buffer of ecu", "SOCKET_RCVBUFF", 1),
     ]
     assert lost_text(found) == (
-        "4 lost: 2 at tap0 of vmhost (FULL_RING), 1 in the socket buffer of ecu (SOCKET_RCVBUFF), "
-        "1 at an unknown place"
+        "4 lost: 2 at tap0 of vmhost (FULL_RING), 1 in the socket buffer of ecu (SOCKET_RCVBUFF), 1 at an unknown place"
     )
 
 

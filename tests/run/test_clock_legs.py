@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from latlab.run.clock_legs import Leg, leg_specs, needed_legs
 from latlab.run.clocks import KVM_CLOCK, planned_with_kvm_clock, tai_offset_s, with_kvm_clock
 from latlab.run.matrix import plan
 from latlab.scenario import Scenario, load_scenario
-from latlab.testbed.machine import Machine
+from latlab.testbed.machine import Machine, read_machine
 from latlab.testbed.makers import make_hosts
 from latlab.testbed.site import Site
 
@@ -68,8 +69,8 @@ def beside(scenario: Make) -> Make:
     return made
 
 
-def legs(scenario: Scenario, *with_clock: str) -> list[Leg]:
-    return needed_legs(scenario, make_hosts(scenario, SITE), with_clock)
+def legs(scenario: Scenario, *with_clock: str, site: Site = SITE) -> list[Leg]:
+    return needed_legs(scenario, site, make_hosts(scenario, site), with_clock)
 
 
 def ptp(guest: str) -> Leg:
@@ -93,6 +94,12 @@ def test_two_domains_are_joined_through_their_host_if_both_have_it(beside: Make)
 def test_a_page_is_taken_before_kvms_clock(beside: Make) -> None:
     assert legs(beside(("ecu", "own")), "own", "vm1") == [PAGE]
     assert legs(beside(("own", "vm1")), "own", "vm1") == [PAGE, ptp("vm1")]
+
+
+def test_on_arm_no_page_is_shared_and_a_guest_has_kvms_clock_or_exchanges(beside: Make) -> None:
+    arm = Site("0a1b", machine=replace(read_machine(), architecture="aarch64"))
+    assert legs(beside(("ecu", "own")), "own", site=arm) == [Leg("ecu", "own", PTP_KVM)]
+    assert legs(beside(("sensor", "own")), site=arm) == [Leg("sensor", "own", EXCHANGE)]
 
 
 def test_each_leg_is_there_once_however_many_streams_need_it(beside: Make) -> None:

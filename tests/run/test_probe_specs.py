@@ -24,6 +24,7 @@ from latlab.testbed.machine import Machine
 from latlab.testbed.places import Places
 from latlab.testbed.preflight import preflight
 from latlab.testbed.probes import plan_probes
+from latlab.testbed.site import Site
 from latlab.testbed.unavailable import unavailable
 
 Make = Callable[..., Scenario]
@@ -109,10 +110,11 @@ def test_the_way_of_a_probe_to_a_guest_is_tried_and_let_in_through_its_bridge(sc
 def test_clocks_are_compared_between_the_ends_of_a_ping_and_not_of_a_tool(scenario: Make) -> None:
     hosts = {name: LocalMachine(name) for name in ("sensor", "ecu")}
     both = {"rr": PING, "back": PING | {"from": "ecu", "to": "sensor"}}
-    assert [(leg.here, leg.there) for leg in needed_legs(scenario(streams={}, probes=both), hosts, ())] == [
+    site = Site("0a9f")
+    assert [(leg.here, leg.there) for leg in needed_legs(scenario(streams={}, probes=both), site, hosts, ())] == [
         ("sensor", "ecu")
     ], "once, whichever way it is gone"
-    assert needed_legs(scenario(streams={}, probes={"nrr": NETPERF}), hosts, ()) == []
+    assert needed_legs(scenario(streams={}, probes={"nrr": NETPERF}), site, hosts, ()) == []
 
 
 def test_frames_of_a_probe_through_user_nat_make_its_cell_unavailable(scenario: Make) -> None:

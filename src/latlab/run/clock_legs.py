@@ -44,14 +44,16 @@ TaiOffset = Callable[[str], int | str]
 """A host's TAI − UTC, s; in a plan, what it is."""
 
 
-def needed_legs(scenario: Scenario, hosts: Mapping[str, Host], with_kvm_clock: Collection[str]) -> list[Leg]:
+def needed_legs(
+    scenario: Scenario, site: Site, hosts: Mapping[str, Host], with_kvm_clock: Collection[str]
+) -> list[Leg]:
     """Every leg that is needed, once, in either direction. LabError: sync is shared, and a pair shares none.
 
     with_kvm_clock: the guests that have KVM's PTP clock.
     """
     sync = scenario.clock.sync
     kernels = {name: hosts[name].shared_kernel for name in (*scenario.hosts, *scenario.guests)}
-    guests = guest_legs(scenario, with_kvm_clock)
+    guests = guest_legs(scenario, site, with_kvm_clock)
     found: dict[frozenset[str], Leg] = {}
     for talker, listener in _routes(scenario):
         legs = joining_legs(talker, listener, kernels, guests, always_exchange=sync == "exchange")
@@ -88,15 +90,13 @@ def _watched_pairs(scenario: Scenario, kernels: Mapping[str, str]) -> Iterator[t
         yield from combinations(first.values(), 2)
 
 
-def guest_legs(scenario: Scenario, with_kvm_clock: Collection[str]) -> dict[str, Leg]:
-    """Guest → the leg that joins it and its host: over a page, which all have that latlab starts, else by KVM's clock.
-
-    A guest that has neither is not in it. Host and guest have to look at a page at the same time, each on a CPU of its
-    own, which an emulated board does not give them.
+def guest_legs(scenario: Scenario, site: Site, with_kvm_clock: Collection[str]) -> dict[str, Leg]:
+    """Guest → the leg that joins it and its host: over a page, if latlab starts it where pages are shared, else by
+    KVM's clock. A guest that has neither is not in it.
     """
     legs: dict[str, Leg] = {}
     for name, guest in scenario.guests.items():
-        if guest.domain is None and not scenario.is_on_board(name):
+        if guest.domain is None and site.on(scenario.machine_of(name)).shares_pages:
             legs[name] = Leg(guest.host, name, SHARED_PAGE)
         elif name in with_kvm_clock:
             legs[name] = Leg(guest.host, name, PTP_KVM)

@@ -28,9 +28,9 @@ class ClockWatch:
     """The clocks of every pair of hosts between which a stream or a probe runs.
 
     Hosts on one kernel share their clocks, and the offset is 0. A guest that latlab starts and its host compare theirs
-    over a page of memory they share; any other reads its host's as KVM shows it, if it has that clock. Two hosts that
-    no chain of these joins exchange timestamps over the network (sync: auto), or are refused (sync: shared); with
-    sync: exchange they always do. All of it runs through the whole cell. live: gets what is known so far.
+    over a page of memory, where they can share one; any other reads its host's as KVM shows it, if it has that clock.
+    Two hosts that no chain of these joins exchange timestamps over the network (sync: auto), or are refused (sync:
+    shared); with sync: exchange they always do. All of it runs through the whole cell. live: gets what is known so far.
     """
 
     def __init__(
@@ -61,7 +61,7 @@ class ClockWatch:
 
         facts: of every host and guest, as they are now.
         """
-        self._legs = needed_legs(self._scenario, self._hosts, with_kvm_clock(facts))
+        self._legs = needed_legs(self._scenario, self._site, self._hosts, with_kvm_clock(facts))
         offsets = partial(tai_offset_s, facts)
         for leg in self._legs:
             if leg.source.is_exact:

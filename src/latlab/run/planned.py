@@ -105,7 +105,7 @@ def _watching(scenario: Scenario, hosts: Mapping[str, Host], places: Places, at:
 
 def _comparing(scenario: Scenario, hosts: Mapping[str, Host], site: Site) -> Iterator[_Told]:
     """The agents that compare clocks."""
-    for leg in needed_legs(scenario, hosts, planned_with_kvm_clock(scenario, site.machine, hosts)):
+    for leg in needed_legs(scenario, site, hosts, planned_with_kvm_clock(scenario, site.machine, hosts)):
         if not leg.source.is_exact:
             recording = f"clock-{leg.here}-{leg.there}"
             for host, spec in leg_specs(scenario, site, leg, ANY_RUN, recording, "TAI offset of {}".format):

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from latlab.hosts import MACHINE
 from latlab.testbed.agent_binary import AGENT
+from latlab.testbed.architecture import ARCHITECTURES
 from latlab.testbed.images import Image
 from latlab.testbed.machine import Machine, read_machine
 
@@ -25,9 +26,9 @@ class Site:
     folder for what services write, here. recordings: the cell's folder, here. images: the built images by name, as they
     are there. snapshots: guest → the snapshot it starts from. inward: guest → protocol and port of all that is sent to
     it, which user NAT has to let through. others: the same for every other machine, by its host's name. lab: the tag of
-    what is made on this machine, where it is another than the test bed's. clock_pages: host and guests there can
-    compare clocks by looking at a page of memory at the same time. emulator_cpu: the CPU of this machine that a board
-    in virtual time has. emulator_seed: the seed of that board's QEMU.
+    what is made on this machine, where it is another than the test bed's. clock_pages: host and guests there each
+    have a CPU to look at a page of memory at the same time (`shares_pages`). emulator_cpu: the CPU of this machine that
+    a board in virtual time has. emulator_seed: the seed of that board's QEMU.
     """
 
     tag: str
@@ -57,6 +58,16 @@ class Site:
     def all_agents(self) -> Mapping[str, str]:
         """Architecture, as uname(2) names it → the path of the agent for it on this machine."""
         return self.agents or {self.machine.architecture: self.agent}
+
+    @property
+    def shares_pages(self) -> bool:
+        """Whether guests that latlab starts there, and their host, can compare clocks over a page of memory.
+
+        A guest's mapping of that page must be coherent with the host's cache, and it rings by an I/O port: both are so
+        on x86 (agent/agent/src/shared_memory.rs).
+        """
+        known = ARCHITECTURES.get(self.machine.architecture)
+        return self.clock_pages and known is not None and known.has_ports
 
     @property
     def is_here(self) -> bool:

@@ -164,15 +164,13 @@ def clock_page(folder: str, site: Site) -> Iterator[str]:
 
     A byte written to the I/O port is sent as a datagram before the guest's next instruction (hw/char/debugcon.c).
     """
-    if not site.clock_pages:
+    if not site.shares_pages:
         return
     backend = f"memory-backend-file,id=clock,share=on,mem-path={folder}/{CLOCK_PAGE},size={CLOCK_PAGE_SIZE}"
     yield from ("-object", backend, "-device", "ivshmem-plain,memdev=clock,master=on")
-    known = ARCHITECTURES.get(site.machine.architecture)
-    if known and known.has_ports:
-        address, (to, source) = doorbell_address(folder), DOORBELL_PORTS
-        yield from ("-chardev", f"udp,id=doorbell,host={address},port={to},localaddr={address},localport={source}")
-        yield from ("-device", f"isa-debugcon,iobase={DOORBELL_IO_PORT:#x},chardev=doorbell")
+    address, (to, source) = doorbell_address(folder), DOORBELL_PORTS
+    yield from ("-chardev", f"udp,id=doorbell,host={address},port={to},localaddr={address},localport={source}")
+    yield from ("-device", f"isa-debugcon,iobase={DOORBELL_IO_PORT:#x},chardev=doorbell")
 
 
 def doorbell_address(folder: str) -> str:

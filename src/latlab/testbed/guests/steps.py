@@ -105,7 +105,7 @@ def configure_guest(scenario: Scenario, port: GuestPort, joint: Joint, site: Sit
     translated = KINDS[joint.kind].translates
     if facts_of(port.wants).gives_device:
         yield Step(port.guest, f"load the driver of {port.guest}'s network card", ("sh", "-c", LOAD_DRIVERS))
-    if not site.is_here:
+    if not site.shares_pages:
         yield Step(port.guest, f"load the driver of KVM's PTP clock in {port.guest}, if there is KVM", KVM_CLOCK)
     address = () if translated else ("address", port.mac)
     yield ipv6_off(port.guest, device)
