@@ -19,6 +19,8 @@ from support.agent.watch import cell_of, transit, watching
 pytestmark = pytest.mark.real
 
 SV = Stream(1, period_ns=208_333, count=4900, size=64, vlan=10, pcp=4, payload="iec61850-sv", ethertype=0x88BA)
+# A second's frames, and some more.
+SLOWER, FASTER = replace(SV, period_ns=250_000, count=4100), replace(SV, period_ns=69_444, count=14500)
 GOOSE = Stream(2, period_ns=20 * MS, count=40, size=200, raw=True, payload="iec61850-goose", ethertype=0x88B8)
 
 
@@ -149,21 +151,24 @@ def test_a_copy_of_a_prp_pair_ends_in_the_trailer_and_is_measured(
 
 
 @pytest.mark.skipif(not Path("/sys/kernel/btf/vmlinux").exists(), reason="this kernel has no BTF")
-def test_watch_recognises_each_frame_in_its_vlan_and_counts_by_the_numbers_of_samples(bed: Bed, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("samples", "rate"), [(SV, 4800), (SLOWER, 4000), (FASTER, 14400)])
+def test_watch_recognises_each_frame_in_its_vlan_and_counts_by_the_numbers_of_samples(
+    bed: Bed, tmp_path: Path, samples: Stream, rate: int
+) -> None:
     def act() -> None:
-        measure(bed, tmp_path / "streams", SV, GOOSE)
+        measure(bed, tmp_path / "streams", samples, GOOSE)
 
     flow = "(ether proto sv and vlan 10 and pcp 4) or (goose and not vlan)"
     folder = watching(tmp_path, act, ("ns:sensor/ecu:out", "ns:ecu/sensor:in"), flow=flow)
     cell = cell_of(folder)
     name = "ns-sensor-ecu-out-to-ns-ecu-sensor-in"
-    for number, stream in enumerate((SV, GOOSE), start=1):
+    for number, stream in enumerate((samples, GOOSE), start=1):
         figures = transit(cell, f"{name}.flow-{number}")
         assert (figures["n"], figures["lost"]) == (stream.count, 0)
     said = [one for one in cell["imported"]["notes"] if one.startswith("at-ns-ecu-sensor-in")]
     assert said == [
-        "at-ns-ecu-sensor-in.flow-1: by the smpCnt of sampled values of 1 source, 4800 samples/s, 0 are missing here, "
-        f"0 came again and 0 late; {SV.count} with: smpSynch 0",
+        f"at-ns-ecu-sensor-in.flow-1: by the smpCnt of sampled values of 1 source, {rate} samples/s, "
+        f"0 are missing here, 0 came again and 0 late; {samples.count} with: smpSynch 0",
         "at-ns-ecu-sensor-in.flow-2: by the stNum and sqNum of GOOSE of 1 source 0 are missing here, "
         "0 came again and 0 late",
     ]

@@ -45,6 +45,7 @@ from support.agent.watch import (
     transit,
     watching,
 )
+from support.imports.frames import sampled
 from support.machine import run, writers
 from support.recordings import rewrite_run
 
@@ -431,6 +432,23 @@ def test_what_a_sender_leaves_out_of_its_own_numbers_is_missing_from_the_first_p
         assert cell["streams"][name]["metrics"]["interarrival"]["lost"] == 3
         note = f"{name}: by the RTP sequence numbers of 1 source 3 are missing here, 0 came again and 0 late"
         assert note in cell["imported"]["notes"]
+    assert transit(cell, "ns-sensor-ecu-out-to-ns-ecu-sensor-in")["lost"] == 0
+
+
+def test_samples_that_a_merging_unit_leaves_out_are_missing_from_the_first_point_on(bed: Bed, tmp_path: Path) -> None:
+    with bed.tap("sensor", "ecu") as talker:
+
+        def act() -> None:
+            for number in range(COUNT):
+                if number not in (20, 21, 40):
+                    talker.send(sampled(number))
+
+        folder = watching(tmp_path, act, ("ns:sensor/ecu:out", "ns:ecu/sensor:in"), flow="ether proto sv and vlan 10")
+    cell = cell_of(folder)
+    for name in ("at-ns-sensor-ecu-out", "at-ns-ecu-sensor-in"):
+        assert cell["streams"][name]["metrics"]["interarrival"]["lost"] == 3
+        (note,) = [one for one in cell["imported"]["notes"] if one.startswith(f"{name}: by the smpCnt")]
+        assert "3 are missing here, 0 came again and 0 late" in note
     assert transit(cell, "ns-sensor-ecu-out-to-ns-ecu-sensor-in")["lost"] == 0
 
 
@@ -837,6 +855,8 @@ def test_what_comes_in_by_an_interface_that_stands_on_another_is_looked_for_belo
     [
         (("-n", "ecu", "link", "set", "sensor", "down", "name", "other"), "its name is 'other' now"),
         (("-n", "ecu", "link", "delete", "sensor"), "the interface no longer exists"),
+        (("-n", "ecu", "link", "set", "sensor", "netns", "sensor"), "the interface no longer exists"),
+        (("netns", "delete", "ecu"), "the network namespace 'ecu' no longer exists"),
     ],
 )
 def test_an_interface_that_does_not_stay_is_a_reason(
