@@ -27,6 +27,7 @@ from latlab.recordings.arrow import read_recording
 from latlab.recordings.run_folder import RunFolder
 from latlab.report.rows import between_hops
 from latlab.report.terminal import print_answer
+from latlab.report.where import where_tables
 from latlab.run.watch import finish_watch, is_unfinished_watch
 from latlab.scenario.load import trigger_given
 from support.agent.bed import Bed, inside
@@ -255,6 +256,26 @@ def test_a_relay_that_changes_addresses_and_holds_every_packet(relay_bed: Bed, t
         "ns-sensor-relay-out-to-ns-ecu-relay-in",
     ]
     assert "2 pairs of points with others between them: latlab show cells" in (tmp_path / "said.txt").read_text()
+
+
+def test_packets_that_a_relay_holds_lost_their_time_between_its_two_interfaces(relay_bed: Bed, tmp_path: Path) -> None:
+    def held(packet: bytes, came: int) -> list[tuple[bytes, int]]:
+        return [(packet, came + (20 * MS if sequence_of(packet) % 25 == 7 else 0))]
+
+    folder = through(relay_bed, tmp_path, held)
+    (cell,) = make_result(folder).cells
+    chain = cell.streams["ns-sensor-relay-out-to-ns-ecu-relay-in"].metrics["transit"].chain
+    assert chain and chain.worst
+    relay = ("ns:relay/sensor:in", "ns:relay/ecu:out")
+    assert chain.stops == ["ns:sensor/relay:out", *relay, "ns:ecu/relay:in"]
+    assert (chain.packets, chain.split, chain.clocks) == (COUNT, COUNT, ["one clock"] * 3)
+    late = [one for one in chain.worst.each if one.value_ns >= 20 * MS]
+    assert {one.sequence for one in late} == {number for number in range(COUNT) if number % 25 == 7}
+    assert all(one.ns[1] >= 20 * MS > one.value_ns - one.ns[1] for one in late)
+    most = max(chain.worst.grew, key=lambda one: one.share)
+    assert (most.from_, most.to) == relay and most.share > 0.9
+    (table,) = where_tables(make_result(folder), "transit")
+    assert [row[0] for row in table.rows][1] == " → ".join(relay)
 
 
 def test_what_a_relay_drops_is_lost_between_its_two_interfaces_and_nowhere_else(relay_bed: Bed, tmp_path: Path) -> None:

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from latlab.analysis.reception import RECEPTION, WORST_TOLD, receptions
+from latlab.analysis.chain import WORST_TOLD
+from latlab.analysis.reception import RECEPTION, receptions
 from latlab.analysis.way import ONE_CLOCK
 from support.analysis.traces import COUNT, KNOWN, LATE, LATER, READER, Event, listened, trace
 

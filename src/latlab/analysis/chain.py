@@ -34,6 +34,8 @@ CHAINED_TRIPS: Final = tuple(metric.name for metric in PROBE_METRICS)
 """The same of a question and its answer."""
 
 WORST: Final = 100
+WORST_TOLD: Final = 10
+"""Of the worst packets that a chain counts, so many stand in the result one by one."""
 
 _USUAL: Final = (Fraction(40, 100), Fraction(60, 100))
 _MEDIAN: Final = Fraction(50, 100)

@@ -14,6 +14,7 @@ from latlab.analysis.bins import Tally, bin_of_percentiles
 from latlab.analysis.buckets import buckets
 from latlab.analysis.cell_anomalies import NOTHING, context_of
 from latlab.analysis.counts import lost_after_warmup, reordered_sequences, stream_counts, stream_rows
+from latlab.analysis.hops import Watched
 from latlab.analysis.metrics import BOUND, Values, metric_values
 from latlab.analysis.statistics import statistics
 from latlab.analysis.way import EXPLAINED, with_every_launch, worst_packet
@@ -43,13 +44,13 @@ _NOTHING: Final = pl.DataFrame(
 
 
 def packet_figures(
-    stream: RecordedStream, packets: pl.DataFrame, bound_ns: int | None
+    stream: RecordedStream, packets: pl.DataFrame, bound_ns: int | None, watched: Watched | None = None
 ) -> tuple[dict[str, int | None], dict[str, Metric]]:
     """Counts and metrics of one stream, from the packet table.
 
     stream: of cell.json; its `metrics` are computed and no others, and its `counts` stand instead of the rows'.
     bound_ns: by how much clocks may differ, ±; None where nothing says it: values are shown then nevertheless, and
-    their uncertainty is not known.
+    their uncertainty is not known. watched: of the cell, if its packets were seen at several points.
     """
     rows = stream_rows(packets, stream.stream)
     told = dict(stream.counts)
@@ -63,7 +64,9 @@ def packet_figures(
     for name in stream.metrics:
         values = metric_values(rows, METRICS_BY_NAME[name], stream.period_ns)
         if values is not None:
-            metrics[name] = _of_values(rows, values, shared, bound_ns if stream.two_clocks else 0)
+            found = _of_values(rows, values, shared, bound_ns if stream.two_clocks else 0)
+            hops = watched.hops(stream, values) if watched and name == "transit" else None
+            metrics[name] = found.model_copy(update={"chain": hops}) if hops else found
     return counts, metrics
 
 

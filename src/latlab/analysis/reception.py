@@ -15,7 +15,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from latlab.analysis import arm_host
-from latlab.analysis.chain import Places, Ways, chain_of
+from latlab.analysis.chain import WORST_TOLD, Places, Ways, chain_of
 from latlab.analysis.entry import HostWays, guest_states, host_ways, interrupt_entries, with_entries
 from latlab.analysis.guest_clock import guest_clock
 from latlab.analysis.interrupt_way import (
@@ -46,8 +46,6 @@ _UNKNOWN: Final = -1
 ADVANCE_NS: Final = 5000
 """So early at most KVM sets the VM host's timer for a guest's: LAPIC_TIMER_ADVANCE_NS_MAX (arch/x86/kvm/lapic.c)."""
 _TASKS: Final = {"pid": pl.Int32, "comm": pl.String, "kernel": pl.Boolean}
-WORST_TOLD: Final = 10
-"""Of the latest packets so many stand there one by one."""
 
 
 Instants = NDArray[np.int64]

@@ -11,7 +11,7 @@ import polars as pl
 from latlab.analysis.anomalies import Anomalies, by_class
 from latlab.analysis.buckets import buckets
 from latlab.analysis.cell_anomalies import cell_anomalies
-from latlab.analysis.chain import CHAINED, CHAINED_TRIPS, chain_of_metric
+from latlab.analysis.chain import CHAINED, CHAINED_TRIPS, WORST_TOLD, chain_of_metric
 from latlab.analysis.confidence import confidence_of
 from latlab.analysis.counts import (
     leg_counts,
@@ -26,6 +26,7 @@ from latlab.analysis.counts import (
 from latlab.analysis.described import clock_source, probe_of, sent_as
 from latlab.analysis.evidence import RECEIVING
 from latlab.analysis.gate_port import GatePort, gates_of
+from latlab.analysis.hops import Watched
 from latlab.analysis.imported import no_counts, packet_anomalies, packet_figures, summed_up
 from latlab.analysis.metrics import BOUND, Values, metric_values, none_arrived, unstamped_of, variation_of
 from latlab.analysis.statistics import statistics
@@ -66,9 +67,6 @@ from latlab.result.types import (
 )
 
 RESULT_FORMAT: Final = "latlab.result/1"
-
-WORST_TOLD: Final = 10
-"""Of the worst packets that a chain counts, so many stand in the result one by one."""
 
 
 class CellFound(TypedDict, total=False):
@@ -354,7 +352,7 @@ def _of_tool(cell: RecordedCell, stream: RecordedStream, packets: pl.DataFrame) 
     """A tool's stream, or one of packets that were watched, as any other; what is not known of it is None."""
     anomalies = limits = None
     if stream.stream:
-        counts, metrics = packet_figures(stream, packets, _bound_ns(stream, packets))
+        counts, metrics = packet_figures(stream, packets, _bound_ns(stream, packets), Watched(cell.streams, packets))
         if stream.flow:
             anomalies, limits = packet_anomalies(stream, packets)
     else:

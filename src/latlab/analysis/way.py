@@ -141,7 +141,14 @@ def split(rows: pl.DataFrame, sequence: NDArray[np.uint64], from_: str, to: str)
         at_ns[number] = found if place is None else found[place]
     if "tx_hard" in stops and to == "rx_user":
         passed[stops.index("tx_hard")] &= passed[stops.index("rx_hard")]
-    interval_ns = np.empty((len(stops) - 1, n), np.int64)
+    return intervals_of(stops, passed, at_ns)
+
+
+def intervals_of(stops: tuple[str, ...], passed: NDArray[np.bool_], at_ns: NDArray[np.int64]) -> Split:
+    """The packets' intervals, of when each passed a stop, if it did. passed: bool [k, n]; at_ns: int64 [k, n], which
+    is written to.
+    """
+    interval_ns = np.empty((len(stops) - 1, at_ns.shape[1]), np.int64)
     latest_ns = at_ns[0]
     for number in range(1, len(stops)):
         if not passed[number].all():
