@@ -155,7 +155,8 @@ def test_launch_times_are_kept_where_sleeping_is_not_and_credit_spaces_frames(pl
     spread = {}
     for cell in read(folder / "result.json")["cells"]:
         ((name, stream),) = cell["streams"].items()
-        spread[name] = stream["metrics"]["arrival_offset"]["stddev"]
+        # When they leave. How the receiver's kernel takes them in has phases of its own, by the board's ticks.
+        spread[name] = stream["metrics"]["lateness"]["stddev"]
     assert spread["launched"] < 1_000 < 2_000 < spread["sleeping"]
     launched = packets_of(folder, "streams=launched/r1")
     early = (launched["tx_soft_tai_ns"] - launched["launch_tai_ns"]).to_numpy()

@@ -25,7 +25,7 @@ MOST_STOPS: Final = 16
 
 
 @dataclass(frozen=True)
-class Watched:
+class WatchedPackets:
     """The packets that were watched in a cell: its streams, and their packet table."""
 
     streams: Sequence[RecordedStream]

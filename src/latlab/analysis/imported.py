@@ -14,7 +14,7 @@ from latlab.analysis.bins import Tally, bin_of_percentiles
 from latlab.analysis.buckets import buckets
 from latlab.analysis.cell_anomalies import NOTHING, context_of
 from latlab.analysis.counts import lost_after_warmup, reordered_sequences, stream_counts, stream_rows
-from latlab.analysis.hops import Watched
+from latlab.analysis.hops import WatchedPackets
 from latlab.analysis.metrics import BOUND, Values, metric_values
 from latlab.analysis.statistics import statistics
 from latlab.analysis.way import EXPLAINED, with_every_launch, worst_packet
@@ -44,7 +44,7 @@ _NOTHING: Final = pl.DataFrame(
 
 
 def packet_figures(
-    stream: RecordedStream, packets: pl.DataFrame, bound_ns: int | None, watched: Watched | None = None
+    stream: RecordedStream, packets: pl.DataFrame, bound_ns: int | None, watched: WatchedPackets | None = None
 ) -> tuple[dict[str, int | None], dict[str, Metric]]:
     """Counts and metrics of one stream, from the packet table.
 

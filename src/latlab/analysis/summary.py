@@ -26,7 +26,7 @@ from latlab.analysis.counts import (
 from latlab.analysis.described import clock_source, probe_of, sent_as
 from latlab.analysis.evidence import RECEIVING
 from latlab.analysis.gate_port import GatePort, gates_of
-from latlab.analysis.hops import Watched
+from latlab.analysis.hops import WatchedPackets
 from latlab.analysis.imported import no_counts, packet_anomalies, packet_figures, summed_up
 from latlab.analysis.metrics import BOUND, Values, metric_values, none_arrived, unstamped_of, variation_of
 from latlab.analysis.statistics import statistics
@@ -352,7 +352,9 @@ def _of_tool(cell: RecordedCell, stream: RecordedStream, packets: pl.DataFrame) 
     """A tool's stream, or one of packets that were watched, as any other; what is not known of it is None."""
     anomalies = limits = None
     if stream.stream:
-        counts, metrics = packet_figures(stream, packets, _bound_ns(stream, packets), Watched(cell.streams, packets))
+        counts, metrics = packet_figures(
+            stream, packets, _bound_ns(stream, packets), WatchedPackets(cell.streams, packets)
+        )
         if stream.flow:
             anomalies, limits = packet_anomalies(stream, packets)
     else:

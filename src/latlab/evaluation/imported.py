@@ -10,7 +10,7 @@ import polars as pl
 from latlab.analysis.bins import Tally
 from latlab.analysis.counts import stream_rows, watched_losses
 from latlab.analysis.evidence import Evidence
-from latlab.analysis.hops import Watched
+from latlab.analysis.hops import WatchedPackets
 from latlab.analysis.imported import (
     before_they_left,
     launch_gap_ns,
@@ -74,7 +74,7 @@ def _of_packets(folder: CellFolder, cell: RecordedCell, imported: ImportedFound)
     streams = {}
     for one in recorded:
         anomalies, limits = packet_anomalies(one, packets, imported.clock_bound_ns)
-        counts, metrics = packet_figures(one, packets, imported.clock_bound_ns, Watched(recorded, packets))
+        counts, metrics = packet_figures(one, packets, imported.clock_bound_ns, WatchedPackets(recorded, packets))
         streams[one.name] = stream_of(
             cell,
             one.name,
