@@ -19,9 +19,11 @@ from latlab.model.metrics import METRICS_BY_NAME
 from latlab.recordings.cell import RecordedStream
 from latlab.result.types import Chain
 
-FIRST, SECOND = (f"{name}_tai_ns" for name in METRICS_BY_NAME["transit"].pairs[0])
+TRANSIT: Final = "transit"
+"""The metric of packets that were watched at two points."""
+FIRST, SECOND = (f"{name}_tai_ns" for name in METRICS_BY_NAME[TRANSIT].pairs[0])
 MOST_STOPS: Final = 16
-"""Which of them a packet passed is told by so many bits."""
+"""`Split.patterns` has a bit for each stop, in 16."""
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from latlab.analysis.bins import Tally, bin_of_percentiles
 from latlab.analysis.buckets import buckets
 from latlab.analysis.cell_anomalies import NOTHING, context_of
 from latlab.analysis.counts import lost_after_warmup, reordered_sequences, stream_counts, stream_rows
-from latlab.analysis.hops import WatchedPackets
+from latlab.analysis.hops import TRANSIT, WatchedPackets
 from latlab.analysis.metrics import BOUND, Values, metric_values
 from latlab.analysis.statistics import statistics
 from latlab.analysis.way import EXPLAINED, with_every_launch, worst_packet
@@ -28,7 +28,7 @@ from latlab.result.types import Anomaly, LateLimits, Metric, Series, Stream
 BINS: Final = "bins and digits"
 DIGITS: Final = "digits"
 TOLD: Final = "given at the import"
-POINTS: Final = METRICS_BY_NAME["transit"].pairs[0]
+POINTS: Final = METRICS_BY_NAME[TRANSIT].pairs[0]
 LEAST: Final = THRESHOLDS.block_packets[0]
 """So many packets have to be seen at two points before any of them can be called late."""
 
@@ -65,7 +65,7 @@ def packet_figures(
         values = metric_values(rows, METRICS_BY_NAME[name], stream.period_ns)
         if values is not None:
             found = _of_values(rows, values, shared, bound_ns if stream.two_clocks else 0)
-            hops = watched.hops(stream, values) if watched and name == "transit" else None
+            hops = watched.hops(stream, values) if watched and name == TRANSIT else None
             metrics[name] = found.model_copy(update={"chain": hops}) if hops else found
     return counts, metrics
 

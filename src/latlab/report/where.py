@@ -10,6 +10,7 @@ from itertools import pairwise
 from statistics import median
 from typing import Final
 
+from latlab.analysis.hops import TRANSIT
 from latlab.analysis.interrupt_way import interval_name
 from latlab.analysis.reception import RECEPTION
 from latlab.analysis.way import CHAINS_SHOWN, INTERVALS
@@ -82,7 +83,7 @@ def has_worst(block: Stream) -> bool:
 
 def _chains(block: Stream) -> list[tuple[str, Chain, WorstStages]]:
     """The metrics whose chains have a typical and a worst packet, in the order in which they go further."""
-    found = [(name, chain) for name in (*CHAINS_SHOWN, "transit") if (chain := chain_of(block, name))]
+    found = [(name, chain) for name in (*CHAINS_SHOWN, TRANSIT) if (chain := chain_of(block, name))]
     return [(*one, worst) for one in found if (worst := one[1].worst) and worst.each and has_parts(*one)]
 
 
