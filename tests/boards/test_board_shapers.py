@@ -156,8 +156,8 @@ def test_launch_times_are_kept_where_sleeping_is_not_and_credit_spaces_frames(pl
     for cell in read(folder / "result.json")["cells"]:
         ((name, stream),) = cell["streams"].items()
         left[name], came[name] = (stream["metrics"][of]["stddev"] for of in ("lateness", "arrival_offset"))
-    # A launch time says when a packet leaves. The receiver's kernel takes it in a microsecond or two sooner or later, by
-    # the board's ticks.
+    # A launch time says when a packet leaves. By the board's ticks the receiver's kernel takes it in some microseconds
+    # sooner or later.
     assert left["launched"] < 1_000 < 2_000 < left["sleeping"]
     assert came["launched"] < came["sleeping"] / 4
     launched = packets_of(folder, "streams=launched/r1")
