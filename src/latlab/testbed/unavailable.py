@@ -196,6 +196,10 @@ def _ways(scenario: Scenario, site: Site) -> Iterator[LabError]:
             if joint.end in ends and not bridge.reaches_host:
                 what = f"{bridge.title} joins {joint.host}'s guests to the uplink, not to {joint.host} itself"
                 yield LabError(what, where=where, remedy="another bridge, or a talker beyond the uplink")
+            elif joint.end in ends and not (joint.has_host or bridge.translates):
+                what = f"{joint.end} is not made for the run: it keeps its addresses as the port of {bridge.title}, so "
+                what += f"{joint.host} itself does not reach its guests"
+                yield LabError(what, where=where, remedy="a talker or listener beyond the uplink, or no `uplink`")
             if bridge.translates and scenario.clock.sync == "exchange" and is_compared:
                 what = f"{bridge.title} changes the addresses by which an exchange of timestamps is recognised"
                 yield LabError(what, where=f"{where}: clock.sync", remedy="clock: {sync: auto}")

@@ -94,6 +94,11 @@ class Joint:
     functions: tuple[str, ...] = ()
     is_namespace: bool = False
 
+    @property
+    def has_host(self) -> bool:
+        """Whether the host has its address on the bridge, and so reaches its guests there."""
+        return bool(self.mac) or self.tagged
+
 
 @dataclass(frozen=True)
 class Plug:

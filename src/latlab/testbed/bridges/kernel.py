@@ -132,7 +132,7 @@ def port_step(host: str, device: str, master: str, *, made: bool) -> Step:
 
 def host_address(joint: Joint, device: str) -> list[Step]:
     """The host's address on the segment, on the device that stands for it there, and its neighbours'."""
-    if not joint.mac and not joint.tagged:
+    if not joint.has_host:
         return []
     addressed = Step(
         host=joint.host,
