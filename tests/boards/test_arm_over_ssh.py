@@ -147,6 +147,25 @@ def test_a_guest_of_an_arm_board_is_measured_and_nothing_but_its_image_stays(
     assert find_digest(arm_cache).startswith(image)
 
 
+def test_a_guest_and_its_arm_host_are_compared_by_kvms_clock(
+    arm_cache: Path, desk: dict[str, ArmBoard], tmp_path: Path
+) -> None:
+    _, vm_host = desk.values()
+    vm_host.run("modprobe -a bridge tun vhost_net")
+    before = vm_host.left()
+    guest = {"host": vm_host.name, "image": GUEST_IMAGE, "acceleration": "kvm", "memory": "192MiB"}
+    streams = {"down": (vm_host.name, "vm1"), "up": ("vm1", vm_host.name)}
+    scenario = on_the_desk(desk, **streams) | {"guests": {"vm1": guest}}
+    environment = {**os.environ, "LATLAB_CACHE": str(arm_cache), "LATLAB_STATE": str(tmp_path / "state")}
+    folder = measured(LATLAB, tmp_path, scenario, **environment)
+    assert counted(folder) == dict.fromkeys(streams, (PACKETS, PACKETS))
+    (cell,) = cells_of(folder).values()
+    # Both clocks are made from one counter; no page of memory is coherent between host and guest.
+    (clock,) = cell["clocks"]
+    assert clock["source"] == "ptp_kvm" and clock["upper_ns"] - clock["lower_ns"] < 1_000_000
+    assert vm_host.left() == before
+
+
 def find_digest(cache: Path) -> str:
     """That of the guest's image."""
     with mock.patch.dict(os.environ, LATLAB_CACHE=str(cache)):

@@ -13,7 +13,7 @@ from latlab.scenario import parse
 from latlab.testbed.images import Image
 from latlab.testbed.machine import assumed_machine
 from latlab.testbed.site import Site
-from latlab.testbed.unavailable import _guests, loads_lacking, summed_up
+from latlab.testbed.unavailable import _guests, _ways, loads_lacking, summed_up
 
 NO_VFIO = LabError("no IOMMU", where="guests.vm1.bridge: vfio", remedy="intel_iommu=on")
 NO_TOOL = LabError("stress-ng is not installed", where="loads.memory", remedy="`sudo apt install stress-ng`")
@@ -34,6 +34,36 @@ def test_what_two_have_in_common_is_reported_once() -> None:
     there = LabError(NO_TOOL.what, where="loads.files", remedy=NO_TOOL.remedy)
     told = summed_up([NO_TOOL, there])
     assert (told.what, told.where, told.remedy) == (NO_TOOL.what, "loads.memory, loads.files", NO_TOOL.remedy)
+
+
+@pytest.mark.parametrize(
+    ("link", "bridge", "refused"),
+    [("veth", "tap", False), ("existing", "tap", True), ("existing", "ovs", True), ("existing", "user", False)],
+)
+def test_a_host_whose_uplink_was_there_does_not_reach_its_guests(link: str, bridge: str, *, refused: bool) -> None:
+    kind = "netns" if link == "veth" else "ssh"
+    hosts = {
+        name: {"kind": kind} | ({"ssh": {"destination": f"{name}.lan"}} if kind == "ssh" else {})
+        for name in ("sensor", "ecu")
+    }
+    parsed = parse(
+        {
+            "name": "within",
+            "hosts": hosts,
+            "links": [{"ends": ["sensor.eth1", "ecu.eth1"], "subnet": "10.78.0.0/24"}],
+            "guests": {"vm1": {"host": "ecu", "uplink": "eth1", "bridge": bridge}},
+            "streams": {
+                "within": {"talker": "ecu", "listener": "vm1", "period": "1ms", "size": "64B"},
+                "beyond": {"talker": "sensor", "listener": "vm1", "period": "1ms", "size": "64B"},
+            },
+            "duration": "1s",
+        }
+    )
+    assert parsed.scenario, parsed.findings
+    told = [reason for reason in _ways(parsed.scenario, Site("0a9f")) if "itself" in reason.what]
+    assert [reason.where for reason in told] == ["streams.within"] * refused
+    if refused:
+        assert told[0].what.startswith("ecu.eth1 is not made for the run: it keeps its addresses")
 
 
 def on_an_arm_board(image: Image) -> list[LabError]:
