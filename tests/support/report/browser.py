@@ -29,6 +29,8 @@ _FLAGS = (
 )
 _PATIENCE_S = 600.0
 """A lane that takes what time others leave (tests/support/suite/lanes.py) may get none for minutes."""
+_PRINTED_WITHIN_S = 120.0
+"""Chromium may never answer that it has printed (puppeteer's issue 7496): a new one is then asked, with patience."""
 _READY_AT = """new MutationObserver(() => {
   if (document.body.dataset.interactive === "true") window.interactiveAt ??= performance.now();
   if (document.body.dataset.ready === "true") window.readyAt ??= performance.now();
@@ -71,8 +73,8 @@ class Browser:
             os.close(one)
         self._profile.cleanup()
 
-    def __call__(self, method: str, **parameters: Any) -> dict[str, Any]:
-        """What the method answers."""
+    def __call__(self, method: str, *, patience_s: float = _PATIENCE_S, **parameters: Any) -> dict[str, Any]:
+        """What the method answers. TimeoutError: nothing, for `patience_s` seconds."""
         self._number += 1
         message: dict[str, Any] = {"id": self._number, "method": method, "params": parameters}
         if self._session:
@@ -80,9 +82,10 @@ class Browser:
         text = json.dumps(message).encode() + b"\0"
         while text:
             text = text[os.write(self._out, text) :]
-        until = time.monotonic() + _PATIENCE_S
+        until = time.monotonic() + patience_s
         while True:
             answer = self._next(until - time.monotonic())
+            assert answer.get("method") != "Inspector.targetCrashed", f"{method}: the page has crashed"
             if answer.get("id") == self._number:
                 assert "error" not in answer, f"{method}: {answer['error']}"
                 found: dict[str, Any] = answer["result"]
@@ -91,7 +94,8 @@ class Browser:
     def _next(self, patience_s: float) -> dict[str, Any]:
         while b"\0" not in self._buffer:
             ready, _, _ = select.select([self._in], [], [], max(patience_s, 0))
-            assert ready, "Chromium does not answer"
+            if not ready:
+                raise TimeoutError("Chromium does not answer")
             part = os.read(self._in, 1 << 20)
             assert part, "Chromium has ended"
             self._buffer += part
@@ -104,7 +108,11 @@ class Browser:
         self("Emulation.setDeviceMetricsOverride", width=width, height=900, deviceScaleFactor=1, mobile=False)
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
         self("Emulation.setEmulatedMedia", features=[scheme])
-        self("Page.navigate", url=f"{page.resolve().as_uri()}{fragment}")
+        return self._open(f"{page.resolve().as_uri()}{fragment}")
+
+    def _open(self, url: str) -> float:
+        self._url = url
+        self("Page.navigate", url=url)
         until = time.monotonic() + _PATIENCE_S
         while not (at := self.run("window.readyAt ?? null")):
             assert time.monotonic() < until, f"not ready: {self.run('document.body?.dataset.ready ?? null')}"
@@ -132,9 +140,21 @@ class Browser:
 
     def print(self, path: Path) -> Path:
         """The page as it is printed on A4, as PDF."""
-        data = self("Page.printToPDF", paperWidth=8.27, paperHeight=11.69, printBackground=True)["data"]
+        try:
+            data = self._printed(_PRINTED_WITHIN_S)
+        except TimeoutError:
+            self._process.kill()
+            self.__exit__(None, None, None)
+            self.__enter__()
+            self._open(self._url)
+            data = self._printed(_PATIENCE_S)
         path.write_bytes(base64.b64decode(data))
         return path
+
+    def _printed(self, patience_s: float) -> str:
+        paper = {"paperWidth": 8.27, "paperHeight": 11.69, "printBackground": True}
+        data: str = self("Page.printToPDF", patience_s=patience_s, **paper)["data"]
+        return data
 
 
 VERSION = "4.14.1"
