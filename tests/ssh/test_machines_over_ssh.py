@@ -289,7 +289,7 @@ def test_the_doctor_examines_a_machine_and_changes_nothing_there(bench: Bench) -
     assert found["latlab-agent"]["ok"] and found["ip"]["ok"]
     assert found["agents: /var/lib/latlab/agents"]["found"] == "/var/lib is mounted for programs and files"
     assert found["gate schedules (taprio)"]["found"]
-    assert found["timestamps by eBPF, places of losses, watch"]["found"] == (
+    assert found["eBPF: timestamps, losses, watch"]["found"] == (
         "BPF programs can be loaded" if has_types else "missing: /sys/kernel/btf/vmlinux"
     )
     assert bench.traces() == before

@@ -66,7 +66,7 @@ def test_what_a_scenario_may_ask_for_is_listed_with_what_is_missing_there() -> N
     assert gates.remedy == "a kernel with CONFIG_NET_SCH_TAPRIO"
     assert found["guests"].found == "missing: qemu-system-aarch64, module vhost_net, /dev/kvm"
     assert "qemu-system-arm" in found["guests"].remedy
-    assert "/sys/kernel/btf/vmlinux" in found["timestamps by eBPF, places of losses, watch"].found
+    assert "/sys/kernel/btf/vmlinux" in found["eBPF: timestamps, losses, watch"].found
 
 
 def test_each_bridge_is_listed_with_what_is_missing_there_for_it() -> None:

@@ -59,7 +59,7 @@ from latlab.result.types import Cell, Result
 DEFAULT_METRICS: Final = ("latency", "latency_user")
 WORST_LINES: Final = 8
 """How many lines about slowest packets one metric may have: with more, each stream has one."""
-CLOCKS: Final = ("cell", "repeat", "from", "to", "known from", "lower", "upper")
+CLOCKS: Final = ("cells", "from", "to", "known from", "lower", "upper")
 BRIDGES: Final = ("cells", "bridge", "host", "uplink", "guests", "how it is made")
 CORES: Final = ("cells", "thread", "may run on", "ran on: of its records")
 STAMPS: Final = ("cells", "agent", "by eBPF", "by the socket", "note")
@@ -382,16 +382,9 @@ def _talkers(shown: Shown) -> Iterator[Part]:
 
 
 def _clocks(shown: Shown) -> Iterator[Part]:
-    found = [
-        (
-            *(cell_title(outcome), str(outcome.repeat), clock.from_, clock.to, clock.source or ""),
-            *(text.microseconds(end) for end in (clock.lower_ns, clock.upper_ns)),
-        )
-        for outcome, cell in shown.documents
-        for clock in cell.clocks
-    ]
+    by_key = {cell.key: document for cell, document in shown.documents}
     title = "Clocks: bounds of the second host's clock − the first host's, µs"
-    yield Table(CLOCKS, found, (5, 6), title)
+    yield Table(CLOCKS, testbed.clocks(shown.result, by_key), (4, 5), title)
 
 
 def _testbed(shown: Shown) -> Iterator[Part]:

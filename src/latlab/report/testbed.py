@@ -13,6 +13,7 @@ from latlab.model.labels import FUNCTIONAL
 from latlab.model.timestamps import BY_KERNEL
 from latlab.recordings.cell import Guest, RecordedCell
 from latlab.report.losses import watched_row
+from latlab.report.text import microseconds
 from latlab.result.places import CellPlaces, listed
 from latlab.result.types import Cell, CoreUse, Result, StampsTaken
 
@@ -102,6 +103,19 @@ def bridges(result: Result) -> list[tuple[str, ...]]:
 def guests(result: Result) -> list[tuple[str, ...]]:
     """(cells, guest, host, image, kernel, runs by, vCPUs, memory, started from) of every guest."""
     return _rows(result, ((cell, _guest(one)) for cell in result.cells for one in cell.guests))
+
+
+def clocks(result: Result, documents: Mapping[str, RecordedCell]) -> list[tuple[str, ...]]:
+    """(cells, from, to, known from, lower, upper bound in µs) of every pair of clocks that cells compared."""
+    return _rows(
+        result,
+        (
+            (cell, (one.from_, one.to, one.source or "", *map(microseconds, (one.lower_ns, one.upper_ns))))
+            for cell in result.cells
+            if cell.key in documents
+            for one in documents[cell.key].clocks
+        ),
+    )
 
 
 def stamps_taken(result: Result) -> list[tuple[str, ...]]:

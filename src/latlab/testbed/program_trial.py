@@ -11,7 +11,7 @@ from latlab.hosts import Host
 from latlab.model.errors import LabError
 from latlab.testbed.agent_copy import agent_copy
 
-OF_PROGRAMS: Final = "timestamps by eBPF, places of losses, watch"
+OF_PROGRAMS: Final = "eBPF: timestamps, losses, watch"
 """What takes BPF programs."""
 KERNEL_TYPES: Final = "/sys/kernel/btf/vmlinux"
 """Without these no program is loaded."""

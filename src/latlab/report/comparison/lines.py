@@ -195,7 +195,6 @@ def remarks(document: ComparisonDocument, most: int | None = None) -> list[tuple
         ),
         ("Failed or not run:", document.lost),
         ("Left out:", document.left_out),
-        ("All repetitions together, exact to 0.8 %, µs:", list(_together_lines(document))),
         ("Not compared:", [*document.unmatched, *_blank(document)]),
         ("Measured differently:", streams),
         ("Other differences:", list(_circumstances(document))),
@@ -204,21 +203,20 @@ def remarks(document: ComparisonDocument, most: int | None = None) -> list[tuple
     return [(heading, _few(lines, most)) for heading, lines in listed if lines]
 
 
-def _together_lines(document: ComparisonDocument) -> Iterator[str]:
-    """A line for each entry of a comparison document, in µs."""
-    several = len({(one.stream, one.metric) for one in document.together}) > 1
-    cells = {(one.name, one.slug) for one in document.together}
-    slugs = len(cells) > len({name for name, _ in cells})
-    for one in document.together:
-        whose = [one.name, *([one.slug] if slugs else []), *([one.stream, one.metric] if several else [])]
-        least, most = f"min {microseconds(one.min)}", f"max {microseconds(one.max)}"
-        percentiles = (
-            f"{HEADINGS[name]} {' … '.join(dict.fromkeys(map(microseconds, ends)))}"
-            for name in PERCENTILES
-            if (ends := getattr(one, name))
+def together(document: ComparisonDocument) -> Table:
+    """A row for each side of a pair: all its repetitions pooled, in µs."""
+    names = [name for name in PERCENTILES if any(getattr(one, name) for one in document.together)]
+    rows = [
+        (
+            *(one.slug, f"{one.stream} {one.metric}", one.name, str(one.repeats), str(one.n), microseconds(one.min)),
+            *(" … ".join(dict.fromkeys(map(microseconds, getattr(one, name) or ()))) for name in names),
+            microseconds(one.max),
         )
-        figures = ", ".join((f"n {one.n}", least, *percentiles, most))
-        yield f"{', '.join(whose)}, {one.repeats} repetitions: {figures}"
+        for one in document.together
+    ]
+    headings = ("cell", "stream, metric", "", "repetitions", "n", "min", *(HEADINGS[name] for name in names), "max")
+    title = "All repetitions together, µs; a percentile lies between the two figures"
+    return Table(headings, rows, range(3, len(headings)), title)
 
 
 def _block(entries: Sequence[Compared]) -> Block:

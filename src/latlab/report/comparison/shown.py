@@ -8,7 +8,17 @@ from typing import Final
 from rich.console import Console
 from rich.text import Text
 
-from latlab.report.comparison.lines import Block, blocks, figures, legend, overview, powerless, remarks, summary
+from latlab.report.comparison.lines import (
+    Block,
+    blocks,
+    figures,
+    legend,
+    overview,
+    powerless,
+    remarks,
+    summary,
+    together,
+)
 from latlab.report.document import Lines, Part, Table, filled
 from latlab.report.markdown import parts_markdown
 from latlab.report.terminal import print_parts
@@ -30,7 +40,8 @@ def print_comparison(document: ComparisonDocument, console: Console, *, full: bo
     table has the differences of the first metric.
     """
     found = blocks(document.comparisons)
-    tables = [block.table for block in found] if full or len(found) <= _FEW else _overview(found)
+    all_of_it = full or len(found) <= _FEW
+    tables = filled([*(block.table for block in found), together(document)]) if all_of_it else _overview(found)
     print_parts([Lines(legend(document)), *tables, *_remarks(document, _MOST)], console)
     console.print(Text(summary(document), style="bold"))
     if coarse := powerless(document):
@@ -41,14 +52,14 @@ def _overview(found: Sequence[Block]) -> list[Part]:
     metrics = list(dict.fromkeys(block.entries[0].metric for block in found))
     table = overview([block for block in found if block.entries[0].metric == metrics[0]])
     others = f"; of {', '.join(metrics[1:])}, too" if metrics[1:] else ""
-    return [table, Lines([f"--full prints both sides' figures and p of each{others}"])]
+    return [table, Lines([f"--full prints both sides' figures and p of each, and all repetitions together{others}"])]
 
 
 def comparison_markdown(document: ComparisonDocument) -> str:
     """The document: who is compared, one table with a row a comparison (times in µs), and what else is known."""
     coarse = filter(None, [powerless(document)])
     table = Table(_HEADINGS, list(_rows(document)), range(3, 9))
-    parts = filled([Lines(list(coarse)), Lines(legend(document)), table, *_remarks(document)])
+    parts = filled([Lines(list(coarse)), Lines(legend(document)), table, together(document), *_remarks(document)])
     return f"**{summary(document)}**\n\n{parts_markdown(parts)}\n"
 
 
