@@ -10,7 +10,7 @@ from unittest import mock
 
 import pytest
 
-from latlab.testbed.agent_binary import find_agent, find_agents
+from latlab.testbed.agent_binary import AGENT, find_agent, find_agents
 from latlab.testbed.images import build_image
 from support.boards.place import BoardPlace, board_place
 
@@ -55,4 +55,12 @@ def arm_cache(arm_agent: Path, pytestconfig: pytest.Config) -> Path:
 def place(tmp_path: Path, cache: Path) -> Iterator[BoardPlace]:
     """A machine, a folder and a journal of this test's own."""
     with board_place(tmp_path, cache) as made:
+        yield made
+
+
+@pytest.fixture
+def arm_place(tmp_path: Path, arm_agent: Path, arm_cache: Path) -> Iterator[BoardPlace]:
+    """A machine, a folder and a journal of this test's own, with agents for both architectures."""
+    with board_place(tmp_path, arm_cache) as made:
+        (tmp_path / f"{AGENT}-{ARCHITECTURE}").symlink_to(arm_agent)
         yield made

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import struct
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -13,9 +13,8 @@ import polars as pl
 import pytest
 
 from latlab.scenario.load import read_yaml
-from latlab.testbed.agent_binary import AGENT
 from latlab.testbed.images import board_recipe, build_image
-from support.boards.place import BoardPlace, board_place
+from support.boards.place import BoardPlace
 from support.command import cells_of, read
 
 ARCHITECTURE = "aarch64"
@@ -35,14 +34,6 @@ STAMPS = ("wake", "submit", "tx_sched", "tx_soft", "rx_soft", "rx_user")
 TIMER = {"probe": "timer", "period": "5003us", "trace": "threads"}
 # KVM of arm64 does not report what it injects.
 TIMERS_WAY = ["wake_due", "host_irq", "host_waking", "host_run", "accepted", "entered", "irq", "waking", "run", "wake"]
-
-
-@pytest.fixture
-def arm_place(tmp_path: Path, arm_agent: Path, arm_cache: Path) -> Iterator[BoardPlace]:
-    """A machine, a folder and a journal of this test's own, with agents for both architectures."""
-    with board_place(tmp_path, arm_cache) as made:
-        (tmp_path / f"{AGENT}-{ARCHITECTURE}").symlink_to(arm_agent)
-        yield made
 
 
 def measured(place: BoardPlace, bridges: Collection[str], *words: str, board: dict[str, Any], **parts: Any) -> Path:

@@ -6,61 +6,28 @@ An image that was built again has other phases against the ticks of its kernels:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
-from latlab.scenario.load import read_yaml
 from support.boards.place import board_place
-from support.command import read
+from support.boards.short import run_short, shipped
 
-SCENARIOS = Path(__file__).parents[2] / "scenarios"
 Streams = dict[str, Any]
 Short = Callable[..., dict[str, Streams]]
 TEST_BED = ("hosts", "links", "guests", "tuning")
 
 
-def shipped(name: str) -> dict[str, Any]:
-    """The scenario of that name, as it was parsed."""
-    whole: dict[str, Any] = read_yaml((SCENARIOS / f"{name}.yaml").read_text()).data
-    return whole
-
-
 @pytest.fixture(scope="module")
 def short(cache: Path, tmp_path_factory: pytest.TempPathFactory) -> Short:
-    """Runs a shipped scenario once, with this matrix and other parts replaced: the streams of each cell, by its slug.
+    """Runs a shipped scenario as `run_short` does: the streams of each cell, by its slug."""
 
-    All cells are ok and trusted, and each has received all that was sent in it. doubts: (beginning of a cell's name,
-    rule) that may find something.
-    """
-
-    def run(
-        name: str, matrix: dict[str, Any], *, doubts: Collection[tuple[str, str]] = (), **parts: Any
-    ) -> dict[str, Streams]:
+    def run(name: str, matrix: dict[str, Any], **parts: Any) -> dict[str, Streams]:
         with board_place(tmp_path_factory.mktemp(name), cache) as place:
-            path = place.folder / f"{name}.yaml"
-            changes = {"exclude": []} | parts | {"repeat": 1, "matrix": matrix}
-            path.write_text(yaml.safe_dump(shipped(name) | changes))
-            before = place.trace()
-            ended = place.start("run", path).ended()
-            assert ended.status == 0, ended.err + ended.out
-            assert place.trace() == before
-            result = read(place.only_run() / "result.json")
-        assert result["label"] == "virtual time"
-        found = {(reason["where"].partition(",")[0], reason["id"]) for reason in result["reasons"]}
-        assert found <= set(doubts), result["reasons"]
-        assert result["verdict"] == "trusted" or result["reasons"]
-        assert {cell["status"] for cell in result["cells"]} == {"ok"}
-        for cell in result["cells"]:
-            for stream, block in cell["streams"].items():
-                counts = block["counts"]
-                (arrived,) = (counts[key] for key in ("received", "answered", "came") if key in counts)
-                # A timer sends nothing: it has instants.
-                assert arrived == counts.get("sent", counts["scheduled"]) > counts["warmup"], (stream, counts)
+            result = run_short(place, name, matrix, **parts)
         return {cell["slug"]: cell["streams"] for cell in result["cells"]}
 
     return run
