@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import struct
+from collections import Counter
 from collections.abc import Collection
 from pathlib import Path
 from typing import Any
@@ -69,7 +70,9 @@ def test_packets_and_timers_of_a_guest_on_it_repeat_to_the_nanosecond(arm_place:
 
 
 def test_a_guest_runs_on_it_and_its_packets_and_timers_are_measured(arm_place: BoardPlace) -> None:
-    folder = measured(arm_place, ["tap"], board={}, probes={"late": TIMER | {"on": "vm1"}})
+    tuning = read_yaml(SHIPPED.read_text()).data["tuning"]
+    tuning["ecu"]["irq"] = {"eth1": {"cpus": [0]}}
+    folder = measured(arm_place, ["tap"], board={}, probes={"late": TIMER | {"on": "vm1"}}, tuning=tuning)
     result = read(folder / "result.json")
     for cell in cells_of(folder).values():
         (bridge,), (guest,) = cell["bridges"], cell["guests"]
@@ -84,6 +87,14 @@ def test_a_guest_runs_on_it_and_its_packets_and_timers_are_measured(arm_place: B
         assert {facts[host]["kernel"]["architecture"] for host in ("board1", "vm1")} == {ARCHITECTURE}
         assert {facts[host]["clock"]["source"] for host in ("board1", "vm1")} == {"arch_sys_counter"}
         assert any(thread.endswith("CPU 0/KVM") for thread in facts["board1"]["processes"]["threads"])
+        # The device tree says what machine it is, as there are no tables of firmware; each CPU which core it is.
+        assert {facts[host]["machine"]["product"] for host in ("board1", "vm1")} == {"linux,dummy-virt"}
+        assert facts["board1"]["cpu"]["model"] == "arm,neoverse-n1"
+        for host, cpus in (("board1", 2), ("vm1", 1)):
+            assert [one["core_type"] for one in facts[host]["cpu"]["cpus"].values()] == ["Neoverse-N1"] * cpus
+        assert_interrupts_went_to(0, facts["ecu"], read(path.with_name("facts-after.json"))["ecu"])
+    # All CPUs are of one kind, and nothing is said of who ran on which.
+    assert [cell.get("cores", []) for cell in result["cells"]] == [[]]
     # A timer of the guest is followed from the VM host's interrupt into it.
     told = result["cells"][0]["streams"]["late"]["trace"]
     assert told["whole"] + sum(one["n"] for one in told["missing"]) == told["n"] > INSTANTS
@@ -92,6 +103,18 @@ def test_a_guest_runs_on_it_and_its_packets_and_timers_are_measured(arm_place: B
     within = {(one["from"], one["to"]): one["min"] for one in told["intervals"]}
     assert within["entered", "irq"] >= -told["entry"]["uncertainty_ns"]
     assert all(least >= 0 for ends, least in within.items() if ends[0] != "wake_due" and ends != ("entered", "irq"))
+
+
+def assert_interrupts_went_to(cpu: int, before: dict[str, Any], after: dict[str, Any]) -> None:
+    """The uplink's interrupts may go to that CPU alone, do so, and between these facts came there, and nowhere else."""
+    came = Counter[str]()
+    numbers = [str(number) for number in before["interfaces"]["eth1"]["irqs"]]
+    for was, now in ((one["interrupts"]["irqs"][number] for one in (before, after)) for number in numbers):
+        assert (
+            [was["affinity"], was["effective_affinity"]] == [now["affinity"], now["effective_affinity"]] == [[cpu]] * 2
+        )
+        came += Counter(now["cpu_counts"]) - Counter(was["cpu_counts"])
+    assert set(came) == {str(cpu)} and came.total() > 2 * EACH_WAY, came
 
 
 def test_the_agent_can_be_loaded_by_kernels_with_pages_of_64_kib(arm_agent: Path) -> None:
