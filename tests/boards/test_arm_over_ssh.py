@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import venv
 from collections.abc import Iterator
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -22,9 +23,12 @@ import package
 from latlab.testbed.agent_binary import AGENT, find_agent
 from latlab.testbed.images.store import NESTED_INITRAMFS, find_image
 from latlab.testbed.site import STATE
+from support.agent.process import Agent
+from support.agent.streams import MS, Stream, listen_spec, new_run_id, talk_spec
 from support.boards.arm import ANSWER_S, CABLE, IMAGE, ArmBoard, arm_boards, with_sshd
 from support.command import LATLAB, Place, cells_of
 from support.machine import private_network, run
+from support.packages.debian import Dist, quickly_built
 
 pytestmark = pytest.mark.long
 
@@ -55,13 +59,18 @@ def desk(arm_cache: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
 
 
 @pytest.fixture(scope="module")
-def installed(arm_agent: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def agents(arm_agent: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the agent for each architecture."""
+    folder = tmp_path_factory.mktemp("agents")
+    shutil.copy(find_agent(), folder / f"{AGENT}-{os.uname().machine}")
+    shutil.copy(arm_agent, folder / f"{AGENT}-{ARCHITECTURE}")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def installed(agents: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The `latlab` of a virtual environment that has the wheel and what it needs, and nothing else."""
     folder = tmp_path_factory.mktemp("installed")
-    agents = folder / "agents"
-    agents.mkdir()
-    shutil.copy(find_agent(), agents / f"{AGENT}-{os.uname().machine}")
-    shutil.copy(arm_agent, agents / f"{AGENT}-{ARCHITECTURE}")
     (wheel,) = package.build(folder / "dist", agents, ["wheel"])
     venv.create(folder / "venv", with_pip=True)
     pip = (folder / "venv/bin/pip", "install", "--quiet", "--disable-pip-version-check", wheel)
@@ -172,6 +181,53 @@ def find_digest(cache: Path) -> str:
         image = find_image(GUEST_IMAGE)
     assert image
     return image.digest
+
+
+def measured_alone(board: ArmBoard, folder: Path) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Of a stream from the board to itself what its agent, as it is found there, counted: talker's and listener's.
+
+    folder: for the recordings, on the board.
+    """
+    here = "127.0.0.1"
+    own = Stream(period_ns=PERIOD_MS * MS, count=PACKETS, source=here, target=here, sink=here)
+    own = replace(own, talks_by="lo", heard_by="lo")
+    there, run_id = ("ssh", "-F", str(board.config), board.name, "--"), new_run_id()
+    with ExitStack() as running:
+        listener = Agent(there, "listen", listen_spec(run_id, folder, own), AGENT)
+        running.callback(listener.kill)
+        listener.until("ready")
+        talker = Agent(there, "talk", talk_spec(run_id, folder, own), AGENT)
+        running.callback(talker.kill)
+        talker.until("ready")
+        talker.tell(start_in_ns=100 * MS)
+        (sent,) = talker.until("done")["streams"]
+        listener.until("complete")
+        listener.tell(stop=True)
+        (came,) = listener.until("done")["streams"]
+        assert (talker.ended(), listener.ended()) == (0, 0)
+    return sent, came
+
+
+def test_the_debian_package_of_the_agent_installs_on_an_arm_board_and_measures_there(
+    agents: Path, desk: dict[str, ArmBoard], tmp_path: Path
+) -> None:
+    board = desk["board2"]
+    quickly_built(tmp_path, agents, ["agents"])
+    package_file = Dist(tmp_path, agents).only(f"{AGENT}_*_arm64.deb")
+    path = f"/tmp/{package_file.name}"
+    # The board's first process is started from that path: a package must not be taken for it.
+    board.run(f"mv /usr/bin/{AGENT} /tmp/its-own && mkdir /tmp/alone")
+    try:
+        assert board.run(f"command -v {AGENT} || echo none") == "none\n"
+        board.run(f"cat >{path} && dpkg --install {path}", stdin=package_file.read_bytes())
+        assert board.run(f"dpkg --status {AGENT} | grep ^Status") == "Status: install ok installed\n"
+        assert board.run(AGENT, "--version").startswith(f"{AGENT} {latlab.__version__}, built for {ARCHITECTURE}")
+        sent, came = measured_alone(board, Path("/tmp/alone"))
+        assert (sent["sent"], sent["tx_sched"], sent["tx_soft"], came["received"]) == (PACKETS,) * 4
+        board.run(f"dpkg --purge {AGENT}")
+        assert board.run(f"command -v {AGENT} || echo none") == "none\n"
+    finally:
+        board.run(f"mv /tmp/its-own /usr/bin/{AGENT} && rm -rf /tmp/alone {path}")
 
 
 def test_a_board_that_reboots_fails_its_cell_and_the_next_one_is_measured(

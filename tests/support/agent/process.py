@@ -20,15 +20,18 @@ START_LEAD_NS = 30_000_000
 
 
 class Agent:
-    """`latlab-agent VERB`, told its spec."""
+    """`latlab-agent VERB`, told its spec. program: where it is; the lab's own if not given."""
 
-    def __init__(self, prefix: tuple[str, ...], verb: str, spec: Any) -> None:
+    def __init__(self, prefix: tuple[str, ...], verb: str, spec: Any, program: str | None = None) -> None:
         self.verb = verb
         self.events: list[dict[str, Any]] = []
         """Every event it has said and the test has waited for."""
         self._said: queue.Queue[dict[str, Any] | None] = queue.Queue()
         self._process = subprocess.Popen(
-            [*prefix, str(find_agent()), verb], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+            [*prefix, program or str(find_agent()), verb],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
         )
         self.pid = self._process.pid
         self._thread = threading.Thread(target=self._listen, daemon=True)

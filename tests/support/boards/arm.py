@@ -1,6 +1,7 @@
 """Two emulated ARM boards with a cable between them, reached over ssh: as a user's two boards on the desk.
 
-The lab does not start them and is not told that they are emulated. Their ssh server is Dropbear, as many a board's is.
+The lab does not start them and is not told that they are emulated. Their ssh server is Dropbear, as many a board's is,
+and they have dpkg.
 """
 
 from __future__ import annotations
@@ -30,6 +31,13 @@ BOOT_S = 600
 """Two kernels boot in emulation, next to whatever else the machine does."""
 ANSWER_S = 600
 IMAGE = "debian-rt-board-arm64"
+PROGRAMS = {
+    "dropbear-bin": ("dropbear", "dropbearkey"),
+    "dpkg": ("dpkg", "dpkg-deb", "dpkg-query", "dpkg-split", "start-stop-daemon"),
+    "tar": ("tar",),
+    "libc-bin": ("ldconfig",),
+}
+"""Debian's packages, and of each the programs that the boards have besides their image's. dpkg needs those after it."""
 
 PREPARE = f"""
 set -e
@@ -117,19 +125,21 @@ class ArmBoard:
 
 
 def with_sshd(image: Image, folder: Path) -> Path:
-    """The initial file system of the board's image, with Dropbear, which lets in who has the key that is then in the
-    folder.
+    """The initial file system of the board's image, with dpkg, which knows of no package yet, and with Dropbear, which
+    lets in who has the key that is then in the folder.
     """
     run("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(folder / "key"))
     apt = foreign(packages_directory(), "arm64")
-    server = apt.packages(["dropbear-bin"])
+    packages = apt.packages(PROGRAMS)
     unpacked = []
-    for path in fetch([*server, *apt.libraries_of(server)], packages_directory()):
+    for path in fetch([*packages, *apt.libraries_of(packages)], packages_directory()):
         unpacked.append(folder / "packages" / path.stem)
         unpacked[-1].mkdir(parents=True)
         unpack(path, unpacked[-1])
     tree = Tree(unpacked)
-    programs = tree.program("dropbear") | tree.program("dropbearkey")
+    programs = {
+        path: entry for names in PROGRAMS.values() for name in names for path, entry in tree.program(name).items()
+    }
     entries = {
         **programs,
         **needed_libraries(programs, tree),
@@ -138,6 +148,8 @@ def with_sshd(image: Image, folder: Path) -> Path:
         "root/.ssh": Entry(stat.S_IFDIR | 0o700),
         "root": Entry(stat.S_IFDIR | 0o700),
         "etc/dropbear": DIRECTORY,
+        "var/lib/dpkg/status": file(b""),
+        **dict.fromkeys(("var/lib/dpkg/info", "var/lib/dpkg/updates", "var/lib/dpkg", "var/lib"), DIRECTORY),
     }
     initramfs = folder / "initramfs"
     initramfs.write_bytes(image.initramfs.read_bytes() + archive(entries))
