@@ -126,6 +126,15 @@ def test_a_cell_with_a_test_bed_of_its_own_keeps_none(tmp_path: Path) -> None:
     assert found.in_groups(order, 2) == order
 
 
+def test_a_board_whose_card_shares_out_its_functions_is_kept_for_no_other_cell(tmp_path: Path) -> None:
+    order = order_of(tmp_path, TEXT.replace("[tap, macvtap]", "[tap, vf]"))
+    found = shared(order)
+    kept = {one.cell.label["guests.vm1.bridge"]: found.of(one) is not None for one in order}
+    assert kept == {"tap": True, "vf": False}
+    grouped = found.in_groups(order, 2)
+    assert sorted(map(id, grouped)) == sorted(map(id, order))
+
+
 def test_nothing_is_kept_where_there_is_no_room_for_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     order = order_of(tmp_path)
     board = order[0].cell.scenario.hosts["board1"]

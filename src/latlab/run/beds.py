@@ -30,7 +30,7 @@ from latlab.scenario import MatrixRun
 from latlab.testbed.guests.monitor import move_out
 from latlab.testbed.guests.qemu import MONITOR
 from latlab.testbed.guests.start import start_conditions
-from latlab.testbed.machines import machine_snapshots, planned_sites
+from latlab.testbed.machines import can_be_kept, machine_snapshots, planned_sites
 from latlab.testbed.machines.board import folder
 from latlab.testbed.makers import test_bed_steps
 from latlab.testbed.site import Site
@@ -99,8 +99,12 @@ class Beds:
 
     def __init__(self, order: Sequence[MatrixRun], site: Site, jobs: int) -> None:
         """site: this machine's, with the images."""
-        self._keys = {id(one): _key(one, site) for one in order if one.cell.scenario.in_virtual_time}
-        """Of each cell in virtual time, what its test bed is made by."""
+        self._keys = {
+            id(one): _key(one, site)
+            for one in order
+            if one.cell.scenario.in_virtual_time and can_be_kept(one.cell.scenario)
+        }
+        """Of each cell in virtual time whose machines can be kept, what its test bed is made by."""
         self._agents = {
             id(one): (self._keys[id(one)], one.cell.scenario.model_dump_json(exclude={"loads"}))
             for one in order

@@ -33,6 +33,11 @@ def machine_snapshots(scenario: Scenario, site: Site) -> dict[str, Path]:
     return {name: path for name, path in found.items() if path}
 
 
+def can_be_kept(scenario: Scenario) -> bool:
+    """Whether every machine of a test bed can be kept once that was made, for other cells to go on from."""
+    return all(kind.can_be_kept(scenario, name) for name, kind in _kinds(scenario))
+
+
 def machine_steps(scenario: Scenario, site: Site) -> Iterator[Step | Service]:
     """Every machine is reached and has what the test bed needs of it, before that is made."""
     if not scenario.machines():

@@ -33,6 +33,10 @@ class MachineKind(ABC):
         """What it resumes from, whether that exists or not; None where it has no such thing. site: this machine's."""
         return None
 
+    def can_be_kept(self, scenario: Scenario, name: str) -> bool:
+        """Whether cells in virtual time that share a test bed can go on from what was kept of it once that was made."""
+        return True
+
     @abstractmethod
     def steps(self, scenario: Scenario, name: str, site: Site) -> Iterator[Step | Service]:
         """It is reached, and ready for the test bed. site: this machine's; without a snapshot of it none is made."""

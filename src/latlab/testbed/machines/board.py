@@ -34,6 +34,7 @@ from latlab.testbed.machines.board_qemu import (
     initramfs,
     nested_images,
     pci_address,
+    shares_card,
     version,
 )
 from latlab.testbed.site import Site
@@ -101,6 +102,10 @@ class BoardMachine(MachineKind):
         """It has booted, and what the test bed needs is loaded."""
         image = _image(scenario, name, site)
         return snapshot_path(image, board_key(scenario, name, image, site) + _load(scenario, name, site))
+
+    def can_be_kept(self, scenario: Scenario, name: str) -> bool:
+        """Whether its cards have no virtual functions, of which QEMU keeps nothing: hw/net/igbvf.c has no VMState."""
+        return not shares_card(scenario, name)
 
     def steps(self, scenario: Scenario, name: str, site: Site) -> Iterator[Step | Service]:
         """It runs and answers, from a snapshot of its first boot, and its clock shows the time to the second."""

@@ -216,7 +216,7 @@ def _command_line(scenario: Scenario, name: str, image: Image) -> str:
     kind = emulated(scenario, name)
     virtual = f"latlab.turns nokaslr {kind.steady_used}".rstrip() if board.time == "virtual" else ""
     iommu = kind.iommu_used if _hands_on(scenario, name) else ""
-    functions = kind.functions_used if _shares_card(scenario, name) else ""
+    functions = kind.functions_used if shares_card(scenario, name) else ""
     return " ".join(filter(None, (image.append, f"latlab.name={name}", virtual, iommu, functions, board.append)))
 
 
@@ -230,7 +230,7 @@ def _hands_on(scenario: Scenario, name: str) -> bool:
     return any(scenario.machine_of(key) == name for key in given)
 
 
-def _shares_card(scenario: Scenario, name: str) -> bool:
+def shares_card(scenario: Scenario, name: str) -> bool:
     """Whether a guest on the board gets a virtual function of one of its cards."""
     given = (key for key, guest in scenario.guests.items() if facts_of(guest).takes_functions)
     return any(scenario.machine_of(key) == name for key in given)
