@@ -144,19 +144,24 @@ def with_large_pages(arm_agent: Path, arm_cache: Path) -> None:
 
 @pytest.mark.long
 @pytest.mark.usefixtures("with_large_pages")
-def test_everything_is_recorded_on_a_kernel_with_pages_of_16_kib_through_cards_and_their_functions(
+def test_everything_is_recorded_and_repeats_on_a_kernel_with_pages_of_16_kib_through_cards_and_their_functions(
     arm_place: BoardPlace,
 ) -> None:
     folder = measured(
         arm_place,
         BRIDGES,
+        "--check-repeat",
         board={"flavour": "standard", "image": PAGES_IMAGE},
         probes={"late": TIMER | {"on": "ecu"}},
         flows={"seen": {"match": "udp", "at": ["sensor.eth0:out", "vm1.eth0:in"]}},
         timestamps={"by": "ebpf"},
     )
+    result = read(folder / "result.json")
+    apart = {one["slug"]: (one["repetitions"], one["only_in_one"], one["largest_ns"]) for one in result["repeats"]}
+    assert apart == {f"guests.vm1.bridge={kind},loads=none": (2, 0, 0) for kind in BRIDGES}, result["repeats"]
+    assert all(one["packets"] > 2 * EACH_WAY + INSTANTS for one in result["repeats"])
     # The kernel's rings: of BPF programs, and of tracepoints.
-    for cell in read(folder / "result.json")["cells"]:
+    for cell in result["cells"]:
         assert [one["rx_soft"] for one in cell["stamps_by"] if one["agent"] == "listen on vm1"] == ["ebpf"]
         assert all(one["missing"] == [] for one in cell["stamps_by"])
         (flow,) = cell["flows"]
