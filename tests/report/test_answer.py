@@ -25,7 +25,7 @@ from latlab.report.unmeasured import Unmeasured
 from latlab.result.places import listed
 from latlab.result.store import typed
 from support.report.compared import with_comparisons, write_figures_run
-from support.report.matrix import REPEATS, TITLES
+from support.report.matrix import REPEATS, TITLES, with_a_watched_flow
 
 Printed = Callable[..., list[str]]
 
@@ -191,6 +191,17 @@ def test_the_dominant_stage_of_each_stream_and_load_is_named(matrix: dict[str, A
     assert lines[at + 1].startswith("  down, idle: path (wire, switch, VM host, virtual bridge) ")
     assert "(" not in lines[at + 2]
     assert lines[at + 4] == "  and 3 more: latlab show stages"
+
+
+def test_the_hop_in_which_watched_packets_lost_most_is_named_beside_streams_stages(
+    matrix: dict[str, Any],
+) -> None:
+    for cell in matrix["cells"]:
+        cell.get("streams", {}).pop("up", None)
+    lines = printed(with_a_watched_flow(matrix, "down"), 200)
+    at = lines.index("Where the latest packets lost their time (share of their delay)")
+    assert lines[at + 1].startswith("  down, idle: path ")
+    assert lines[at + 2] == "  seen.a-to-c, idle: a → b 75 %"
 
 
 def stages_of(matrix: dict[str, Any], load: str, bridge: str) -> Iterator[dict[str, Any]]:

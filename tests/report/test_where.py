@@ -11,8 +11,9 @@ from rich.console import Console
 from latlab.report.charts.chain import percent
 from latlab.report.document import Table
 from latlab.report.terminal import print_result
-from latlab.report.where import HEADINGS, share_table, where_tables
+from latlab.report.where import HEADINGS, share_tables, where_tables
 from latlab.result.store import typed
+from support.report.matrix import with_a_watched_flow
 
 
 def printed(result: dict[str, Any], **options: Any) -> str:
@@ -89,8 +90,8 @@ def test_they_are_of_the_first_screens_metric_or_else_of_the_one_that_goes_furth
     assert "the time of latency went" in of("latency")
     # The intervals of lateness are not all of a packet's way.
     assert "the time of latency_user went" in of("lateness")
-    shares = share_table(typed(result), "latency")
-    assert shares and "of the packets with the largest latency, median" in shares.title
+    (shares,) = share_tables(typed(result), "latency")
+    assert "of the packets with the largest latency, median" in shares.title
 
 
 def test_a_result_without_chains_has_no_table(result: dict[str, Any]) -> None:
@@ -103,8 +104,8 @@ def test_a_result_without_chains_has_no_table(result: dict[str, Any]) -> None:
 
 
 def test_one_table_has_the_middle_share_of_each_stage_over_the_repetitions(result: dict[str, Any]) -> None:
-    table = share_table(typed(result), "latency_user")
-    assert table and table.headings.index("wake-up") < table.headings.index("path")
+    (table,) = share_tables(typed(result), "latency_user")
+    assert table.headings.index("wake-up") < table.headings.index("path")
     (row,) = [row for row in table.rows if row[:2] == ("loads flood1", "control")]
     cells = [cell for cell in result["cells"] if cell["slug"] == "loads=flood1"]
     chains = [cell["streams"]["control"]["metrics"]["latency_user"]["chain"] for cell in cells]
@@ -113,5 +114,15 @@ def test_one_table_has_the_middle_share_of_each_stage_over_the_repetitions(resul
     assert row[table.headings.index("path")] == percent(sum(shares) / 2)
 
 
+def test_hops_of_watched_packets_have_a_table_of_their_own_without_the_stages_of_streams(
+    result: dict[str, Any],
+) -> None:
+    stages, hops = share_tables(typed(with_a_watched_flow(result, "control")), "latency")
+    assert list(hops.headings) == ["cell", "stream", "a → b", "b → c"]
+    assert {row[1:] for row in hops.rows} == {("seen.a-to-c", "75 %", "25 %")}
+    assert "path" in stages.headings and "a → b" not in stages.headings
+    assert "seen.a-to-c" not in {row[1] for row in stages.rows}
+
+
 def test_few_tables_have_none_of_all_before_them(result: dict[str, Any]) -> None:
-    assert share_table(typed(result | {"cells": result["cells"][:2]}), "latency_user") is None
+    assert share_tables(typed(result | {"cells": result["cells"][:2]}), "latency_user") == []

@@ -13,6 +13,7 @@ from typing import Final
 from latlab.analysis.accept import EXCEEDED
 from latlab.analysis.comparison.effect import over_repetitions
 from latlab.analysis.comparison.words import at, at_least, directions, signed
+from latlab.analysis.hops import TRANSIT
 from latlab.analysis.interrupt_way import interval_name
 from latlab.analysis.way import HAPPENS
 from latlab.analysis.words import counted, duration, minus, plural
@@ -384,8 +385,9 @@ def _late(result: Result, metric: str) -> Iterator[Lines]:
         beside = load(dimension_text(cell.cell[LOADS])) if LOADS in cell.cell else ""
         others = ", ".join(dimension_text(value) for key, value in cell.cell.items() if key != LOADS)
         for stream, block in cell.streams.items():
-            figures = block.metrics.get(metric)
-            # The table's own metric: what comes behind its last timestamp made none of its packets late.
+            # The table's own metric: what comes behind its last timestamp made none of its packets late. What was
+            # watched beside it has another.
+            figures = block.metrics.get(metric) or block.metrics.get(TRANSIT)
             latest = figures and figures.chain and figures.chain.worst
             if latest:
                 most = max(latest.grew, key=lambda one: one.share, default=None)

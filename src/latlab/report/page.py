@@ -93,8 +93,7 @@ def page_sections(shown: OnPage) -> list[Section]:
 
 def _stages(shown: Shown) -> Iterator[Part]:
     tables = where.where_tables(shown.result, shown.first)
-    if shares := where.share_table(shown.result, shown.first):
-        yield shares
+    yield from where.share_tables(shown.result, shown.first)
     few = len(tables) <= _FEW // 4
     yield Fold("Stage by stage, for each cell and stream", tables, open=few, reference=not few)
     yield from parts_of("timers", shown)

@@ -285,8 +285,7 @@ def _comparison(shown: Shown) -> Iterator[Part]:
 
 
 def _stages(shown: Shown) -> Iterator[Part]:
-    if shares := where.share_table(shown.result, shown.first):
-        yield shares
+    yield from where.share_tables(shown.result, shown.first)
     yield from where.where_tables(shown.result, shown.first)
     yield from (chain_table(view) for view in chain_views(shown.result).values())
     yield from traces.trace_tables(shown.result)

@@ -4,9 +4,8 @@ late.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Sequence
-from itertools import pairwise
+from collections.abc import Mapping, Sequence
+from itertools import pairwise, starmap
 from statistics import median
 from typing import Final
 
@@ -43,36 +42,41 @@ def where_tables(result: Result, metric: str) -> list[Table]:
     ]
 
 
-def share_table(result: Result, metric: str) -> Table | None:
+def share_tables(result: Result, metric: str) -> list[Table]:
     """Of each stream and configuration how the delay of its latest packets is divided over the stages, % at the middle
-    one of the repetitions; None where there are few tables of single repetitions to look through. The metric is that of
-    the tables.
+    one of the repetitions: a table for those that have the same stages. None where there are few tables of single
+    repetitions to look through. The metric is that of the tables.
     """
-    metrics: dict[str, None] = {}
-    shares: dict[tuple[str, str], dict[str, list[float]]] = {}
-    measured = Counter[tuple[str, str]]()
+    shares: dict[tuple[str, ...], dict[tuple[str, str], list[dict[str, float]]]] = {}
+    metrics: dict[tuple[str, ...], dict[str, None]] = {}
     for cell in rows.ordered_cells(result):
         for stream, block in cell.streams.items():
-            explained = _explained(block, metric)
-            if not explained:
-                continue
-            ((name, _, latest),) = explained
-            metrics[name] = None
-            whose = (cell_title(cell), stream)
-            measured[whose] += 1
-            for one in latest.grew:
-                shares.setdefault(whose, {}).setdefault(interval_name(one.from_, one.to), []).append(one.share)
-    if measured.total() <= _FEW:
-        return None
-    order = list(dict.fromkeys((*INTERVALS.values(), *(name for of in shares.values() for name in of))))
-    stages = sorted({name for of in shares.values() for name in of}, key=order.index)
-    found = []
-    for whose, of in shares.items():
-        # A repetition in which no packet took longer in a stage has no share of it.
-        each = [of.get(name, []) + [0.0] * (measured[whose] - len(of.get(name, []))) for name in stages]
-        found.append((*whose, *(percent(median(values)) for values in each)))
-    which = f"of the packets with the largest {' or '.join(metrics)}"
-    title = f"Share of delay in each stage, {which}, median of the repetitions · {label_text(result)}"
+            for name, chain, latest in _explained(block, metric):
+                # Stages have one order, and hops are those of a flow.
+                way = tuple(chain.stops) if name == TRANSIT else ()
+                metrics.setdefault(way, {})[name] = None
+                found = {interval_name(one.from_, one.to): one.share for one in latest.grew}
+                shares.setdefault(way, {}).setdefault((cell_title(cell), stream), []).append(found)
+    if sum(len(each) for of in shares.values() for each in of.values()) <= _FEW:
+        return []
+    return [
+        _share_table(of, way, f"of the packets with the largest {' or '.join(metrics[way])}", label_text(result))
+        for way, of in shares.items()
+    ]
+
+
+def _share_table(
+    shares: Mapping[tuple[str, str], Sequence[Mapping[str, float]]], way: Sequence[str], which: str, label: str
+) -> Table:
+    """shares: by cell and stream, of each repetition the share of each stage in which packets took longer."""
+    order = list(dict.fromkeys((*starmap(interval_name, pairwise(way)), *INTERVALS.values())))
+    named = {name for of in shares.values() for each in of for name in each}
+    stages = [*(name for name in order if name in named), *sorted(named - {*order})]
+    found = [
+        (*whose, *(percent(median(one.get(name, 0.0) for one in each)) for name in stages))
+        for whose, each in shares.items()
+    ]
+    title = f"Share of delay in each stage, {which}, median of the repetitions · {label}"
     return Table(("cell", "stream", *stages), found, range(2, 2 + len(stages)), title)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import itertools
 import json
 from pathlib import Path
@@ -171,3 +172,21 @@ def _changed(*, ok: bool) -> dict[str, Any]:
         "host": "ecu", "title": "eth0's interrupts go to CPU 0", "command": "cat /proc/irq/24/smp_affinity_list",
         "expected": "0", "actual": "0" if ok else "0-1", "ok": ok,
     }  # fmt: skip
+
+
+def with_a_watched_flow(result: dict[str, Any], stream: str) -> dict[str, Any]:
+    """The result; beside the stream its packets were watched at a, b and c, and lost most time from a to b."""
+    for cell in result["cells"]:
+        block = cell.get("streams", {}).get(stream)
+        if block is None:
+            continue
+        figures = copy.deepcopy(block["metrics"]["latency"])
+        chain = figures["chain"]
+        chain |= {"metric": "transit", "stops": list("abc"), "clocks": ["one clock"] * 2, "below_zero": [0, 0]}
+        for part in (*chain["groups"], chain["median"], *chain["worst"]["each"]):
+            part |= {"ns": [3, 1]} | ({"stops": None} if "stops" in part else {})
+        grew = (("a", "b", 0.75), ("b", "c", 0.25))
+        told = [{"from": first, "to": second, "packets": 1, "share": share} for first, second, share in grew]
+        chain["worst"] |= {"grew": told}
+        cell["streams"]["seen.a-to-c"] = copy.deepcopy(block) | {"metrics": {"transit": figures}}
+    return result
