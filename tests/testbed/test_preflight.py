@@ -252,6 +252,33 @@ def board_file(folder: Path, image: str) -> Path:
     return path
 
 
+WITH_FUNCTIONS = """\
+name: board
+hosts:
+  board1: {kind: board, arch: arm64, image: mine, nics: 2}
+  sensor: {kind: netns, on: board1, cards: [eth0]}
+  ecu: {kind: netns, on: board1, cards: [eth1]}
+links:
+  - {ends: [sensor.eth0, ecu.eth1]}
+guests:
+  vm1: {host: ecu, uplink: eth1, bridge: vf, image: own}
+streams:
+  control: {talker: sensor, listener: vm1, period: 1ms, size: 64B}
+duration: 1s
+"""
+
+
+def test_the_command_for_a_boards_image_has_its_architecture_and_the_emulator_that_its_bridge_needs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LATLAB_CACHE", str(tmp_path))
+    path = tmp_path / "board.yaml"
+    path.write_text(WITH_FUNCTIONS)
+    found = [str(problem) for problem in preflight_cells(load_scenario(path), ABLE)]
+    assert any("`latlab image build mine --arch arm64 --board --emulator-from trixie`" in one for one in found)
+    assert any("`latlab image build own --arch arm64 --flavour cloud|standard|rt`" in one for one in found)
+
+
 @pytest.mark.parametrize(
     ("image", "command"),
     [

@@ -20,6 +20,7 @@ from latlab.testbed.images.recipe import FLAVOURS
 from latlab.testbed.loads import LOADS, plan_loads, ports_of
 from latlab.testbed.machine import ANY, Machine, no_real_time, no_sysctls, privilege_remedy, read_machine
 from latlab.testbed.machines import KINDS as MACHINES
+from latlab.testbed.machines.board import build_options
 from latlab.testbed.places import Places
 from latlab.testbed.probes import is_tool
 from latlab.testbed.ptp.daemon import SOFTWARE_REMEDY, STAMPS, stamps
@@ -322,12 +323,18 @@ def exchanges_clocks(scenario: Scenario, flow: Flow) -> bool:
     return sync == "exchange" or (sync == "auto" and any(guest.domain for guest in guests))
 
 
-def _build_command(image: str, kind: object) -> str:
+def _build_command(scenario: Scenario, image: str, place: Path) -> str:
     """What builds the image: of a board, or of a guest, whose kernel must be given if the name does not imply it."""
     command = f"latlab image build {image}"
     if ready_made(image):
         return command
-    return f"{command} --board" if kind == "hosts" else f"{command} --flavour {'|'.join(FLAVOURS)}"
+    kind, name = place
+    if kind == "hosts":
+        return f"{command} {build_options(scenario, str(name))}"
+    machine = scenario.machine_of(str(name))
+    on = scenario.boards.get(machine) if machine else None
+    arch = f" --arch {on.arch}" if on and on.arch else ""
+    return f"{command}{arch} --flavour {'|'.join(FLAVOURS)}"
 
 
 def _images(scenario: Scenario, machine: Machine, where: Where) -> Problems:
@@ -347,7 +354,7 @@ def _images(scenario: Scenario, machine: Machine, where: Where) -> Problems:
             yield LabError(
                 f"there is no image {image}",
                 where=where(place),
-                remedy=f"`{_build_command(image, place[0])}`; those built: {', '.join(built) or 'none'}",
+                remedy=f"`{_build_command(scenario, image, place)}`; those built: {', '.join(built) or 'none'}",
             )
         elif board and built[image].kind != BOARD_KIND:
             yield UsageError(

@@ -16,7 +16,15 @@ from latlab.result.places import CellPlaces, dimension_keys, dimension_text, lis
 from latlab.result.types import Cell, Result
 from latlab.scenario.units import numbers
 
-COMPARED: Final = ("latency", "latency_user", "round_trip_sent", "round_trip", "half_round_trip", "interrupt", "transit")
+COMPARED: Final = (
+    "latency",
+    "latency_user",
+    "round_trip_sent",
+    "round_trip",
+    "half_round_trip",
+    "interrupt",
+    "transit",
+)
 """The metrics that are compared: those that go all the way. What they are made of, `latlab compare` compares."""
 WAKEUP: Final = "wakeup"
 """So does a timer's."""

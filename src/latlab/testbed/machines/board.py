@@ -52,7 +52,6 @@ SETTLED = 'until [ "$(cut -d. -f1 /proc/uptime)" -ge 12 ]; do sleep 1; done\n'
 """In its first seconds a board's clock has its rate refined, and no two in virtual time are alike before that is over.
 Open vSwitch takes a machine up for less than 10 s for one without CPUs (count_cpu_cores() in its lib/ovs-thread.c), and
 then needs no decision about a frame."""
-BY_TRIXIE = "--board --emulator-from trixie"
 WITH_FUNCTIONS = "vf-board"
 """What remedies call an image by whose QEMU cards have virtual functions."""
 ANSWERS = ("echo", "answers")
@@ -228,15 +227,20 @@ def _without_functions(scenario: Scenario, name: str, image: Image, machine: Mac
     """Guests that get a virtual function of the board's card, and a QEMU whose cards have none that work."""
     has, since = (".".join(map(str, one)) for one in (version(image, machine), FUNCTIONS_SINCE))
     arch = scenario.boards[name].arch
-    named, build = WITH_FUNCTIONS, BY_TRIXIE
-    if arch:
-        named, build = f"{named}-{arch}", f"--arch {arch} {build}"
+    named, build = f"{WITH_FUNCTIONS}-{arch}" if arch else WITH_FUNCTIONS, build_options(scenario, name)
     for key, guest in scenario.guests.items():
         wants = KINDS[guest.bridge].takes_functions and scenario.machine_of(key) == name
         if wants and version(image, machine) < FUNCTIONS_SINCE:
             what = f"the cards of boards have virtual functions with a link by QEMU {since}, and {image.name} has {has}"
             remedy = f"an image such as `latlab image build {named} {build}` makes, and `image: {named}`"
             yield LabError(what, where=f"guests.{key}.bridge", remedy=remedy)
+
+
+def build_options(scenario: Scenario, name: str) -> str:
+    """The options of `latlab image build` with which an image serves the board: with a QEMU that does what it asks."""
+    arch = scenario.boards[name].arch
+    emulator = "--emulator-from trixie" if shares_card(scenario, name) else ""
+    return " ".join(filter(None, (f"--arch {arch}" if arch else "", "--board", emulator)))
 
 
 def _load(scenario: Scenario, name: str, site: Site) -> str:
