@@ -209,3 +209,17 @@ tc qdisc add dev $tap root netem delay 0ms limit 1000
     (flow,) = cell["flows"]
     flights = {one["host"]: one for one in flow["flights"]}
     assert set(flights) == {"ecu", "vm1"}, flights
+    board, guest = flights["ecu"], flights["vm1"]
+    # The board's kernel saw each packet at the first point and the last, and judged it; the guest's is told.
+    assert board["judged"]["judged"] == flow["packets"][JUDGED[-1]] and guest["judged"] is None
+    assert 0 < board["judged"]["late"] < board["judged"]["judged"] and board["judged"]["unjudged"] == 0
+    for kept in (board, guest):
+        assert kept["kept"]["windows"] > 0 and kept["kept"]["overran"] == 0
+        assert all(window["whole"] and window["events"] > 0 for window in kept["windows"])
+    (around_board,), (around_guest,) = (
+        [one["to_tai_ns"] - one["from_tai_ns"] for one in kept["windows"]] for kept in (board, guest)
+    )
+    # Of the guest's clock only so much is known: its window is longer.
+    assert around_guest > around_board > HELD_MS * MS
+    named = {one["comm"] for window in board["windows"] for what in ("ran", "waited") for one in window[what]}
+    assert "CPU 0/KVM" in named
