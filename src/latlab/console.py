@@ -433,7 +433,7 @@ def cell_line(cell: RecordedCell) -> str:
         overdue = _overdue(sum(one.overdue for one in waited))
         told.append(", ".join((plural(sum(one.events for one in waited), "instant"), above, *overdue)))
     told += [f"measured by {one.probe}" for one in cell.probes if one.tool]
-    told += [f"failed: {', '.join(not_done)}"] if not_done else []
+    told += [f"could not be set: {', '.join(not_done)}"] if not_done else []
     told += [f"changed at the end: {', '.join(not_kept)}"] if not_kept else []
     return "; ".join(told)
 

@@ -78,7 +78,8 @@ def test_what_could_not_be_set_or_kept_is_reported_with_the_packets() -> None:
     step = {"title": "vCPU 0 runs at SCHED_FIFO 1", "ok": False}
     assert cell_line(cell(steps=[step | {"ok": True}], rechecks=[step | {"ok": True}])) == "10 sent, 9 received"
     assert cell_line(cell(steps=[step], rechecks=[step])) == (
-        "10 sent, 9 received; failed: vCPU 0 runs at SCHED_FIFO 1; changed at the end: vCPU 0 runs at SCHED_FIFO 1"
+        "10 sent, 9 received; could not be set: vCPU 0 runs at SCHED_FIFO 1; "
+        "changed at the end: vCPU 0 runs at SCHED_FIFO 1"
     )
 
 

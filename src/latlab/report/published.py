@@ -66,16 +66,16 @@ def headline_tables(result: Result, metric: str) -> Iterator[Table]:
         found.append((name, *(_over(each, key) for key, _ in figures), whole(sum(one.n or 0 for one in each))))
         found += [row for at, row in zip(below, published_rows, strict=True) if at == place]
     found += [row for at, row in zip(below, published_rows, strict=True) if at is None]
-    which = f"measured, and published ({'; '.join(filter(None, (*sources, shared)))})" if published else "measured"
+    which = [f"measured, and published ({'; '.join(filter(None, (*sources, shared)))})"] if published else []
     times = max(map(len, measured.values()), default=1)
     if times > 1:
         spans = ", pk-pk between these" if "pk_pk" in dict(figures) else ""
-        which += f", over {times} repetitions: smallest min, largest max{spans}, mean of the others"
+        which.append(f"over {times} repetitions: smallest min, largest max{spans}, mean of the others")
     clocks = rows.largest_uncertainty(every) if any(table.crosses_clocks for table in tables) else ""
     # A count that nothing published stands beside is in the section `cells`.
     counted = not published or any(one.n is not None for one in published)
     yield Table(
-        title=f"{metric}: {which}, µs · {label_text(result)} · {result.verdict}",
+        title=f"{': '.join(filter(None, (metric, ', '.join(which))))}, µs · {label_text(result)} · {result.verdict}",
         headings=("what", *(heading for _, heading in figures), *(["n"] if counted else [])),
         rows=found if counted else [row[:-1] for row in found],
         figures=range(1, len(figures) + 1 + counted),
