@@ -197,6 +197,7 @@ def test_a_command_that_reads_nothing_ends_with_its_relay() -> None:
     assert_all_end(command)
 
 
+@pytest.mark.slow
 def test_a_command_that_does_not_end_when_its_connection_closes_is_ended() -> None:
     by = f"{TELL_PID} trap '' TERM; {SERVE}; sleep 600 & echo $! >&2; wait"
     relay = start("sh", "-c", "echo done; exit 7", by=by)

@@ -113,6 +113,7 @@ def test_after_it_was_held_up_all_that_was_due_is_come_to_at_once(
     assert run.done["max_ns"] >= HELD_UP_NS - 2 * MS
 
 
+@pytest.mark.slow
 def test_a_period_that_is_too_short_to_be_served_is_said(timer: Callable[[Any], Agent], tmp_path: Path) -> None:
     spec = timer_spec(tmp_path, period_ns=1000, count=1_500_000)
     run = waited(timer(spec), spec)

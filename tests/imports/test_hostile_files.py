@@ -135,6 +135,7 @@ HOSTILE = {
 }  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", HOSTILE)
 def test_what_a_file_claims_takes_no_memory(tmp_path: Path, name: str) -> None:
     data = HOSTILE[name]

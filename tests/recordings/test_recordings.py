@@ -34,6 +34,7 @@ def test_a_whole_recording_is_read_and_is_complete(path: Path) -> None:
     assert recording.metadata["latlab.agent"] == "0.1.0"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("written", [recording_bytes, checked_bytes], ids=["plain", "checked"])
 def test_a_recording_cut_at_any_byte_gives_the_batches_before_the_cut(path: Path, written: Written) -> None:
     whole = written("stamps", BATCHES)

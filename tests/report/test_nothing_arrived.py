@@ -89,6 +89,7 @@ def test_its_cell_is_untrusted_and_fails_in_junit(lost: tuple[Path, dict[str, An
     assert "trust: packets-arrived" in failed
 
 
+@pytest.mark.slow
 def test_a_stream_that_lost_only_some_says_nothing_of_it(new_run: Callable[..., Path]) -> None:
     result = lose(new_run(), ())
     assert "packets-arrived" not in {one["id"] for one in result["reasons"]}

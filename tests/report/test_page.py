@@ -189,6 +189,7 @@ def test_the_data_of_long_series_has_what_the_rest_of_the_page_leaves_it(
     assert most - 400_000 < page.stat().st_size <= most
 
 
+@pytest.mark.slow
 def test_series_of_at_most_20000_packets_are_drawn_whole_whatever_else_the_page_has(
     new_run: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -200,6 +201,7 @@ def test_series_of_at_most_20000_packets_are_drawn_whole_whatever_else_the_page_
     assert drawn == [{"samples"}] * len(drawn)
 
 
+@pytest.mark.slow
 def test_what_short_series_take_has_an_end(new_run: Callable[..., Path], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(build, "PAGE_BYTES", 100_000)
     monkeypatch.setattr(build, "WHOLE_BYTES", 0)

@@ -132,6 +132,7 @@ def test_many_clocks_go_on_in_another_file() -> None:
     assert list(clock_drawings([])) == []
 
 
+@pytest.mark.slow
 def test_a_report_draws_them_next_to_the_others_and_only_of_the_metrics_it_is_asked_for(
     new_run: Callable[..., Path],
 ) -> None:

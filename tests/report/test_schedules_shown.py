@@ -71,6 +71,7 @@ def test_cells_with_schedules_of_their_own_are_drawn_apart(tmp_path: Path) -> No
     assert second.count("its gate never closes") == 3
 
 
+@pytest.mark.slow
 def test_page_and_pictures_have_the_schedule_of_a_run_with_gates_only(new_run: Callable[..., Path]) -> None:
     folder = new_run()
     page = write_report(folder, formats=("svg",), pictured=()).read_text()

@@ -275,6 +275,7 @@ def test_streams_that_share_a_cell_have_a_table_each_with_the_keys_that_its_own_
     assert [len(table.rows) for table in (first, second)] == [sum("rr" in cell["streams"] for cell in cells) + 1, 1]
 
 
+@pytest.mark.slow
 def test_probes_over_sizes_of_their_own_are_lines_of_one_picture_in_their_bridges_colours(tmp_path: Path) -> None:
     run = write_several_run(tmp_path / "20261121-205152-payload-3f9b")
     (both,) = sweeps(typed(run.result()), FrameRooms(run).of)

@@ -91,6 +91,7 @@ def far_out(shapes: list[float], levels_ns: list[float], *, fits: bool) -> Tail:
     return Tail.model_validate(found | changes)
 
 
+@pytest.mark.slow
 def test_thresholds_that_fit_are_within_the_axes() -> None:
     """A shape of −1.3 and a level of 100 times what was measured: the axes go as far, and there is no arrow."""
     farthest = 1000 * UNIT_NS
@@ -222,6 +223,7 @@ def test_in_a_narrow_window_panels_lie_below_each_other(shown: TailView) -> None
     assert min(places) > 0 and max(places) < narrow[0].width_in < 4
 
 
+@pytest.mark.slow
 def test_pictures_are_files_named_like_the_others_in_every_format(shown: TailView, tmp_path: Path) -> None:
     written = write_chart(tail_chart(shown), tmp_path / "pictures", caption="c", formats=("png", "svg", "pdf"))
     assert [path.name for path in written] == [f"control-latency-tail.{kind}" for kind in ("png", "svg", "pdf")]

@@ -50,6 +50,7 @@ STRICT: dict[str, tuple[dict[str, Any], tuple[str, ...], int]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("trust", "options", "code"), STRICT.values(), ids=STRICT)
 def test_the_exit_code_goes_by_the_scenarios_thresholds(
     judged: Callable[..., RunFolder], trust: dict[str, Any], options: tuple[str, ...], code: int

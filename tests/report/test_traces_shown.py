@@ -58,6 +58,7 @@ def test_its_bars_are_typical_packets_and_the_worst_one_by_the_stops_of_the_way(
     assert "packets" in cell.grew
 
 
+@pytest.mark.slow
 def test_its_bars_stand_on_the_page_whichever_metric_is_chosen(new_run: Callable[..., Path]) -> None:
     run = RunFolder(new_run())
     run.write_result(with_trace(run.result(), lost=7))
@@ -182,6 +183,7 @@ def test_its_picture_is_drawn(result: dict[str, Any], tmp_path: Path) -> None:
         assert image.width > 500
 
 
+@pytest.mark.slow
 def test_breakdowns_that_are_not_whole_stand_with_their_reason_in_every_report(
     result: dict[str, Any], new_run: Callable[..., Path]
 ) -> None:

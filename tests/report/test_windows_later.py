@@ -119,6 +119,7 @@ def test_a_window_without_packets_is_reported_and_the_result_stays(swung: Path, 
     assert RunFolder(swung).result_path.read_bytes() == before
 
 
+@pytest.mark.slow
 def test_the_verb_takes_several_and_refuses_what_is_none(
     swung: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -170,6 +170,7 @@ def test_an_agent_that_does_not_stop_is_killed_and_told_of(binary: str, deeds: l
     assert error.where == "sensor"
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("impatient_at_the_end")
 @pytest.mark.parametrize("verb", ["trace", "timer"])
 def test_a_kernel_is_given_more_time_to_end_its_tracing(binary: str, verb: str) -> None:

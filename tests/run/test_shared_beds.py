@@ -135,6 +135,7 @@ def test_a_board_whose_card_shares_out_its_functions_is_kept_for_no_other_cell(t
     assert sorted(map(id, grouped)) == sorted(map(id, order))
 
 
+@pytest.mark.slow
 def test_nothing_is_kept_where_there_is_no_room_for_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     order = order_of(tmp_path)
     board = order[0].cell.scenario.hosts["board1"]

@@ -86,6 +86,7 @@ def test_a_problem_of_a_list_is_at_its_item(problems: Problems, base: str) -> No
     assert (problem.line, problem.column, problem.path) == (8, 7, "links[0].ends[1]")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("content", "line", "what"),
     [

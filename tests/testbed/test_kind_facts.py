@@ -109,6 +109,7 @@ def others(what: str) -> list[Path]:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("what", NAMES)
 def test_nobody_else_compares_a_kind_s_name(what: str) -> None:
     assert [found for path in others(what) for found in compared_names(path, what)] == []

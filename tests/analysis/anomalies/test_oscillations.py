@@ -63,6 +63,7 @@ def test_late_packets_in_a_fast_oscillation_are_found(pk_pk_ns: int, every_ns: i
         assert len(episodes(anomalies, "oscillation")) == 1
 
 
+@pytest.mark.slow
 def test_a_fast_oscillation_alone_makes_no_packet_late() -> None:
     anomalies = found(made(GAUSSIAN, 1_000_000, 200_000_000))
     assert {one.class_ for one in anomalies.episodes} == {"oscillation"}
