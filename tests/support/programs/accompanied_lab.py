@@ -1,7 +1,7 @@
 """A lab next to which other programs run: `accompanied_lab.py COMMANDS latlab ARGUMENT…`.
 
-Once the flows are watched, a shell of each host does its command, one after the other. COMMANDS: a JSON object,
-{host: command}. What a command leaves in the background goes on beside the lab.
+Once the flows are watched, before the cell begins, a shell of each host does its command, one after the other.
+COMMANDS: a JSON object, {host: command}. What a command leaves in the background goes on beside the lab.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from latlab.run import cell
 
 
 def accompany(commands: Mapping[str, str]) -> None:
-    """Nothing; from now on every cell's hosts do these commands before it waits for its end."""
-    watch = cell._Cell._watch
+    """Nothing; from now on every cell's hosts do these commands before it begins."""
+    start = cell._Cell._start
 
     async def accompanied(self: cell._Cell) -> None:
         for host, command in commands.items():
             await self._bed.hosts[host].run(("sh", "-ec", command))
-        await watch(self)
+        await start(self)
 
-    cell._Cell._watch = accompanied  # type: ignore[method-assign]
+    cell._Cell._start = accompanied  # type: ignore[method-assign]
 
 
 if __name__ == "__main__":
