@@ -4,7 +4,7 @@
 # make build        .venv/bin/latlab and .venv/bin/latlab-agent, ready to use (also: make)
 # make agents       the same, and .venv/bin/latlab-agent-aarch64 for ARM machines (on one: latlab-agent-x86_64)
 # make other-tests  unit tests of the agent for the other architecture, in build; tests run them on an emulated machine
-# make demo         install what is missing, measure every virtual bridge, in virtual time without KVM, say where the report is
+# make demo         install what is missing, measure the virtual bridges, in virtual time without KVM, say where the report is
 # make format       write code and tests in the form that lint expects
 # make lint         form, lints and types; fuzz targets compile
 # make lint-other   the oldest Rust allowed compiles the agent for its other architecture, and its Clippy finds nothing

@@ -44,8 +44,8 @@ def where_tables(result: Result, metric: str) -> list[Table]:
 
 def share_tables(result: Result, metric: str) -> list[Table]:
     """Of each stream and configuration how the delay of its latest packets is divided over the stages, % at the middle
-    one of the repetitions: a table for those that have the same stages. None where there are few tables of single
-    repetitions to look through. The metric is that of the tables.
+    one of the repetitions: a table for those that have the same stages; none where there are few tables of
+    single repetitions to look through. The metric is that of the tables.
     """
     shares: dict[tuple[str, ...], dict[tuple[str, str], list[dict[str, float]]]] = {}
     metrics: dict[tuple[str, ...], dict[str, None]] = {}
@@ -69,9 +69,9 @@ def _share_table(
     shares: Mapping[tuple[str, str], Sequence[Mapping[str, float]]], way: Sequence[str], which: str, label: str
 ) -> Table:
     """shares: by cell and stream, of each repetition the share of each stage in which packets took longer."""
-    order = list(dict.fromkeys((*starmap(interval_name, pairwise(way)), *INTERVALS.values())))
-    named = {name for of in shares.values() for each in of for name in each}
-    stages = [*(name for name in order if name in named), *sorted(named - {*order})]
+    named = dict.fromkeys(name for each in shares.values() for one in each for name in one)
+    order = (*starmap(interval_name, pairwise(way)), *INTERVALS.values(), *named)
+    stages = [name for name in dict.fromkeys(order) if name in named]
     found = [
         (*whose, *(percent(median(one.get(name, 0.0) for one in each)) for name in stages))
         for whose, each in shares.items()
