@@ -118,6 +118,16 @@ def test_each_source_counts_by_itself() -> None:
     assert (found.sources, found.gaps) == (2, Gaps(0, 0, 0))
 
 
+def test_rtcp_on_the_port_of_rtp_is_no_gap_and_no_flow_by_itself() -> None:
+    media = [rtp(number) for number in range(9) if number != 4]
+    for body in (bytes(4), bytes(24)):
+        report = ethernet(ipv4(udp(struct.pack(">BBHI", 0x80, 200, len(body) // 4, 7) + body)))
+        found = numbers_of(seen([*media[:3], report, *media[3:], report]))
+        assert found
+        assert (found.numbering.name, found.sources, found.gaps) == ("rtp", 1, Gaps(1, 0, 0))
+        assert numbers_of(seen([report] * 9)) is None
+
+
 def test_the_counter_of_profinet_shows_the_cycle_and_when_each_frame_was_due() -> None:
     order = [0, 1, 2, 5, 4, 6]
     found = numbers_of(seen([profinet(number) for number in order]))

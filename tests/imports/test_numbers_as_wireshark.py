@@ -21,6 +21,7 @@ FILES = {
     "numbered": {"goose": 19, "sv": 13, "prp": 6, "r-tag": 3},
     "stated": {"goose": 7, "sv": 32},
     "fieldbus": {"profinet": 7, "hsr": 4, "avtp": 5, "some-ip": 6, "rtps": 6},
+    "media": {"rtp": 9},
 }
 """{capture: {kind: how many of its frames are of such a protocol}}; those with PRP's trailer are of GOOSE, too."""
 MS = 1_000_000
@@ -65,7 +66,14 @@ def expected(row: dict[str, str]) -> dict[str, list[Number]]:
         found["prp"] = [Number(int(row["prp.trailer.prp_sequence_nr"]), source=bytes([lan]))]
     if row["ieee8021cb.seq"]:
         found["r-tag"] = [Number(int(row["ieee8021cb.seq"], 16))]
-    return found | (fieldbus(row) if "pn_rt.frame_id" in row else {})
+    return found | (fieldbus(row) if "pn_rt.frame_id" in row else {}) | (media(row) if "rtp.seq" in row else {})
+
+
+def media(row: dict[str, str]) -> dict[str, list[Number]]:
+    """The same of RTP; RTCP on its port has no number."""
+    if row["rtp.seq"]:
+        return {"rtp": [Number(int(row["rtp.seq"]), source=hexadecimal(row["rtp.ssrc"]))]}
+    return {"rtp": []} if row["rtcp.pt"] else {}
 
 
 def fieldbus(row: dict[str, str]) -> dict[str, list[Number]]:
